@@ -1,0 +1,1 @@
+"""Shardwright's TFX components, one folder each: `component.py` (what goes in and out), `executor.py` (the work)."""

@@ -1,0 +1,1 @@
+"""One graph, and one module per place to run it."""

@@ -1,0 +1,1 @@
+"""The features every dataset has, one base schema a task, as TensorFlow Metadata text protos."""

@@ -1,0 +1,50 @@
+"""Makes Shardwright installable: `pip install .`
+
+The import names are `shardwright`, `shardwright_components`, `shardwright_pipelines` and `shardwright_schemas`; `src/` holds
+one link to each top-level folder. Plain `components` and `pipelines` would collide with the folders of those names that
+TFX projects have, in the working directory (`python -m` puts it first) and in site-packages.
+"""
+
+from pathlib import Path
+
+from setuptools import find_namespace_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = next(
+    line.split('"')[1]
+    for line in (HERE / "shardwright/__init__.py").read_text().splitlines()
+    if line.startswith("__version__")
+)
+
+setup(
+    name="shardwright",
+    version=VERSION,
+    description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, and training on them",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").exists() else "",
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.14",
+    package_dir={"": "src"},
+    packages=[p for p in find_namespace_packages("src") if "__pycache__" not in p],
+    package_data={"": ["*.pbtxt", "*.yaml", "py.typed"]},
+    install_requires=[
+        # The ranges cover both stacks (requirements/*.lock hold the exact versions). Beam 2.69 to 2.76 is in neither.
+        "apache-beam>=2.59,<2.69; python_version < '3.11'",
+        "apache-beam>=2.77,<2.78; python_version >= '3.11'",
+        "google-cloud-aiplatform<2",
+        "google-crc32c>=1.5",
+        "jax<=0.4.34; python_version < '3.11'",
+        "jax>=0.8; python_version >= '3.11'",
+        "keras>=3.10",
+        "kfp>=2.5,<2.17",
+        "numpy>=1.26",
+        "pillow>=10",
+        "pyyaml>=6",
+        "rich>=13",
+        "tensorflow>=2.16,<2.17; python_version < '3.11'",
+        "tensorflow>=2.21,<2.22; python_version >= '3.11'",
+        "tfx>=1.16,<1.17; python_version < '3.11'",
+        "tfx>=1.21,<1.22; python_version >= '3.11'",
+    ],
+    entry_points={"console_scripts": ["shardwright=shardwright_pipelines.cli:main"]},
+)

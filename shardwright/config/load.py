@@ -1,0 +1,264 @@
+"""From a YAML file to a `Config`: unknown keys, wrong types and bad units are refused with their YAML path.
+
+Values are converted by the type annotations of the sections, so a new option is a new field there and nothing here.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import difflib
+import json
+import os
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import yaml
+
+from shardwright.config import sections
+from shardwright.errors import ConfigError, UsageError
+
+_SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_PIXEL_UNITS = {"": 1, "P": 1, "KP": 10**3, "MP": 10**6, "GP": 10**9}
+
+
+def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> sections.Config:
+    """Reads and validates a configuration file.
+
+    Args:
+        path: YAML file. Relative paths inside it start from the current folder, as those on the command line do.
+        root: replaces `run.root`.
+
+    Returns:
+        The configuration; its `base` is the current folder, absolute.
+
+    Raises:
+        UsageError: the file is missing or no YAML mapping.
+        ConfigError: a key or a value is wrong; the message names the YAML path.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UsageError(f"{file}: no such configuration file. Check the path.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read as UTF-8 text ({error}). Give a YAML file.") from None
+    try:
+        raw = yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file}: not valid YAML: {_yaml_problem(error)}") from None
+    if not isinstance(raw, dict):
+        raise UsageError(f"{file}: holds {type(raw).__name__}, not a mapping. Start with `input: {{images: FOLDER}}`.")
+    config = parse_config(raw, base=os.getcwd(), default_name=_name_from(file))
+    if root is not None:
+        config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
+    return config
+
+
+def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipeline") -> sections.Config:
+    """Validates a configuration that is already a mapping; see `load_config`."""
+    values = dict(raw)
+    values.setdefault("name", default_name)
+    values.setdefault("task", "segmentation")
+    if not isinstance(values.get("input"), Mapping) or "images" not in values["input"]:
+        raise ConfigError("input.images", "missing", "Give a folder or a glob of images.")
+    values["input"] = dict(values["input"])
+    if values["input"].get("classes") is not None:
+        values["input"]["classes"] = _classes(values["input"]["classes"], base)
+    if "split" in values:
+        values["split"] = _split(values["split"])
+    fields = {k: v for k, v in values.items() if k != "base"}
+    if "base" in values:
+        raise ConfigError("base", "not a key", "Remove it.")
+    config = _section(sections.Config, fields, "")
+    return dataclasses.replace(config, base=base)
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses a mapping that names a key twice, where YAML would silently let the last one win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if isinstance(key, (list, dict)):
+                raise yaml.constructor.ConstructorError(None, None, "a list or mapping as a key", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"{problem} (line {mark.line + 1}, column {mark.column + 1})" if mark else str(problem)
+
+
+def _name_from(file: Path) -> str:
+    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")
+    return name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
+
+
+def _section(cls: type[Any], raw: object, path: str) -> Any:
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, Mapping):
+        raise ConfigError(path, f"{raw!r} is no mapping", "Write keys and values below it.")
+    hints = typing.get_type_hints(cls, include_extras=False)
+    known = [f.name for f in dataclasses.fields(cls) if not (cls is sections.Config and f.name == "base")]
+    values = {}
+    for key, value in raw.items():
+        here = f"{path}.{key}" if path else str(key)
+        if key not in known:
+            raise ConfigError(here, "unknown key", _suggest(str(key), known))
+        values[key] = _value(hints[key], value, here)
+    missing = [
+        f.name
+        for f in dataclasses.fields(cls)
+        if f.name not in values and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{path}.{missing[0]}".lstrip("."), "missing", "Add it.")
+    return cls(**values)
+
+
+def _suggest(key: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}."
+
+
+def _value(hint: Any, value: object, path: str) -> Any:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        options = get_args(hint)
+        if value is None:
+            if type(None) in options:
+                return None
+            raise ConfigError(path, "null", "Give a value or remove the key.")
+        inner = [o for o in options if o is not type(None)]
+        return _value(inner[0], value, path)
+    if dataclasses.is_dataclass(hint):
+        return _section(typing.cast(type[Any], hint), value, path)
+    if origin is tuple:
+        return _sequence(get_args(hint), value, path)
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(get_args(hint)[1], value, path)
+    convert = _SCALARS[hint]
+    return convert(value, path)
+
+
+def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(path, f"{value!r} is no list", "Write it in square brackets.")
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(_value(args[0], v, f"{path}[{i}]") for i, v in enumerate(value))
+    if len(value) != len(args):
+        raise ConfigError(path, f"{value!r} has {len(value)} entries", f"Give {len(args)}.")
+    return tuple(_value(a, v, f"{path}[{i}]") for i, (a, v) in enumerate(zip(args, value, strict=True)))
+
+
+def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str, Any] | dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(path, f"{value!r} is no mapping", "Write keys and values below it.")
+    return {str(k): _value(hint, v, f"{path}.{k}") for k, v in value.items()}
+
+
+def _string(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(path, f"{value!r} is no text", "Put it in quotes.")
+    return value
+
+
+def _bool(value: object, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(path, f"{value!r} is neither true nor false", "Write true or false.")
+    return value
+
+
+def _int(value: object, path: str) -> int:
+    if isinstance(value, str):
+        units = _PIXEL_UNITS if path.endswith("max_pixels") else _SIZE_UNITS
+        number = _with_unit(value, units)
+        if number is not None and float(number).is_integer():
+            return int(number)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(path, f"{value!r} is no whole number", "Write a number such as 16.")
+    return value
+
+
+def _float(value: object, path: str) -> float:
+    if isinstance(value, str):
+        percent = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", value)
+        try:
+            # YAML 1.1 reads `1e-3` (no dot) as text; people write it for learning rates.
+            return float(percent[1]) / 100 if percent else float(value)
+        except ValueError:
+            raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.") from None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.")
+    return float(value)
+
+
+_SCALARS: dict[Any, Callable[[object, str], Any]] = {str: _string, bool: _bool, int: _int, float: _float}
+
+
+def _with_unit(text: str, units: Mapping[str, int]) -> float | None:
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    if not match or match[2].upper() not in units:
+        return None
+    return float(match[1]) * units[match[2].upper()]
+
+
+def _split(raw: object) -> object:
+    """The shares stand beside `by` and `salt` in the file: `{train: 0.9, test: 0.1, by: hash}`."""
+    if not isinstance(raw, Mapping):
+        return raw
+    options = {k: v for k, v in raw.items() if k in ("by", "salt")}
+    shares = {k: v for k, v in raw.items() if k not in options}
+    for name, share in shares.items():
+        _float(share, f"split.{name}")
+    return {**options, "shares": {str(k): _float(v, f"split.{k}") for k, v in shares.items()}} if shares else options
+
+
+def _classes(raw: object, base: str) -> dict[str, int | None]:
+    """Class names as a list, as `{name: id}`, or in a JSON or CSV file (a column of names, or names and ids)."""
+    path = "input.classes"
+    if isinstance(raw, str):
+        raw = _classes_file(raw, base)
+    if isinstance(raw, list):
+        names = [_string(v, f"{path}[{i}]") for i, v in enumerate(raw)]
+        twice = [n for n in names if names.count(n) > 1]
+        if twice:
+            raise ConfigError(path, f"{twice[0]!r} stands there twice", "Name every class once.")
+        return dict.fromkeys(names)
+    if isinstance(raw, Mapping):
+        ids = {_string(k, path): _int(v, f"{path}.{k}") for k, v in raw.items()}
+        if len(set(ids.values())) < len(ids):
+            raise ConfigError(path, "two classes share an id", "Give every class its own id.")
+        return dict(sorted(ids.items(), key=lambda item: item[1]))
+    raise ConfigError(path, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}.")
+
+
+def _classes_file(name: str, base: str) -> object:
+    file = Path(base, name)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("input.classes", f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
+    if file.suffix.lower() == ".json":
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise ConfigError("input.classes", f"{name!r} is no JSON ({error})", "Mend the file.") from None
+    rows = [row for row in csv.reader(text.splitlines()) if row]
+    if all(len(row) == 1 for row in rows):
+        return [row[0] for row in rows]
+    try:
+        return {row[0]: int(row[1]) for row in rows}
+    except (ValueError, IndexError):
+        raise ConfigError("input.classes", f"{name!r} does not hold `name,id` rows", "Mend the file.") from None

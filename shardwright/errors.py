@@ -1,0 +1,44 @@
+"""The errors a user is meant to see, each with the exit code it ends the command with.
+
+Whoever raises one says what is wrong, where (file, row, column or YAML path), the value, and how to fix it. Whatever is
+not one of these is a defect of ours and keeps its traceback.
+"""
+
+
+class ShardwrightError(Exception):
+    """Base of all errors that are shown without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(ShardwrightError):
+    """The call or the configuration is wrong: missing folder, missing column, unknown class. Exit code 2."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration value is refused before any work.
+
+    Args:
+        path: YAML path of the value, e.g. `split.train`.
+        problem: what is wrong with it, the value included.
+        fix: what to write instead.
+    """
+
+    def __init__(self, path: str, problem: str, fix: str) -> None:
+        super().__init__(f"{path}: {problem}. {fix}")
+        self.path = path
+        self.problem = problem
+        self.fix = fix
+
+    def __reduce__(self) -> tuple[type["ConfigError"], tuple[str, str, str]]:
+        return (type(self), (self.path, self.problem, self.fix))
+
+
+class CheckFailed(ShardwrightError):
+    """The data or the run failed a check: too many rejects, nothing matched, an anomaly. Exit code 1."""
+
+
+class DatasetError(ShardwrightError):
+    """A dataset on disk is missing, half-written or damaged. Exit code 1."""
