@@ -84,7 +84,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if isinstance(key, (list, dict)):
                 raise yaml.constructor.ConstructorError(None, None, "a list or mapping as a key", key_node.start_mark)
             if key in seen:
@@ -135,15 +135,12 @@ def _suggest(key: str, known: list[str]) -> str:
 def _value(hint: Any, value: object, path: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        options = get_args(hint)
-        if value is None:
-            if type(None) in options:
-                return None
-            raise ConfigError(path, "null", "Give a value or remove the key.")
-        inner = [o for o in options if o is not type(None)]
-        return _value(inner[0], value, path)
+        (inner,) = (option for option in get_args(hint) if option is not type(None))
+        return None if value is None else _value(inner, value, path)
     if dataclasses.is_dataclass(hint):
         return _section(typing.cast(type[Any], hint), value, path)
+    if value is None:
+        raise ConfigError(path, "null", "Give a value or remove the key.")
     if origin is tuple:
         return _sequence(get_args(hint), value, path)
     if origin is not None and issubclass(origin, Mapping):
@@ -240,7 +237,7 @@ def _classes(raw: object, base: str) -> dict[str, int | None]:
         ids = {_string(k, path): _int(v, f"{path}.{k}") for k, v in raw.items()}
         if len(set(ids.values())) < len(ids):
             raise ConfigError(path, "two classes share an id", "Give every class its own id.")
-        return dict(sorted(ids.items(), key=lambda item: item[1]))
+        return {name: ids[name] for name in sorted(ids, key=ids.__getitem__)}
     raise ConfigError(path, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}.")
 
 

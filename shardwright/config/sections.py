@@ -7,6 +7,7 @@ take are refused here, not silently ignored.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -300,7 +301,9 @@ class Config:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ConfigError("name", f"{self.name!r} is no pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z.")
+            raise ConfigError(
+                "name", f"{self.name!r} is no pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
+            )
         _one_of("task", self.task, TASKS)
         if self.task == "segmentation" and self.input.labels.format in ("class_folders", "label_csv"):
             raise ConfigError(
@@ -320,6 +323,10 @@ class Config:
                 f"{self.evaluator.split!r} is no split of this configuration",
                 f"Use one of: {', '.join(self.split.shares)}.",
             )
+
+    def resolve(self, path: str) -> str:
+        """An absolute path; a relative one starts from `base`, and one with a scheme (`gs://`) stays as it is."""
+        return path if "://" in path else os.path.normpath(os.path.join(self.base, os.path.expanduser(path)))
 
     def to_dict(self) -> dict[str, Any]:
         """The resolved configuration as plain values, for `build.json`."""

@@ -1,0 +1,1 @@
+"""DataGate: anomalies that ExampleValidator found become go or no go."""

@@ -1,0 +1,75 @@
+"""What goes into DataGate and what comes out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from tfx import v1 as tfx
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
+
+from shardwright.errors import ConfigError
+from shardwright.fingerprint import canonical_json
+from shardwright_components.data_gate import executor
+from shardwright_components.data_gate.anomalies import ANOMALY_KINDS
+
+
+class GateDecision(tfx.dsl.Artifact):
+    """Holds `decision.json`: the anomalies that were found and allowed. Where the gate stays shut, there is none."""
+
+    TYPE_NAME = "ShardwrightGateDecision"
+
+
+class DataGateSpec(component_spec.ComponentSpec):
+    """Channels and parameters of DataGate."""
+
+    PARAMETERS = {"allow": component_spec.ExecutionParameter(type=str)}
+    INPUTS = {
+        "anomalies": component_spec.ChannelParameter(type=standard_artifacts.ExampleAnomalies),
+        "examples": component_spec.ChannelParameter(type=standard_artifacts.Examples),
+        "schema": component_spec.ChannelParameter(type=standard_artifacts.Schema),
+    }
+    OUTPUTS = {"decision": component_spec.ChannelParameter(type=GateDecision)}
+
+
+class DataGate(base_component.BaseComponent):
+    """Stops the run when ExampleValidator found anomalies; on its own, ExampleValidator never does.
+
+    Args:
+        anomalies: ExampleValidator's output.
+        examples: the examples that were validated; read only to name keys of offending ones.
+        schema: the schema they were validated against.
+        allow: kinds of anomalies (names of `AnomalyInfo.Type`) that do not stop the run.
+
+    Raises:
+        ConfigError: `allow` names a kind that TFDV does not know.
+    """
+
+    SPEC_CLASS = DataGateSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+    def __init__(
+        self,
+        anomalies: BaseChannel,
+        examples: BaseChannel,
+        schema: BaseChannel,
+        allow: Sequence[str] = (),
+    ) -> None:
+        for kind in allow:
+            if kind not in ANOMALY_KINDS:
+                close = difflib.get_close_matches(kind, ANOMALY_KINDS, n=1)
+                raise ConfigError(
+                    "gate.allow",
+                    f"{kind!r} is no kind of anomaly that TFDV knows",
+                    f"Did you mean {close[0]}?" if close else "See AnomalyInfo.Type of TensorFlow Metadata.",
+                )
+        super().__init__(
+            DataGateSpec(
+                anomalies=anomalies,
+                examples=examples,
+                schema=schema,
+                allow=canonical_json(sorted(allow)),
+                decision=Channel(type=GateDecision),
+            )
+        )

@@ -1,0 +1,69 @@
+"""Reads what ExampleValidator found and stops the run, or lets it pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+
+from shardwright.errors import CheckFailed
+from shardwright.fingerprint import fingerprint
+from shardwright.lineage import write_lineage
+from shardwright.records import read_records
+from shardwright.schema import parse_schema
+from shardwright_components.data_gate.anomalies import Anomaly, read_anomalies, table
+from shardwright_components.data_gate.offenders import name_offenders
+
+DECISION_FILE = "decision.json"
+
+
+class Executor(base_executor.BaseExecutor):
+    """Raises `CheckFailed` with a readable table unless every anomaly is of an allowed kind."""
+
+    def Do(  # noqa: N802 - TFX's name
+        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
+    ) -> None:
+        """See the base class."""
+        anomalies = artifact_utils.get_single_instance(input_dict["anomalies"])
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
+        allow = frozenset(json.loads(exec_properties["allow"]))
+
+        schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")
+        stopping: list[Anomaly] = []
+        allowed: list[Anomaly] = []
+        splits = artifact_utils.decode_split_names(anomalies.split_names)
+        for split in splits:
+            found = read_anomalies(Path(anomalies.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
+            allowed.extend(row for row in found if row.kind in allow)
+            refused = [row for row in found if row.kind not in allow]
+            if refused:
+                stopping.extend(name_offenders(refused, schema, _records(Path(examples.uri, f"Split-{split}"))))
+        if stopping:
+            kinds = ", ".join(sorted({row.kind for row in stopping}))
+            raise CheckFailed(
+                f"The data gate is shut: {len(stopping)} anomal{'y' if len(stopping) == 1 else 'ies'} against the schema.\n"
+                f"{table(stopping)}\n"
+                f"Mend the data or the schema file, or let the kind pass with `gate: {{allow: [{kinds}]}}`."
+            )
+        decision = artifact_utils.get_single_uri(output_dict["decision"])
+        row = {
+            "splits": sorted(splits),
+            "anomalies": len(allowed),
+            "allowed": [dataclasses.asdict(anomaly) for anomaly in allowed],
+        }
+        Path(decision, DECISION_FILE).write_text(json.dumps(row, sort_keys=True, indent=1) + "\n", encoding="utf-8")
+        write_lineage(
+            decision, kind="gate_decision", fingerprint=fingerprint(row), parents={}, recipe={"allow": sorted(allow)}
+        )
+
+
+def _records(folder: Path) -> Iterator[bytes]:
+    for file in sorted(folder.iterdir()):
+        for _, record in read_records(file):
+            yield record

@@ -1,0 +1,129 @@
+"""The command `shardwright`. Every command's work is imported when it runs, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import shardwright
+from shardwright.errors import ShardwrightError
+
+_EXIT_INTERRUPTED = 130
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command.
+
+    Args:
+        arguments: the command line without the program's name; that of this process where it is missing.
+
+    Returns:
+        The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong.
+    """
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except ShardwrightError as error:
+        print(f"shardwright: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("shardwright: interrupted; run the same command again to go on.", file=sys.stderr)
+        return _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="shardwright",
+        description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
+        "and training on them.",
+    )
+    parser.add_argument("--version", action="version", version=f"shardwright {shardwright.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_sample(commands)
+    _add_run(commands)
+    _add_ingest(commands)
+    _add_schema(commands)
+    return parser
+
+
+def _add_sample(commands: _Commands) -> None:
+    sample = commands.add_parser("sample", help="draw a small clouds-like data set with masks")
+    sample.add_argument("out", metavar="OUT", help="folder to make")
+    sample.add_argument("--images", type=int, default=20, metavar="N", help="how many images (default 20)")
+    sample.add_argument("--height", type=int, default=1400, metavar="H", help="in pixels (default 1400)")
+    sample.add_argument("--width", type=int, default=2100, metavar="W", help="in pixels (default 2100)")
+    sample.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other images (default 0)")
+    sample.set_defaults(command=_sample)
+
+
+def _add_run(commands: _Commands) -> None:
+    run = commands.add_parser("run", help="run the whole pipeline on this machine")
+    run.add_argument("config", metavar="CONFIG", help="YAML file")
+    run.add_argument("--root", metavar="DIR", help="where the run lives (default: run.root of the configuration)")
+    run.add_argument("-v", "--verbose", action="store_true", help="show all that TFX, Beam and TensorFlow say")
+    run.set_defaults(command=_run)
+
+
+def _add_ingest(commands: _Commands) -> None:
+    ingest = commands.add_parser("ingest", help="images and annotations into a dataset, nothing else")
+    ingest.add_argument("config", metavar="CONFIG", help="YAML file")
+    ingest.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    ingest.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    ingest.set_defaults(command=_ingest)
+
+
+def _add_schema(commands: _Commands) -> None:
+    schema = commands.add_parser("schema", help="the schema of a configuration's dataset")
+    actions = schema.add_subparsers(title="actions", required=True, metavar="ACTION")
+    render = actions.add_parser("render", help="write it beside the configuration")
+    render.add_argument("config", metavar="CONFIG", help="YAML file")
+    render.add_argument("--force", action="store_true", help="replace a file that is there, curated or not")
+    render.set_defaults(command=_schema_render)
+
+
+def _sample(options: argparse.Namespace) -> int:
+    from shardwright.sample import write_sample
+
+    report = write_sample(
+        options.out, images=options.images, height=options.height, width=options.width, seed=options.seed
+    )
+    print(report)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from shardwright_pipelines.local import run_local
+
+    return run_local(options.config, root=options.root, verbose=options.verbose)
+
+
+def _ingest(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright.ingest import ingest
+
+    manifest = ingest(load_config(options.config), options.out, workers=options.workers)
+    totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
+    print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
+    return 0
+
+
+def _schema_render(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright_pipelines.prepare import render_schema_file
+
+    print(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

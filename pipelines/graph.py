@@ -1,0 +1,111 @@
+"""The one graph, whatever runs it: from a folder of images and a CSV to a pushed model.
+
+ImageExampleGen -> StatisticsGen -> ImportSchemaGen (the rendered, curated schema) beside SchemaGen (inferred, to
+compare) -> ExampleValidator -> DataGate -> ImageTransform -> Trainer -> BaselineResolver -> Evaluator -> Pusher.
+
+Everything that decides a cache key is a value here: fingerprints, recipes, paths relative to the run's root. Nothing
+absolute and no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tensorflow_data_validation as tfdv
+from tfx import v1 as tfx
+
+from shardwright.config import Config
+from shardwright.errors import ConfigError
+from shardwright.schema import parse_schema
+from shardwright_components.baseline_resolver.component import BaselineResolver
+from shardwright_components.data_gate.component import DataGate
+from shardwright_components.evaluator.component import evaluator
+from shardwright_components.image_example_gen.component import ImageExampleGen
+from shardwright_components.image_trainer.component import trainer
+from shardwright_components.image_transform.component import ImageTransform
+from shardwright_components.pusher.component import Pusher
+
+
+@dataclass(frozen=True)
+class GraphInputs:
+    """What is known of the world when the graph is built.
+
+    Attributes:
+        input_fingerprint: content fingerprint of images and annotations.
+        ingest_recipe: ImageExampleGen's options as canonical JSON.
+        transform_recipe: ImageTransform's options as canonical JSON.
+        classes: class names in the order of their labels.
+        schema_file: path of the rendered schema; its name must change with its content.
+        schema_text: the schema itself.
+        pipeline_root: where artifacts go.
+        push_directory: where blessed models go.
+        baseline_digest: digest of the last blessed model's record, empty when there is none.
+    """
+
+    input_fingerprint: str
+    ingest_recipe: str
+    transform_recipe: str
+    classes: tuple[str, ...]
+    schema_file: str
+    schema_text: str
+    pipeline_root: str
+    push_directory: str
+    baseline_digest: str
+
+
+def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]:
+    """Builds the components in the order in which they run."""
+    example_gen = ImageExampleGen(input_fingerprint=inputs.input_fingerprint, recipe=inputs.ingest_recipe)
+    examples = example_gen.outputs["examples"]
+    statistics_gen = tfx.components.StatisticsGen(
+        examples=examples,
+        stats_options=tfdv.StatsOptions(feature_allowlist=_features_with_statistics(inputs.schema_text)),
+    )
+    statistics = statistics_gen.outputs["statistics"]
+    import_schema = tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
+    schema = import_schema.outputs["schema"]
+    infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
+    validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
+    gate = DataGate(anomalies=validator.outputs["anomalies"], examples=examples, schema=schema, allow=config.gate.allow)
+    transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
+    transform.add_upstream_node(gate)
+    train = trainer(config, inputs.classes, transform)
+    baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
+    evaluate = evaluator(config, inputs.classes, examples, train.outputs["model"], baseline.outputs["model"])
+    pusher = Pusher(
+        model=train.outputs["model"],
+        model_blessing=evaluate.outputs["blessing"],
+        evaluation=evaluate.outputs["evaluation"],
+        push_directory=inputs.push_directory,
+    )
+    nodes = [
+        example_gen,
+        statistics_gen,
+        import_schema,
+        infer_schema,
+        validator,
+        gate,
+        transform,
+        train,
+        baseline,
+        evaluate,
+        pusher,
+    ]
+    _per_component_beam(config, nodes)
+    return nodes
+
+
+def _features_with_statistics(schema_text: str) -> list[str]:
+    """All but the pixel bytes and the run lengths: as strings and lists of offsets they say nothing and cost time."""
+    schema = parse_schema(schema_text, "schema")
+    return sorted(f.name for f in schema.feature if f.name != "image/encoded" and not f.name.endswith("/rle"))
+
+
+def _per_component_beam(config: Config, nodes: list[tfx.types.BaseNode]) -> None:
+    by_name = {node.id: node for node in nodes if isinstance(node, tfx.types.BaseBeamComponent)}
+    for name, options in config.beam.per_component.items():
+        if name not in by_name:
+            raise ConfigError(
+                f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(by_name)}."
+            )
+        by_name[name].with_beam_pipeline_args([*config.beam.options, *options])

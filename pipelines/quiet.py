@@ -1,0 +1,59 @@
+"""Keeps TFX, Beam and TensorFlow off the terminal: what they say goes to a log file of the run.
+
+They write through `logging`, through `warnings`, and from C++ straight to file descriptor 2. So descriptor 2 itself is
+turned to the log file, and `sys.stderr`, where our own lines and progress bars go, keeps the terminal.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def quiet(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterator[None]:
+    """Sends the noise of libraries to `log_file` while the block runs; with `verbose` everything stays on the terminal."""
+    if verbose:
+        logging.basicConfig(level=logging.INFO)
+        yield
+        return
+    Path(log_file).parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 2)
+    os.close(log)
+    before = sys.stderr
+    sys.stderr = os.fdopen(terminal, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False)
+    logging.captureWarnings(True)
+    handler = logging.StreamHandler(os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace", buffering=1))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+    _silence_absl(handler)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        sys.stderr = before
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        root.handlers, root.level = handlers, level
+        logging.captureWarnings(False)
+
+
+def _silence_absl(handler: logging.Handler) -> None:
+    """Absl's handler writes to `sys.stderr` by itself; it is replaced, and takes the level TFX logs at."""
+    from absl import logging as absl_logging
+
+    logger = absl_logging.get_absl_logger()
+    logger.handlers = [handler]
+    logger.propagate = False
+    absl_logging.use_python_logging(quiet=True)
+    absl_logging.set_verbosity(absl_logging.INFO)

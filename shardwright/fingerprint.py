@@ -1,0 +1,29 @@
+"""Fingerprints: what is the same has the same one, whatever the clock, the folder or the order of keys."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+_CHUNK = 1 << 20
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, no spaces and no escapes beyond what JSON demands; NaN and infinities are refused."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def fingerprint(value: Any) -> str:
+    """SHA-256 of the canonical JSON of plain values, as 64 hex digits."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
+
+
+def sha256_file(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,78 @@
+"""`lineage.json` beside every artifact: what it was made of, by which recipe, code and packages.
+
+The file tells where something came from; it takes part in no fingerprint, since package versions may differ.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import shardwright
+from shardwright.errors import DatasetError
+
+LINEAGE_FILE = "lineage.json"
+_PACKAGES = ("tfx", "tensorflow", "keras", "apache-beam", "tensorflow-data-validation", "tensorflow-transform", "jax")
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of Python, Shardwright and the packages that shape its results; absent ones are left out."""
+    versions = {"python": platform.python_version(), "shardwright": shardwright.__version__}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def write_lineage(
+    directory: str | os.PathLike[str],
+    *,
+    kind: str,
+    fingerprint: str,
+    parents: Mapping[str, str],
+    recipe: Mapping[str, Any],
+) -> None:
+    """Writes `lineage.json` into an artifact's folder.
+
+    Args:
+        directory: root folder of the artifact.
+        kind: what it is, e.g. `dataset`, `model`.
+        fingerprint: its own fingerprint.
+        parents: role -> fingerprint of what it was made from.
+        recipe: the options that shaped it.
+    """
+    row = {
+        "kind": kind,
+        "fingerprint": fingerprint,
+        "parents": dict(parents),
+        "recipe": dict(recipe),
+        "versions": package_versions(),
+    }
+    text = json.dumps(row, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+    target = Path(directory, LINEAGE_FILE)
+    temporary = target.with_name(f".{LINEAGE_FILE}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(target)
+
+
+def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads `lineage.json` of an artifact.
+
+    Raises:
+        DatasetError: the file is missing or damaged.
+    """
+    file = Path(directory, LINEAGE_FILE)
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{file}: no readable lineage ({error}). Was this folder written by shardwright?") from None
+    if not isinstance(value, dict):
+        raise DatasetError(f"{file}: holds no lineage. Was this folder written by shardwright?")
+    return value

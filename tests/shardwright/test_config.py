@@ -1,0 +1,141 @@
+"""Configurations: everything has a default but the images; whatever makes no sense is refused with its YAML path."""
+
+import contextlib
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.config import Config, load_config, parse_config
+from shardwright.errors import ConfigError, UsageError
+
+
+def parse(**sections: Any) -> Config:
+    sections.setdefault("input", {"images": "pictures"})
+    return parse_config(sections, base="/data")
+
+
+def test_only_the_images_are_needed() -> None:
+    config = parse()
+    assert config.task == "segmentation"
+    assert config.split.shares == {"train": 0.8, "eval": 0.1, "test": 0.1}
+    assert config.shards.target_size == 150_000_000
+    assert config.resolve(config.input.images) == "/data/pictures"
+    assert config.resolve("gs://bucket/x") == "gs://bucket/x"
+
+
+def test_sizes_and_percentages() -> None:
+    config = parse(shards={"target_size": "1.5MB"}, images={"max_pixels": "2MP"}, rejects={"max": "2.5%"})
+    assert config.shards.target_size == 1_500_000
+    assert config.images.max_pixels == 2_000_000
+    assert config.rejects.max == pytest.approx(0.025)
+    assert parse(trainer={"learning_rate": "1e-3"}).trainer.learning_rate == pytest.approx(1e-3)
+
+
+REFUSED = [
+    ({"trainer": {"epoch": 3}}, r"trainer\.epoch: unknown key\. Did you mean 'epochs'\?"),
+    ({"tariner": {}}, r"tariner: unknown key\. Did you mean 'trainer'\?"),
+    ({"input": {}}, r"input\.images: missing"),
+    ({"input": {"images": ""}}, r"input\.images: empty"),
+    ({"input": {"images": 3}}, r"input\.images: 3 is no text"),
+    ({"input": {"images": "x", "labels": {"format": "rle_csv"}}}, r"input\.labels\.path: missing"),
+    ({"input": {"images": "x", "labels": {"format": "rel_csv"}}}, r"input\.labels\.format: 'rel_csv' is not known"),
+    ({"input": {"images": "x", "labels": {"format": "class_folders"}}}, r"holds no masks"),
+    ({"input": {"images": "x", "classes": ["a", "a"]}}, r"input\.classes: 'a' stands there twice"),
+    ({"input": {"images": "x", "classes": {"a": 1, "b": 1}}}, r"two classes share an id"),
+    ({"input": {"images": "x", "classes": ["a/b"]}}, r"cannot be part of a feature's name"),
+    ({"input": {"images": "x", "classes": []}}, r"input\.classes: empty"),
+    ({"input": {"images": "x", "unlisted": "maybe"}}, r"input\.unlisted: 'maybe'"),
+    ({"split": {"train": 0.8, "eval": 0.1}}, r"split: the shares add up to 0\.9"),
+    ({"split": {"train": "most"}}, r"split\.train: 'most' is no number"),
+    ({"split": {"Train": 1.0}}, r"split\.Train: not a split's name"),
+    ({"split": {"eval": 0.5, "test": 0.5}}, r"split: no split named train"),
+    ({"split": {"train": 0.9, "eval": 0.1}}, r"evaluator\.split: 'test' is no split"),
+    ({"split": {"by": "moon"}}, r"split\.by: 'moon' is not known"),
+    ({"shards": {"count": 3, "records": 5}}, r"shards: count and records exclude each other"),
+    ({"shards": {"count": 0}}, r"shards\.count: 0 is too small"),
+    ({"shards": {"target_size": "3 parsecs"}}, r"shards\.target_size: '3 parsecs' is no whole number"),
+    ({"transform": {"size": [352]}}, r"transform\.size: \[352\] has 1 entries"),
+    ({"transform": {"size": "big"}}, r"transform\.size: 'big' is no list"),
+    ({"transform": {"size": [352, 2]}}, r"transform\.size: 2 is out of range"),
+    ({"transform": {"quality": True}}, r"transform\.quality: True is no whole number"),
+    ({"loader": {"augment": ["spin"]}}, r"loader\.augment: 'spin' is not known"),
+    ({"trainer": None, "trainre": 1}, r"trainre: unknown key"),
+    ({"trainer": 3}, r"trainer: 3 is no mapping"),
+    ({"trainer": {"model": "cnn"}}, r"trainer\.model: 'cnn' does not solve segmentation"),
+    ({"trainer": {"epochs": None}}, r"trainer\.epochs: null"),
+    ({"evaluator": {"min_dice": 1.5}}, r"evaluator\.min_dice: 1\.5 is out of range"),
+    ({"gate": {"allow": ["no such kind"]}}, r"gate\.allow: 'no such kind'"),
+    ({"task": "detection"}, r"task: 'detection' is not known"),
+    ({"name": "Clouds!"}, r"name: 'Clouds!' is no pipeline name"),
+    ({"base": "/"}, r"base: not a key"),
+]
+
+
+@pytest.mark.parametrize(("raw", "message"), REFUSED, ids=[m[:40] for _, m in REFUSED])
+def test_refused_with_path_value_and_fix(raw: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse(**raw)
+    assert caught.value.exit_code == 2
+    assert caught.value.fix
+
+
+def test_class_forms(tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text('{"b": 2, "a": 1}')
+    (tmp_path / "names.csv").write_text("x\ny\n")
+    (tmp_path / "ids.csv").write_text("x,7\ny,3\n")
+
+    def classes(value: Any) -> Any:
+        return parse_config({"input": {"images": "p", "classes": value}}, base=str(tmp_path)).input.classes
+
+    assert list(classes(["Fish", "Flower"]).items()) == [("Fish", None), ("Flower", None)]
+    assert list(classes({"Flower": 2, "Fish": 1}).items()) == [("Fish", 1), ("Flower", 2)]
+    assert list(classes("names.json").items()) == [("a", 1), ("b", 2)]
+    assert list(classes("names.csv").items()) == [("x", None), ("y", None)]
+    assert list(classes("ids.csv").items()) == [("y", 3), ("x", 7)]
+    with pytest.raises(ConfigError, match=r"'none\.json' cannot be read"):
+        classes("none.json")
+
+
+def test_files_that_are_no_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "My Clouds.yaml"
+    with pytest.raises(UsageError, match="no such configuration file"):
+        load_config(file)
+    file.write_text("input: [")
+    with pytest.raises(UsageError, match=r"not valid YAML: .*line 1"):
+        load_config(file)
+    file.write_text("- a\n- b\n")
+    with pytest.raises(UsageError, match="holds list, not a mapping"):
+        load_config(file)
+    file.write_text("name: a\nname: b\ninput: {images: x}\n")
+    with pytest.raises(UsageError, match="the key 'name' twice"):
+        load_config(file)
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="cannot be read as UTF-8"):
+        load_config(file)
+    file.write_text("input: {images: x}\n")
+    config = load_config(file, root="elsewhere")
+    assert config.name == "my-clouds"
+    assert config.run.root == "elsewhere"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+        max_leaves=8,
+    ),
+    st.sampled_from([f.name for f in dataclasses.fields(Config)]),
+)
+def test_any_value_anywhere_parses_or_is_refused(value: Any, section: str) -> None:
+    with contextlib.suppress(ConfigError):
+        assert isinstance(parse(**{section: value}), Config)
+
+
+def test_resolved_configuration_is_plain() -> None:
+    plain = parse(input={"images": "x", "classes": ["a", "b"]}).to_dict()
+    assert plain["input"]["classes"] == {"a": None, "b": None}
+    assert plain["transform"]["size"] == [352, 544]

@@ -1,0 +1,63 @@
+"""Rendered schemas: deterministic, curated freely, refused where they no longer fit."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from shardwright.errors import UsageError
+from shardwright.schema import check_schema, parse_schema, render_schema, schema_file_for
+
+CLASSES = ("Fish", "Flower", "Gravel", "Sugar")
+NAMES = st.lists(
+    st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="/"), min_size=1, max_size=12),
+    min_size=1,
+    max_size=5,
+    unique=True,
+)
+
+
+@given(classes=NAMES, task=st.sampled_from(["segmentation", "classification"]))
+def test_whatever_is_rendered_parses_and_fits(classes: list[str], task: str) -> None:
+    text = render_schema(task, classes)
+    check_schema(text, task, classes, "x.schema.pbtxt")
+    features = {f.name: f for f in parse_schema(text, "x").feature}
+    assert list(features["image/class/text"].string_domain.value) == classes
+    assert features["image/class/label"].int_domain.max == len(classes) - 1
+    assert (f"image/segmentation/{classes[0]}/rle" in features) == (task == "segmentation")
+
+
+def test_curation_is_welcome() -> None:
+    schema = parse_schema(render_schema("segmentation", CLASSES), "x")
+    for feature in schema.feature:
+        if feature.name == "image/height":
+            feature.int_domain.min = 350
+            feature.int_domain.max = 350
+    assert feature.type == schema_pb2.INT
+    check_schema(str(schema), "segmentation", CLASSES, "x")
+
+
+def test_another_class_is_refused_with_the_difference() -> None:
+    text = render_schema("segmentation", CLASSES)
+    with pytest.raises(
+        UsageError, match=r"(?s)clouds\.schema.*-feature image/segmentation/Sugar/area: INT.*Salt"
+    ):
+        check_schema(text, "segmentation", ("Fish", "Flower", "Gravel", "Salt"), "clouds.schema.pbtxt")
+
+
+def test_order_of_classes_matters() -> None:
+    with pytest.raises(UsageError, match="class 0: Flower"):
+        check_schema(
+            render_schema("classification", CLASSES), "classification", ("Flower", "Fish", "Gravel", "Sugar"), "x"
+        )
+
+
+def test_text_that_is_no_schema_names_file_and_line() -> None:
+    with pytest.raises(UsageError, match=r"bad\.pbtxt: not a schema: 2:"):
+        parse_schema("feature {\n nonsense: 1\n}", "bad.pbtxt")
+
+
+def test_file_lies_beside_the_configuration() -> None:
+    assert schema_file_for("configs/clouds.yaml") == Path("configs/clouds.schema.pbtxt")
