@@ -1,0 +1,154 @@
+"""What clouds are drawn with: fractal noise and soft bumps, both float32 over the whole picture.
+
+Lengths are in *units*: the picture is as large as 350x525 of them in area, so a pattern's scale follows the size of the
+picture, and a larger picture has more detail, not more clouds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+
+Field = NDArray[np.float32]
+
+_UNITS = math.sqrt(350 * 525)
+_FINEST_PIXELS = 1.6
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Size of the picture.
+
+    Attributes:
+        height: rows.
+        width: columns.
+    """
+
+    height: int
+    width: int
+
+    @property
+    def scale(self) -> float:
+        """Pixels per unit of length."""
+        return math.sqrt(self.height * self.width) / _UNITS
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.height, self.width
+
+    def grid(self) -> tuple[Field, Field]:
+        """Columns (1, width) and rows (height, 1) of the pixels' centres, in units."""
+        x = (np.arange(self.width, dtype=np.float32) + np.float32(0.5)) / np.float32(self.scale)
+        y = (np.arange(self.height, dtype=np.float32) + np.float32(0.5)) / np.float32(self.scale)
+        return x[None, :], y[:, None]
+
+
+def resize(field: Field, rows: int, columns: int) -> Field:
+    """Bicubic interpolation to (rows, columns)."""
+    if field.shape == (rows, columns):
+        return field
+    image = Image.fromarray(field).resize((columns, rows), Image.Resampling.BICUBIC)
+    return np.array(image, dtype=np.float32)
+
+
+def blur(field: Field, pixels: float) -> Field:
+    """Gaussian blur of values in 0..1, in steps of 1/255."""
+    image = Image.fromarray((np.clip(field, 0, 1) * 255).astype(np.uint8))
+    return np.asarray(image.filter(ImageFilter.GaussianBlur(pixels))).astype(np.float32) / np.float32(255)
+
+
+def smooth(field: Field, low: float, high: float) -> Field:
+    """Smooth step: 0 up to `low`, 1 from `high` on."""
+    t = np.clip((field - np.float32(low)) * np.float32(1 / (high - low)), 0, 1)
+    return cast(Field, t * t * (np.float32(3) - np.float32(2) * t))
+
+
+def fractal(
+    rng: np.random.Generator, canvas: Canvas, coarse: float, fine: float, *, gain: float = 0.6, stretch: float = 1.0
+) -> Field:
+    """Noise with detail from `coarse` down to `fine` units, each octave `gain` times as strong as the one before.
+
+    Each octave is drawn on its own grid and enlarged together with the coarser ones, so the cost is that of the last.
+
+    Args:
+        rng: random stream.
+        canvas: size of the picture.
+        coarse: largest grid cell, in units.
+        fine: smallest grid cell, in units; nothing finer than about a pixel is drawn.
+        gain: strength of an octave relative to the coarser one.
+        stretch: how much longer than high the cells are.
+
+    Returns:
+        float32 (height, width), mean 0, standard deviation 1.
+    """
+    cell = coarse * canvas.scale
+    last = max(fine * canvas.scale, _FINEST_PIXELS)
+
+    def draw() -> Field:
+        rows = max(2, round(canvas.height / cell) + 1)
+        columns = max(2, round(canvas.width / (cell * stretch)) + 1)
+        return rng.standard_normal((rows, columns), dtype=np.float32)
+
+    field = draw()
+    strength = 1.0
+    while cell / 2 >= last:
+        cell /= 2
+        strength *= gain
+        octave = draw()
+        field = resize(field, *octave.shape) + np.float32(strength) * octave
+    field = resize(field, *canvas.shape)
+    field -= field.mean()
+    field /= max(float(field.std()), 1e-6)
+    return field
+
+
+def bumps(canvas: Canvas, x: Field, y: Field, radius: Field, top: Field) -> Field:
+    """Paraboloids standing on 0, the highest one winning.
+
+    Args:
+        canvas: size of the picture.
+        x: centres, in units, (n,).
+        y: centres, in units, (n,).
+        radius: where each falls to 0, in units, (n,).
+        top: height of each, (n,).
+
+    Returns:
+        float32 (height, width).
+    """
+    field = np.zeros(canvas.shape, np.float32)
+    columns, rows = np.arange(canvas.width, dtype=np.float32), np.arange(canvas.height, dtype=np.float32)
+    scale = canvas.scale
+    # Under a pixel a bump would fall between the samples.
+    reach = np.maximum(radius * scale, 0.75)
+    for cx, cy, r, t in zip(
+        (x * scale - 0.5).tolist(), (y * scale - 0.5).tolist(), reach.tolist(), top.tolist(), strict=True
+    ):
+        left, right = max(0, math.ceil(cx - r)), min(canvas.width, math.floor(cx + r) + 1)
+        above, below = max(0, math.ceil(cy - r)), min(canvas.height, math.floor(cy + r) + 1)
+        if left >= right or above >= below:
+            continue
+        across = (columns[left:right] - cx) ** 2
+        down = t - (rows[above:below] - cy) ** 2 * (t / (r * r))
+        window = field[above:below, left:right]
+        np.maximum(window, down[:, None] - across * (t / (r * r)), out=window)
+    return field
+
+
+def sample_at(field: Field, canvas: Canvas, x: Field, y: Field) -> Field:
+    """Values of a field at points given in units; points outside take the nearest pixel's."""
+    columns = np.clip((x * canvas.scale).astype(np.int64), 0, canvas.width - 1)
+    rows = np.clip((y * canvas.scale).astype(np.int64), 0, canvas.height - 1)
+    return field[rows, columns]
+
+
+def shifted(field: Field, right: int, down: int) -> Field:
+    """The field moved by whole pixels, its border repeated."""
+    rows = np.clip(np.arange(field.shape[0]) - down, 0, field.shape[0] - 1)
+    columns = np.clip(np.arange(field.shape[1]) - right, 0, field.shape[1] - 1)
+    return field[rows][:, columns]

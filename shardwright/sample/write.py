@@ -1,0 +1,184 @@
+"""Writes the sample data set: images, `train.csv`, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from shardwright import rle
+from shardwright.console import progress
+from shardwright.errors import UsageError
+from shardwright.sample.regions import KINDS
+from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
+
+IMAGE_FOLDER = "train_images"
+LABEL_FILE = "train.csv"
+HEADER = ("Image_Label", "EncodedPixels")
+SMALLEST = 64
+
+_POOL_PAYS_PIXELS = 8_000_000
+"""Starting processes takes about as long as drawing this many pixels."""
+
+
+@dataclass(frozen=True)
+class SampleReport:
+    """What was written.
+
+    Attributes:
+        images: absolute path of the folder with the images.
+        labels: absolute path of the CSV.
+        count: number of images.
+        height: rows of each image.
+        width: columns of each image.
+        present: for each kind, the number of images it is in.
+        image_bytes: size of all images together.
+    """
+
+    images: str
+    labels: str
+    count: int
+    height: int
+    width: int
+    present: dict[str, int]
+    image_bytes: int
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    name: str
+    masks: tuple[str, ...]
+    size: int
+
+
+def image_name(seed: int, index: int) -> str:
+    """File name of an image: eight hex digits, scattered, different for every index below 2**32 of one seed."""
+    value = (index + (seed + 1) * 0x9E3779B9) & 0xFFFFFFFF
+    # Each step can be undone, so two indices never meet (the finalizer of MurmurHash3, public domain).
+    for factor, shift in ((0x85EBCA6B, 16), (0xC2B2AE35, 13), (1, 16)):
+        value = ((value ^ (value >> shift)) * factor) & 0xFFFFFFFF
+    return f"{value:08x}.jpg"
+
+
+def _draw_one(index: int, *, folder: str, height: int, width: int, seed: int) -> _Drawn:
+    masks = draw_masks(seed, index, height, width)
+    data = encode_jpeg(draw_picture(seed, index, masks))
+    name = image_name(seed, index)
+    Path(folder, name).write_bytes(data)
+    return _Drawn(name, tuple(rle.to_pairs(rle.encode(mask)) for mask in masks), len(data))
+
+
+@contextmanager
+def _appears_whole(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that takes its place when the block ends well and is gone when it does not."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shelter = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
+    except OSError as error:
+        raise UsageError(f"{out}: the folder cannot be made here: {error.strerror}. Choose another place.") from error
+    try:
+        # mkdtemp makes folders for their owner alone; the one inside has the usual permissions.
+        staging = shelter / "whole"
+        staging.mkdir()
+        yield staging
+        try:
+            staging.rename(out)
+        except OSError as error:
+            raise UsageError(f"{out}: something else was put there meanwhile. Choose another folder.") from error
+    finally:
+        shutil.rmtree(shelter, ignore_errors=True)
+
+
+def _refuse(out: Path, images: int, height: int, width: int, seed: int, workers: int | None) -> None:
+    if images < 1:
+        raise UsageError(f"images: {images} is too few. Ask for 1 or more.")
+    for name, value in (("height", height), ("width", width)):
+        if value < SMALLEST:
+            raise UsageError(f"{name}: {value} is too small. The smallest picture is {SMALLEST}x{SMALLEST} pixels.")
+    if seed < 0:
+        raise UsageError(f"seed: {seed} is negative. Use 0 or more.")
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers: {workers} is too few. Use 1 or more, or leave it out.")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        what = "a folder with something in it" if out.is_dir() else "a file"
+        raise UsageError(f"{out}: there is {what} already. Name a new or an empty folder, or remove this one.")
+
+
+def _draw_all(draw: partial[_Drawn], images: int, workers: int, *, quiet: bool) -> list[_Drawn]:
+    with progress(images, "drawing images", quiet=quiet) as shown:
+        drawn = []
+        if workers == 1:
+            for index in range(images):
+                drawn.append(draw(index))
+                shown.advance()
+            return drawn
+        # Not by fork: the caller may hold threads and locks (TensorFlow's, for one).
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            for one in pool.map(draw, range(images), chunksize=max(1, min(8, images // (4 * workers)))):
+                drawn.append(one)
+                shown.advance()
+        return drawn
+
+
+def write_sample(
+    out: str,
+    *,
+    images: int = 20,
+    height: int = 1400,
+    width: int = 2100,
+    seed: int = 0,
+    workers: int | None = None,
+    quiet: bool = False,
+) -> SampleReport:
+    """Draws a data set in the layout of Kaggle's "Understanding Clouds from Satellite Images".
+
+    `OUT/train_images/*.jpg` and `OUT/train.csv` (columns `Image_Label`, `EncodedPixels`; four rows an image, the second
+    field empty where a kind is absent; run lengths column by column from 1). The same seed gives the same bytes, whatever
+    the number of workers; an image does not depend on how many there are; the CSV is the same on every stack.
+
+    Args:
+        out: folder to make; it must not exist or be empty.
+        images: how many.
+        height: rows of each, at least 64.
+        width: columns of each, at least 64.
+        seed: which set to draw, 0 or more.
+        workers: processes; None takes as many as there are cores where that pays.
+        quiet: show no progress.
+
+    Returns:
+        What was written.
+
+    Raises:
+        UsageError: a number is out of range, or `out` is taken.
+    """
+    target = Path(os.path.abspath(out))
+    _refuse(target, images, height, width, seed, workers)
+    if workers is None:
+        workers = (os.cpu_count() or 1) if images * height * width > _POOL_PAYS_PIXELS else 1
+    with _appears_whole(target) as staging:
+        folder = staging / IMAGE_FOLDER
+        folder.mkdir()
+        draw = partial(_draw_one, folder=str(folder), height=height, width=width, seed=seed)
+        drawn = sorted(_draw_all(draw, images, min(workers, images), quiet=quiet), key=lambda one: one.name)
+        with open(staging / LABEL_FILE, "w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(HEADER)
+            for one in drawn:
+                table.writerows((f"{one.name}_{kind}", mask) for kind, mask in zip(KINDS, one.masks, strict=True))
+    return SampleReport(
+        images=str(target / IMAGE_FOLDER),
+        labels=str(target / LABEL_FILE),
+        count=images,
+        height=height,
+        width=width,
+        present={kind: sum(1 for one in drawn if one.masks[k]) for k, kind in enumerate(KINDS)},
+        image_bytes=sum(one.size for one in drawn),
+    )
