@@ -1,8 +1,8 @@
-"""Makes Shardwright installable: `pip install .`
+"""Makes Shardwright installable: `pip install .`.
 
-The import names are `shardwright`, `shardwright_components`, `shardwright_pipelines` and `shardwright_schemas`; `src/` holds
-one link to each top-level folder. Plain `components` and `pipelines` would collide with the folders of those names that
-TFX projects have, in the working directory (`python -m` puts it first) and in site-packages.
+The import names are `shardwright`, `shardwright_components`, `shardwright_pipelines` and `shardwright_schemas`; `src/`
+holds one link to each top-level folder. Plain `components` and `pipelines` would collide with the folders of those names
+that TFX projects have, in the working directory (`python -m` puts it first) and in site-packages.
 """
 
 from pathlib import Path
@@ -12,17 +12,18 @@ from setuptools import find_namespace_packages, setup
 HERE = Path(__file__).parent
 VERSION = next(
     line.split('"')[1]
-    for line in (HERE / "shardwright/__init__.py").read_text().splitlines()
+    for line in (HERE / "shardwright/__init__.py").read_text(encoding="utf-8").splitlines()
     if line.startswith("__version__")
 )
 
 setup(
     name="shardwright",
     version=VERSION,
-    description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, and training on them",
+    description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, and training",
     long_description=(HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").exists() else "",
     long_description_content_type="text/markdown",
     license="Apache-2.0",
+    license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     package_dir={"": "src"},
     packages=[p for p in find_namespace_packages("src") if "__pycache__" not in p],

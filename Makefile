@@ -1,0 +1,37 @@
+# Shardwright's front door; `make help` lists the targets. Every one of them sets .venv up first where that is needed.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo check test test-full lock clean
+
+BIN := .venv/bin
+TIMED := tools/timed
+PYTEST := $(BIN)/python -m pytest
+
+help: ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+setup: ## .venv with the stack this machine can run (SHARDWRIGHT_STACK=current|fallback forces one)
+	@$(TIMED) 'set-up' tools/setup.sh
+
+demo: setup ## a small data set, and the whole pipeline over it
+	@[ -e demo-data ] || $(TIMED) 'sample' $(BIN)/shardwright sample demo-data --images 200 --height 350 --width 525
+	@$(TIMED) 'demo' $(BIN)/shardwright run pipelines/configs/demo.yaml
+
+check: setup ## ruff, types and the fast tests (under 2 minutes)
+	@$(TIMED) 'ruff check' $(BIN)/ruff check .
+	@$(TIMED) 'ruff format' $(BIN)/ruff format --check .
+	@$(TIMED) 'types' tools/types
+	@$(TIMED) 'fast tests' $(PYTEST) -q -m 'not slow'
+
+test: check ## check, and the slow tests (no root needed, at most 30 minutes)
+	@$(TIMED) 'slow tests' $(PYTEST) -q -m slow
+
+test-full: setup ## the other stack: its fast tests, a pipeline per task, and data sets compared byte by byte (root)
+	@$(TIMED) 'other stack' tools/other_stack.sh
+
+lock: ## resolve requirements/*.in again, keeping versions that still fit (UPGRADE=1 takes the newest)
+	@tools/lock.sh $(if $(UPGRADE),--upgrade)
+
+clean: ## remove what set-up, tests and the demo made in this checkout
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info demo-data shardwright-runs
