@@ -1,0 +1,345 @@
+"""TFRecord framing and the tf.train.Example wire format, without TensorFlow.
+
+A TFRecord file is a sequence of frames: payload length (uint64, little endian), masked CRC-32C of these eight bytes,
+payload, masked CRC-32C of the payload (tensorflow/core/lib/io/record_writer.h). An Example is protocol buffers'
+wire format of tensorflow/core/example/example.proto and feature.proto; it is written with names sorted and numbers
+packed, which is byte for byte what `Example.SerializeToString(deterministic=True)` writes.
+"""
+
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.protowire import (
+    DELIMITED,
+    FIXED32,
+    VARINT,
+    WireError,
+    delimited,
+    pack_int64,
+    read_fields,
+    read_messages,
+    unpack_int64,
+)
+
+HEADER_BYTES = 12
+FOOTER_BYTES = 4
+_LENGTH = struct.Struct("<Q")
+_CRC = struct.Struct("<I")
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+# Field numbers of the three lists in feature.proto's Feature.
+_BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
+
+
+class RecordError(ValueError):
+    """A TFRecord file or an Example is damaged, or a value does not fit into one."""
+
+
+@dataclass(frozen=True)
+class TypedList:
+    """A feature's values with their kind, so that an empty list has one too.
+
+    Args:
+        kind: `bytes`, `int64` or `float32`.
+        values: the values, possibly none.
+    """
+
+    kind: str
+    values: Sequence[Any] | npt.NDArray[Any]
+
+
+def ints(values: Sequence[int] | npt.NDArray[Any]) -> TypedList:
+    """An int64 feature of any length, 0 included."""
+    return TypedList("int64", values)
+
+
+def floats(values: Sequence[float] | npt.NDArray[Any]) -> TypedList:
+    """A float32 feature of any length, 0 included."""
+    return TypedList("float32", values)
+
+
+def byte_strings(values: Sequence[bytes]) -> TypedList:
+    """A bytes feature of any length, 0 included."""
+    return TypedList("bytes", values)
+
+
+FeatureValue = bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float] | npt.NDArray[Any] | TypedList
+DecodedFeature = list[bytes] | npt.NDArray[np.int64] | npt.NDArray[np.float32]
+
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> Any: ...
+
+
+# --- frames ---------------------------------------------------------------------------------------------------------
+
+
+def masked_crc(data: bytes) -> int:
+    """CRC-32C, rotated and offset as TFRecord stores it, so that a CRC of data that holds CRCs stays sound."""
+    crc = int(google_crc32c.value(data))
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def frame(data: bytes) -> bytes:
+    """Wraps a payload: header, payload, footer. `HEADER_BYTES + FOOTER_BYTES` longer than the payload."""
+    return b"".join((_header(data), data, _CRC.pack(masked_crc(data))))
+
+
+def unframe(framed: bytes, where: str = "record") -> bytes:
+    """Takes the payload out of exactly one frame.
+
+    Args:
+        framed: the frame, as `RecordWriter.write` placed it at (offset, length).
+        where: what to call it in an error, e.g. file and offset.
+
+    Returns:
+        The payload.
+
+    Raises:
+        RecordError: either checksum or the length is wrong.
+    """
+    length = _payload_length(framed[:HEADER_BYTES], where)
+    if len(framed) != HEADER_BYTES + length + FOOTER_BYTES:
+        raise RecordError(
+            f"{where}: the frame is {len(framed)} bytes long, its header promises "
+            f"{HEADER_BYTES + length + FOOTER_BYTES}; the file is damaged or the index is not this file's"
+        )
+    payload = framed[HEADER_BYTES:-FOOTER_BYTES]
+    _check_payload(payload, framed[-FOOTER_BYTES:], where)
+    return payload
+
+
+class RecordWriter:
+    """Appends records to an open binary file.
+
+    Args:
+        fileobj: anything with `write(bytes)`; the caller opens, flushes and closes it.
+    """
+
+    def __init__(self, fileobj: _Writable) -> None:
+        self._file = fileobj
+        self._offset = 0
+
+    def write(self, data: bytes) -> tuple[int, int]:
+        """Appends one record.
+
+        Args:
+            data: the payload.
+
+        Returns:
+            Offset and length of the whole frame in bytes, counted from where the writer began: the bytes that
+            `unframe` takes.
+        """
+        offset, length = self._offset, HEADER_BYTES + len(data) + FOOTER_BYTES
+        self._file.write(_header(data))
+        self._file.write(data)
+        self._file.write(_CRC.pack(masked_crc(data)))
+        self._offset += length
+        return offset, length
+
+
+def read_records(path: str | os.PathLike[str], *, verify: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Reads a plain (not compressed) TFRecord file of the local file system.
+
+    Args:
+        path: the file.
+        verify: check the payloads' checksums. Those of the headers always are: a wrong length could ask for any
+            amount of memory.
+
+    Yields:
+        Offset of the frame and payload.
+
+    Raises:
+        RecordError: the file is damaged; the message names file and offset.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        offset = 0
+        while header := file.read(HEADER_BYTES):
+            where = f"{path} at offset {offset}"
+            if offset == 0 and header[:2] == b"\x1f\x8b":
+                raise RecordError(f"{where}: the file is gzip-compressed; decompress it first")
+            length = _payload_length(header, where)
+            if offset + HEADER_BYTES + length + FOOTER_BYTES > size:
+                raise RecordError(
+                    f"{where}: the record promises {length} bytes, but the file ends at {size}: it is truncated"
+                )
+            payload = file.read(length)
+            footer = file.read(FOOTER_BYTES)
+            if verify:
+                _check_payload(payload, footer, where)
+            yield offset, payload
+            offset += HEADER_BYTES + length + FOOTER_BYTES
+
+
+def _header(data: bytes) -> bytes:
+    length = _LENGTH.pack(len(data))
+    return length + _CRC.pack(masked_crc(length))
+
+
+def _payload_length(header: bytes, where: str) -> int:
+    if len(header) < HEADER_BYTES:
+        raise RecordError(f"{where}: {len(header)} bytes are left where a record's header needs {HEADER_BYTES}")
+    if _CRC.unpack_from(header, 8)[0] != masked_crc(header[:8]):
+        raise RecordError(f"{where}: the checksum of the record's length is wrong: damaged, or no TFRecord file")
+    return int(_LENGTH.unpack_from(header)[0])
+
+
+def _check_payload(payload: bytes, footer: bytes, where: str) -> None:
+    if _CRC.unpack(footer)[0] != masked_crc(payload):
+        raise RecordError(f"{where}: the checksum of the record's {len(payload)} bytes is wrong: the file is damaged")
+
+
+# --- writing an Example ---------------------------------------------------------------------------------------------
+
+
+def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
+    """Serializes a tf.train.Example.
+
+    Args:
+        features: name to value. `bytes`, a whole number or a float make a list of one; sequences and arrays keep their
+            order; float64 becomes float32. An empty list has no kind of its own: use `ints([])`, `floats([])` or
+            `byte_strings([])`.
+
+    Returns:
+        The bytes; the same for the same features, whatever order they came in.
+
+    Raises:
+        RecordError: a value has no kind that an Example can hold, or does not fit into int64 or float32.
+    """
+    entries = []
+    for name in sorted(features):
+        kind, body = _encode_feature(name, features[name])
+        value = delimited(kind, body)
+        entries.append(delimited(1, delimited(1, name.encode()) + delimited(2, value)))
+    return delimited(1, b"".join(entries))
+
+
+def _encode_feature(name: str, value: FeatureValue) -> tuple[int, bytes]:
+    """Returns field number and body of the list that holds a value."""
+    kind, values = _typed(name, value)
+    if kind == _BYTES_LIST:
+        return kind, b"".join([delimited(1, bytes(item)) for item in values])
+    if not len(values):
+        return kind, b""
+    if kind == _INT64_LIST:
+        return kind, delimited(1, pack_int64(_as_int64(name, values)))
+    return kind, delimited(1, _as_float32(name, values).astype("<f4", copy=False).tobytes())
+
+
+def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDArray[Any]]:
+    if isinstance(value, TypedList):
+        kinds = {"bytes": _BYTES_LIST, "float32": _FLOAT_LIST, "int64": _INT64_LIST}
+        if value.kind not in kinds:
+            raise RecordError(f"feature {name}: kind {value.kind!r} is not one of {', '.join(kinds)}")
+        values: Any = value.values
+        if kinds[value.kind] == _BYTES_LIST and not all(isinstance(item, bytes) for item in values):
+            raise RecordError(f"feature {name}: a bytes feature holds something else; encode text as UTF-8 first")
+        return kinds[value.kind], values
+    values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+    if not len(values):
+        raise RecordError(f"feature {name}: an empty list has no kind; use ints([]), floats([]) or byte_strings([])")
+    if all(isinstance(item, bytes) for item in values):
+        return _BYTES_LIST, values
+    array = np.asarray(values)
+    if array.dtype.kind in "iu" or (array.dtype == object and all(type(item) is int for item in values)):
+        return _INT64_LIST, values
+    if array.dtype.kind == "f":
+        return _FLOAT_LIST, values
+    raise RecordError(
+        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example holds bytes, whole numbers "
+        "or floats (encode text as UTF-8, turn truth values into 0 and 1)"
+    )
+
+
+def _as_int64(name: str, values: Any) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise RecordError(f"feature {name}: an array of shape {array.shape} must be flat to be stored")
+    if array.dtype.kind not in "iu":
+        whole = all(type(item) is int for item in values)
+        raise RecordError(f"feature {name}: {'a number is beyond int64' if whole else 'not all are whole numbers'}")
+    if array.dtype.kind == "u" and int(array.max()) > _INT64_MAX:
+        raise RecordError(f"feature {name}: {int(array.max())} is beyond int64")
+    return array.astype(np.int64, copy=False)
+
+
+def _as_float32(name: str, values: Any) -> npt.NDArray[np.float32]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "fiu":
+        raise RecordError(f"feature {name}: {array.dtype} of shape {array.shape} must be flat and numbers to be stored")
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    lost = np.isinf(single) & np.isfinite(array)
+    if lost.any():
+        raise RecordError(f"feature {name}: {array[lost][0]} is beyond float32")
+    return single
+
+
+# --- reading an Example ---------------------------------------------------------------------------------------------
+
+
+def decode_example(data: bytes) -> dict[str, DecodedFeature]:
+    """Parses a tf.train.Example, whoever wrote it: unknown fields are skipped, packed and single numbers are read.
+
+    Args:
+        data: the serialized Example.
+
+    Returns:
+        Name to values, sorted by name: a list of bytes, an int64 array or a float32 array. A feature without a kind,
+        which TensorFlow allows, is an empty list.
+
+    Raises:
+        RecordError: the bytes are no Example.
+    """
+    try:
+        return _decode_example(memoryview(data))
+    except WireError as error:
+        raise RecordError(f"{len(data)} bytes are no tf.train.Example: {error}") from error
+
+
+def _decode_example(data: memoryview) -> dict[str, DecodedFeature]:
+    found: dict[str, DecodedFeature] = {}
+    for features in read_messages(data, 1):
+        for entry in read_messages(features, 1):
+            raw_name = b"".join(read_messages(entry, 1)[-1:])
+            try:
+                name = raw_name.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise WireError(f"a feature's name is not UTF-8: {raw_name[:40]!r}") from error
+            bodies = read_messages(entry, 2)
+            found[name] = _decode_feature(bodies[0] if len(bodies) == 1 else memoryview(b"".join(bodies)))
+    return dict(sorted(found.items()))
+
+
+def _decode_feature(body: memoryview) -> DecodedFeature:
+    """Returns the values of a Feature: of several kinds the last one counts, of several lists of it all values."""
+    kind = 0
+    values: list[tuple[int, Any]] = []
+    for field, wire, part in read_fields(body):
+        if wire == DELIMITED and field in (_BYTES_LIST, _FLOAT_LIST, _INT64_LIST):
+            if field != kind:
+                kind, values = field, []
+            values += [(wire, value) for field, wire, value in read_fields(part) if field == 1]
+    if kind == _INT64_LIST:
+        numbers = [np.empty(0, np.int64)]
+        for wire, value in values:
+            if wire == DELIMITED:
+                numbers.append(unpack_int64(value))
+            elif wire == VARINT:
+                numbers.append(np.array([value], np.uint64).view(np.int64))
+        return np.concatenate(numbers)
+    if kind == _FLOAT_LIST:
+        raw = b"".join(value for wire, value in values if wire in (DELIMITED, FIXED32))
+        if len(raw) % 4:
+            raise WireError(f"a list of float32 numbers has {len(raw)} bytes")
+        return np.frombuffer(raw, "<f4").astype(np.float32)
+    return [bytes(value) for wire, value in values if wire == DELIMITED]
