@@ -48,7 +48,7 @@ def _reasons(info: anomalies_pb2.AnomalyInfo, split: str, feature: str) -> list[
     if not info.reason:
         return [Anomaly(split, feature, "UNKNOWN_TYPE", info.description or info.short_description)]
     return [
-        Anomaly(split, feature, ANOMALY_KINDS[reason.type], reason.description or reason.short_description)
+        Anomaly(split, feature, anomalies_pb2.AnomalyInfo.Type.Name(reason.type), reason.description or reason.short_description)
         for reason in info.reason
     ]
 

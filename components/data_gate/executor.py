@@ -46,8 +46,9 @@ class Executor(base_executor.BaseExecutor):
                 stopping.extend(name_offenders(refused, schema, _records(Path(examples.uri, f"Split-{split}"))))
         if stopping:
             kinds = ", ".join(sorted({row.kind for row in stopping}))
+            count = f"{len(stopping)} anomal{'y' if len(stopping) == 1 else 'ies'}"
             raise CheckFailed(
-                f"The data gate is shut: {len(stopping)} anomal{'y' if len(stopping) == 1 else 'ies'} against the schema.\n"
+                f"The data gate is shut: {count} against the schema.\n"
                 f"{table(stopping)}\n"
                 f"Mend the data or the schema file, or let the kind pass with `gate: {{allow: [{kinds}]}}`."
             )
