@@ -1,0 +1,261 @@
+"""From finished shards to a dataset: the ledger must add up, then the whole folder appears by one rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shardwright import lineage
+from shardwright import manifest as layout
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.fingerprint import fingerprint
+from shardwright.manifest import Manifest
+from shardwright.staging import PlannedShard, ShardResult, Staging, write_parts, write_text
+
+# A ledger part stays a file that an editor opens.
+_ROWS_PER_PART = 100_000
+_ALWAYS_ALLOWED_REJECTS = 10
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """What a dataset will be, known before any shard is written.
+
+    Attributes:
+        kind: `ingest` or `transform`.
+        task: `segmentation` or `classification`.
+        classes: names in the order of their indices.
+        recipe: the options that change bytes, as plain values.
+        parent: fingerprint of the input, or digest of the parent dataset.
+        features: name -> `bytes`, `int64` or `float32`.
+        inputs: rows the ledger must have.
+        shards: every shard, by split and number.
+        rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
+        max_rejects: share of the inputs that may be rejected; 10 always may.
+    """
+
+    kind: str
+    task: str
+    classes: tuple[str, ...]
+    recipe: Mapping[str, Any]
+    parent: str
+    features: Mapping[str, str]
+    inputs: int
+    shards: tuple[PlannedShard, ...]
+    rows: tuple[str, ...] = ()
+    max_rejects: float = 0.0
+
+    @property
+    def fingerprint(self) -> str:
+        """The dataset's fingerprint."""
+        return layout.dataset_fingerprint(self.kind, self.recipe, self.parent)
+
+
+def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
+    """Looks at an output folder before any work.
+
+    Args:
+        out: the folder.
+        expected: fingerprint of the dataset that is to be written there.
+
+    Returns:
+        The manifest when that very dataset is there already, `None` when the folder is missing or empty.
+
+    Raises:
+        UsageError: something else is there.
+        DatasetError: the dataset there is damaged.
+    """
+    target = Path(out)
+    if not target.exists():
+        return None
+    if not target.is_dir():
+        raise UsageError(f"{target}: is no folder. Name a folder that does not exist yet.")
+    names = sorted(os.listdir(target))
+    if layout.MANIFEST_FILE in names:
+        file = target / layout.MANIFEST_FILE
+        found = Manifest.from_json(file.read_text(encoding="utf-8"), str(file))
+        if found.fingerprint == expected:
+            return found
+        raise UsageError(
+            f"{target}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
+            "Name another folder, or delete that one."
+        )
+    if names:
+        shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
+        raise UsageError(f"{target}: is not empty ({shown}) and holds no dataset. Name another folder.")
+    return None
+
+
+def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], build: Mapping[str, Any]) -> Manifest:
+    """Publishes a dataset whose shards are all finished, and removes its staging folder.
+
+    Args:
+        staging: where the shards are; locked by the caller.
+        plan: what was planned.
+        out: folder to appear; it may exist when it is empty (TFX makes it), or hold this very dataset.
+        build: what may differ between equal datasets (resolved configuration, runner), for `build.json`.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        CheckFailed: a shard is unfinished, the ledger does not add up, too many rejects, or nothing was written.
+        UsageError: `out` holds something else.
+    """
+    target = Path(os.path.realpath(out))
+    found = committed(target, plan.fingerprint)
+    if found is not None:
+        staging.remove()
+        return found
+    results = _results(staging, plan)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the output, so that the rename stays within one file system; named by content, so that whoever comes
+    # after a killed run clears what it left.
+    assembled = target.parent / f".partial-{plan.fingerprint[:16]}"
+    shutil.rmtree(assembled, ignore_errors=True)
+    try:
+        manifest = _assemble(assembled, staging, plan, results, build)
+        os.rename(assembled, target)
+    except BaseException:
+        shutil.rmtree(assembled, ignore_errors=True)
+        raise
+    _sync_directory(target.parent)
+    staging.remove()
+    return manifest
+
+
+def _results(staging: Staging, plan: DatasetPlan) -> list[ShardResult]:
+    results = [(planned, staging.result(planned)) for planned in plan.shards]
+    missing = [layout.shard_path(*planned) for planned, result in results if result is None]
+    if missing:
+        raise CheckFailed(f"{len(missing)} of {len(results)} shards are not written, e.g. {missing[0]}. Run it again.")
+    return [result for _, result in results if result is not None]
+
+
+def _assemble(
+    folder: Path, staging: Staging, plan: DatasetPlan, results: list[ShardResult], build: Mapping[str, Any]
+) -> Manifest:
+    folder.mkdir()
+    parts: dict[str, str] = {}
+    for result in results:
+        index = layout.index_path(result.split, result.number, result.total)
+        _place(staging.path(result.info.path), folder / result.info.path)
+        _place(staging.path(index), folder / index)
+        parts[index] = result.index_sha256
+    tally = _Tally()
+    sizes = _part_sizes(plan.inputs)
+    names = [layout.ledger_path(number, len(sizes)) for number in range(len(sizes))]
+    lines = tally.counted(staging.ledger_lines(plan.shards, plan.rows))
+    parts.update(zip(names, write_parts(lines, sizes, lambda number: folder / names[number]), strict=True))
+    # Rows beyond the expected number would be left in the stream.
+    for _ in lines:
+        continue
+    _check(tally, plan, results)
+    manifest = Manifest(
+        kind=plan.kind,
+        task=plan.task,
+        classes=plan.classes,
+        recipe=plan.recipe,
+        recipe_fingerprint=fingerprint(dict(plan.recipe)),
+        parent=plan.parent,
+        fingerprint=plan.fingerprint,
+        features=plan.features,
+        totals=tally.totals(plan),
+        shards=tuple(result.info for result in results),
+        parts=parts,
+    ).sealed()
+    lineage.write_lineage(
+        folder, kind=plan.kind, fingerprint=plan.fingerprint, parents={"input": plan.parent}, recipe=plan.recipe
+    )
+    versions = {"versions": lineage.package_versions(), **build}
+    write_text(folder / layout.BUILD_FILE, json.dumps(versions, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / layout.MANIFEST_FILE, manifest.to_json())
+    return manifest
+
+
+@dataclass
+class _Tally:
+    """Counts the ledger while it is written, and remembers the first rejects for the message."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    records: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def counted(self, lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            row = json.loads(line)
+            self.counts[row["status"]] += 1
+            if row["status"] == layout.WRITTEN:
+                self.records[row["split"]] += 1
+            else:
+                self.codes[f"{row['status']}/{row['code']}"] += 1
+            if row["status"] == layout.REJECTED and len(self.examples) < _EXAMPLES:
+                self.examples.append(f"{row['key']}: {row['code']}: {row['reason']}")
+            yield line
+
+    @property
+    def rejected_codes(self) -> dict[str, int]:
+        start = f"{layout.REJECTED}/"
+        return {code[len(start) :]: n for code, n in sorted(self.codes.items()) if code.startswith(start)}
+
+    def totals(self, plan: DatasetPlan) -> dict[str, int]:
+        splits = sorted({shard.split for shard in plan.shards})
+        return {
+            "inputs": sum(self.counts.values()),
+            **{status: self.counts[status] for status in layout.STATUSES},
+            **{f"records/{split}": self.records[split] for split in splits},
+            **self.codes,
+        }
+
+
+def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None:
+    rows, records = sum(tally.counts.values()), sum(result.info.records for result in results)
+    written, rejected = tally.counts[layout.WRITTEN], tally.counts[layout.REJECTED]
+    if rows != plan.inputs or written != records:
+        raise CheckFailed(
+            f"The ledger does not add up: {rows} rows for {plan.inputs} inputs, {written} rows say written for "
+            f"{records} records. Delete the staging folder and run it again."
+        )
+    allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
+    if written and rejected <= allowed:
+        return
+    counts = ", ".join(f"{code} {n}" for code, n in tally.rejected_codes.items())
+    shown = "".join(f"\n  {example}" for example in tally.examples)
+    if not written:
+        raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
+    raise CheckFailed(
+        f"{rejected} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
+        f"and 10 always are): {counts}. Nothing was published. Mend the input or raise rejects.max. The first:{shown}"
+    )
+
+
+def _part_sizes(rows: int) -> list[int]:
+    count = max(1, -(-rows // _ROWS_PER_PART))
+    return [rows * (i + 1) // count - rows * i // count for i in range(count)]
+
+
+def _place(staged: Path, target: Path) -> None:
+    """A second name for a staged file, or a copy where the file system is another or knows no links."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(staged, target)
+    except OSError:
+        shutil.copyfile(staged, target)
+        with target.open("rb") as copied:
+            os.fsync(copied.fileno())
+
+
+def _sync_directory(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,186 @@
+"""What a dataset says about itself: `manifest.json` and the rows of the ledger.
+
+Both are canonical: the same dataset has the same bytes here, whoever wrote it, where and when.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shardwright.errors import DatasetError
+from shardwright.fingerprint import canonical_json, fingerprint
+
+FORMAT_VERSION = 1
+MANIFEST_FILE = "manifest.json"
+BUILD_FILE = "build.json"
+
+WRITTEN = "written"
+DUPLICATE = "duplicate"
+REJECTED = "rejected"
+STATUSES = (WRITTEN, DUPLICATE, REJECTED)
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """What became of one input.
+
+    Attributes:
+        key: key of the input; for a row of a CSV that names no image, the name that stands there.
+        status: `written`, `duplicate` or `rejected`.
+        code: why it was not written, as a word (`bad_rle`, `truncated`, …); empty when written.
+        reason: the same as a sentence with the values concerned; empty when written.
+        split: split it went into, or would have gone into; empty when it never got that far.
+        shard: number of the shard it lies in, or was planned for.
+        index: position in that shard, from 0; `None` unless written.
+    """
+
+    key: str
+    status: str
+    code: str = ""
+    reason: str = ""
+    split: str = ""
+    shard: int | None = None
+    index: int | None = None
+
+    def to_json(self) -> str:
+        """The row as one line of canonical JSON, without the line end."""
+        return canonical_json(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_json(line: str) -> LedgerRow:
+        """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
+        return LedgerRow(**json.loads(line))
+
+
+@dataclass(frozen=True)
+class ShardInfo:
+    """One shard as the manifest records it.
+
+    Attributes:
+        split: split it belongs to.
+        path: file, relative to the dataset's folder, with forward slashes.
+        records: number of records.
+        bytes: size of the file.
+        sha256: hash of the file, 64 hex digits.
+        first_key: key of the first record, `None` in a shard without records.
+        last_key: key of the last record, likewise.
+    """
+
+    split: str
+    path: str
+    records: int
+    bytes: int
+    sha256: str
+    first_key: str | None
+    last_key: str | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A whole dataset in figures. Without one, a folder is no dataset.
+
+    Attributes:
+        format_version: version of this layout.
+        kind: `ingest` or `transform`.
+        task: `segmentation` or `classification`.
+        classes: names in the order of their indices.
+        recipe: the options that change bytes, as plain values; no paths, workers or runners.
+        recipe_fingerprint: hash of the recipe.
+        parent: what it was made from: fingerprint of the input (`ingest`), digest of the parent dataset (`transform`).
+        fingerprint: hash of kind, recipe and parent: known before any work, equal for equal results.
+        features: name -> `bytes`, `int64` or `float32`, of every feature of its examples.
+        totals: `inputs`, `written`, `duplicate`, `rejected`; `records/<split>`; `rejected/<code>`.
+        shards: all shards, by split and number.
+        parts: sha256 of every index and ledger file, by relative path.
+        digest: hash of everything above.
+    """
+
+    kind: str
+    task: str
+    classes: tuple[str, ...]
+    recipe: Mapping[str, Any]
+    recipe_fingerprint: str
+    parent: str | None
+    fingerprint: str
+    features: Mapping[str, str]
+    totals: Mapping[str, int]
+    shards: tuple[ShardInfo, ...]
+    parts: Mapping[str, str]
+    format_version: int = FORMAT_VERSION
+    digest: str = ""
+
+    def sealed(self) -> Manifest:
+        """The same manifest with its digest set."""
+        return dataclasses.replace(self, digest=self._computed_digest())
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`: canonical JSON and a line end."""
+        return canonical_json(self._plain()) + "\n"
+
+    @staticmethod
+    def from_json(text: str, where: str = MANIFEST_FILE) -> Manifest:
+        """Reads and verifies the text of a `manifest.json`.
+
+        Args:
+            text: the file's content.
+            where: file name for messages.
+
+        Raises:
+            DatasetError: no manifest, another layout version, or the digest does not fit.
+        """
+        try:
+            raw = json.loads(text)
+            version = raw["format_version"]
+            if version != FORMAT_VERSION:
+                raise DatasetError(
+                    f"{where}: layout version {version!r}, this one reads {FORMAT_VERSION}. Use a newer shardwright."
+                )
+            shards = tuple(ShardInfo(**row) for row in raw.pop("shards"))
+            manifest = Manifest(**{**raw, "classes": tuple(raw["classes"]), "shards": shards})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DatasetError(f"{where}: no readable manifest ({error}). Write the dataset anew.") from None
+        if manifest.digest != manifest._computed_digest():
+            raise DatasetError(f"{where}: damaged, its digest does not fit its content. Write the dataset anew.")
+        return manifest
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits, sorted."""
+        return tuple(sorted({shard.split for shard in self.shards}))
+
+    def _plain(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "classes": list(self.classes)}
+
+    def _computed_digest(self) -> str:
+        plain = self._plain()
+        del plain["digest"]
+        return fingerprint(plain)
+
+
+def dataset_fingerprint(kind: str, recipe: Mapping[str, Any], parent: str | None) -> str:
+    """Fingerprint of the dataset that `recipe` makes from `parent`; also the name of its staging folder."""
+    return fingerprint({"format": FORMAT_VERSION, "kind": kind, "parent": parent, "recipe": dict(recipe)})
+
+
+def shard_name(index: int, count: int) -> str:
+    """`data-00000-of-00004`, without a suffix."""
+    return f"data-{index:05d}-of-{count:05d}"
+
+
+def shard_path(split: str, index: int, count: int) -> str:
+    """Path of a shard, relative to the dataset's folder."""
+    return f"Split-{split}/{shard_name(index, count)}.tfrecord"
+
+
+def index_path(split: str, index: int, count: int) -> str:
+    """Path of a shard's index, relative to the dataset's folder."""
+    return f"index/Split-{split}/{shard_name(index, count)}.jsonl"
+
+
+def ledger_path(index: int, count: int) -> str:
+    """Path of a part of the ledger, relative to the dataset's folder."""
+    return f"ledger/part-{index:05d}-of-{count:05d}.jsonl"

@@ -1,0 +1,284 @@
+"""Writing a dataset: shards one by one into a staging folder, then the whole dataset by one rename.
+
+Any number of processes may write shards of one plan; a shard is finished when its `done` row is there, and what is
+finished is never written twice. A kill at any moment leaves either the old state or the new one: files are written
+under a temporary name and renamed, and the `done` row comes last. `commit` makes the dataset of them.
+
+Inside `<staging root>/<fingerprint>/`:
+
+    Split-<split>/, index/Split-<split>/   as in the dataset
+    rows/<name>.jsonl                      ledger rows of one shard, or of what was rejected before any shard; by key
+    done/<split>-<i>-of-<n>.json           the `ShardResult`
+    .lock                                  held by the run that uses this folder
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import heapq
+import itertools
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from shardwright import manifest as layout
+from shardwright.errors import UsageError
+from shardwright.fingerprint import canonical_json
+from shardwright.manifest import LedgerRow, ShardInfo
+from shardwright.records import RecordWriter
+
+# A merge keeps one file open per shard; process limits start at 1024.
+_MERGE_WIDTH = 256
+
+
+class Outcome(NamedTuple):
+    """What a shard's writer made of one input.
+
+    Attributes:
+        key: key of the input.
+        payload: the serialized example, or `None` when there is none to write.
+        status: `rejected` or `duplicate` where `payload` is `None`.
+        code: why, as a word.
+        reason: why, as a sentence.
+    """
+
+    key: str
+    payload: bytes | None
+    status: str = layout.WRITTEN
+    code: str = ""
+    reason: str = ""
+
+
+class PlannedShard(NamedTuple):
+    """A shard's place: split, number from 0, number of shards in that split."""
+
+    split: str
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """A finished shard, as its `done` row records it.
+
+    Attributes:
+        split: its split.
+        number: its number, from 0.
+        total: number of shards in the split.
+        info: what the manifest will say.
+        index_sha256: hash of its index file.
+        inputs: ledger rows it accounts for.
+    """
+
+    split: str
+    number: int
+    total: int
+    info: ShardInfo
+    index_sha256: str
+    inputs: int
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The staging folder of one plan. Picklable, so that workers can be handed it.
+
+    Attributes:
+        root: the folder, absolute.
+        fingerprint: of the dataset that is being made.
+    """
+
+    root: str
+    fingerprint: str
+
+    @staticmethod
+    def open(staging_root: str | os.PathLike[str], fingerprint: str) -> Staging:
+        """Opens the staging folder of a plan, and makes it where it is missing."""
+        root = Path(staging_root, fingerprint).absolute()
+        root.mkdir(parents=True, exist_ok=True)
+        return Staging(str(root), fingerprint)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the folder for this run; a killed process lets go by itself.
+
+        Raises:
+            UsageError: another run is writing the same dataset.
+        """
+        with ExitStack() as stack:
+            file = _locked_file(Path(self.root, ".lock"))
+            stack.callback(file.close)
+            yield
+
+    def path(self, relative: str) -> Path:
+        """A path inside the staging folder."""
+        return Path(self.root, relative)
+
+    def result(self, planned: PlannedShard) -> ShardResult | None:
+        """The result of a shard when it is finished, else `None`."""
+        try:
+            raw = json.loads(self._done(planned).read_text(encoding="utf-8"))
+            result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"])})
+            complete = self.path(result.info.path).stat().st_size == result.info.bytes
+            complete = complete and self.path(layout.index_path(*planned)).is_file() and self._rows(planned).is_file()
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return result if complete else None
+
+    def write_shard(self, planned: PlannedShard, outcomes: Iterable[Outcome]) -> ShardResult:
+        """Writes a shard with its index and ledger rows, unless it is finished already.
+
+        Args:
+            planned: which shard.
+            outcomes: one per input planned for it, in the order of the records; consumed lazily.
+
+        Returns:
+            The shard's result, new or from an earlier attempt.
+        """
+        finished = self.result(planned)
+        if finished is not None:
+            return finished
+        rows: list[LedgerRow] = []
+        keys: list[str] = []
+        shard = layout.shard_path(*planned)
+        index = layout.index_path(*planned)
+        with _Output(self.path(shard)) as data, _Output(self.path(index)) as positions:
+            writer = RecordWriter(data)
+            for outcome in outcomes:
+                row = LedgerRow(
+                    outcome.key, outcome.status, outcome.code, outcome.reason, planned.split, planned.number
+                )
+                if outcome.payload is not None:
+                    offset, length = writer.write(outcome.payload)
+                    line = canonical_json({"key": outcome.key, "offset": offset, "length": length})
+                    positions.write(line.encode("utf-8") + b"\n")
+                    row = dataclasses.replace(row, index=len(keys))
+                    keys.append(outcome.key)
+                rows.append(row)
+        _write_rows(self._rows(planned), rows)
+        first, last = (keys[0], keys[-1]) if keys else (None, None)
+        info = ShardInfo(planned.split, shard, len(keys), data.size, data.sha256, first, last)
+        result = ShardResult(*planned, info=info, index_sha256=positions.sha256, inputs=len(rows))
+        with _Output(self._done(planned)) as done:
+            done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
+        return result
+
+    def write_rows(self, name: str, rows: Iterable[LedgerRow]) -> None:
+        """Writes ledger rows of inputs that belong to no shard, e.g. rejected by the plan. `name` is unique to them."""
+        _write_rows(self.path(f"rows/{name}.jsonl"), list(rows))
+
+    def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
+        """All ledger lines of the given shards and of the named row files, by key, in bounded memory and open files."""
+        files = [self._rows(p) for p in planned] + [self.path(f"rows/{name}.jsonl") for name in extra]
+        scratch = self.path(f"merge-{uuid.uuid4().hex}")
+        scratch.mkdir()
+        try:
+            while len(files) > _MERGE_WIDTH:
+                merged = scratch / f"{len(list(scratch.iterdir())):06d}"
+                with merged.open("w", encoding="utf-8") as out:
+                    out.writelines(_merge(files[:_MERGE_WIDTH]))
+                files = [*files[_MERGE_WIDTH:], merged]
+            yield from _merge(files)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Deletes the folder. Called while it is locked, after the dataset has appeared."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _rows(self, planned: PlannedShard) -> Path:
+        return self.path(f"rows/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.jsonl")
+
+    def _done(self, planned: PlannedShard) -> Path:
+        return self.path(f"done/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.json")
+
+
+class _Output:
+    """A file that appears under its name, whole and on disk, when the block ends without an error."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        # Unique, so that two attempts of a runner at the same shard never write into each other's file.
+        self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def __enter__(self) -> _Output:
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._temporary.open("wb")
+        return self
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._file.close()
+            self._temporary.unlink(missing_ok=True)
+            return
+        self._file.flush()
+        # Without this a power failure could keep the `done` row and lose the shard it vouches for.
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._temporary.replace(self._target)
+
+
+def write_text(target: Path, text: str) -> str:
+    """Writes a small file by rename; returns its sha256."""
+    with _Output(target) as file:
+        file.write(text.encode("utf-8"))
+    return file.sha256
+
+
+def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int], Path]) -> list[str]:
+    """Writes lines into numbered files of the given numbers of lines; returns the files' sha256."""
+    hashes = []
+    for number, size in enumerate(sizes):
+        with _Output(name(number)) as part:
+            for line in itertools.islice(lines, size):
+                part.write(line.encode("utf-8"))
+        hashes.append(part.sha256)
+    return hashes
+
+
+def _write_rows(target: Path, rows: list[LedgerRow]) -> None:
+    with _Output(target) as file:
+        for row in sorted(rows, key=lambda r: (r.key, r.to_json())):
+            file.write(row.to_json().encode("utf-8") + b"\n")
+
+
+def _merge(files: Sequence[Path]) -> Iterator[str]:
+    with ExitStack() as stack:
+        streams: list[IO[str]] = [stack.enter_context(f.open(encoding="utf-8", newline="\n")) for f in files]
+        yield from heapq.merge(*streams, key=lambda line: (json.loads(line)["key"], line))
+
+
+def _locked_file(path: Path) -> IO[str]:
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise UsageError(f"{path.parent}: another run is writing this dataset. Wait for it or end it.") from None
+        try:
+            # The run before us may have deleted the folder between our opening and locking the file.
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        except FileNotFoundError:
+            pass
+        file.close()

@@ -1,0 +1,112 @@
+"""Reading a dataset: what is missing or damaged is refused with a name."""
+
+import pytest
+
+from shardwright.commit import DatasetPlan, commit
+from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError
+from shardwright.manifest import Manifest
+from shardwright.records import RecordError
+from shardwright.staging import Outcome, PlannedShard, Staging
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shards = (PlannedShard("test", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
+    plan = DatasetPlan("ingest", "classification", ("a",), {}, "p", {"image/key": "bytes"}, 4, shards)
+    staging = Staging.open(tmp_path / "s", plan.fingerprint)
+    staging.write_shard(shards[0], [])
+    for shard in shards[1:]:
+        staging.write_shard(shard, [Outcome(f"{shard.number}é{i}", bytes([i]) * 9) for i in range(2)])
+    commit(staging, plan, tmp_path / "out", {})
+    return tmp_path / "out"
+
+
+def test_shards_and_records_come_in_order(folder):
+    dataset = Dataset.open(folder)
+    assert [(s.path, s.records, s.first_key, s.last_key) for s in dataset.shards("train")] == [
+        ("Split-train/data-00000-of-00002.tfrecord", 2, "0é0", "0é1"),
+        ("Split-train/data-00001-of-00002.tfrecord", 2, "1é0", "1é1"),
+    ]
+    assert [key for key, _ in dataset.records("train")] == ["0é0", "0é1", "1é0", "1é1"]
+
+
+def test_a_shard_without_records_is_a_shard(folder):
+    dataset = Dataset.open(folder)
+    assert dataset.num_records("test") == 0
+    assert list(dataset.records("test")) == []
+    assert dataset.shards("test")[0].first_key is None
+
+
+def test_an_unknown_split_names_the_known_ones(folder):
+    with pytest.raises(DatasetError, match=r"no split 'eval'. It has: test, train"):
+        Dataset.open(folder).shards("eval")
+
+
+def test_a_folder_without_a_manifest_is_no_dataset(folder):
+    (folder / "manifest.json").unlink()
+    with pytest.raises(DatasetError, match="no finished dataset"):
+        Dataset.open(folder)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "nonsense", '{"format_version": 1}', '{"format_version":1,"shards":[1]}']
+)
+def test_a_manifest_that_is_none_is_refused(folder, text):
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(DatasetError, match="no readable manifest"):
+        Dataset.open(folder)
+
+
+def test_a_changed_manifest_is_refused(folder):
+    file = folder / "manifest.json"
+    file.write_text(file.read_text().replace('"task":"classification"', '"task":"segmentation"'))
+    with pytest.raises(DatasetError, match="digest does not fit"):
+        Dataset.open(folder)
+
+
+def test_another_layout_version_is_refused(folder):
+    file = folder / "manifest.json"
+    file.write_text(file.read_text().replace('"format_version":1', '"format_version":2'))
+    with pytest.raises(DatasetError, match="layout version 2"):
+        Dataset.open(folder)
+
+
+def test_missing_and_short_shards_are_named(folder):
+    shard = folder / "Split-train" / "data-00001-of-00002.tfrecord"
+    data = shard.read_bytes()
+    shard.write_bytes(data[:-1])
+    with pytest.raises(DatasetError, match=r"data-00001-of-00002.tfrecord: .* the manifest says"):
+        Dataset.open(folder)
+    shard.unlink()
+    with pytest.raises(DatasetError, match=r"data-00001-of-00002.tfrecord: named by the manifest"):
+        Dataset.open(folder)
+
+
+def test_a_flipped_bit_in_a_record_is_found_on_reading(folder):
+    shard = folder / "Split-train" / "data-00000-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[14] ^= 1
+    shard.write_bytes(data)
+    with pytest.raises(RecordError, match=r"data-00000-of-00002"):
+        list(Dataset.open(folder).records("train"))
+
+
+@pytest.mark.parametrize("text", ["", '{"key":"x","offset":0,"length":25}\n' * 3, '{"key":"x"}\n', "nonsense\n"])
+def test_an_index_that_does_not_fit_is_refused(folder, text):
+    (folder / "index" / "Split-train" / "data-00000-of-00002.jsonl").write_text(text)
+    with pytest.raises(DatasetError, match=r"data-00000-of-00002.jsonl"):
+        list(Dataset.open(folder).records("train"))
+
+
+def test_a_missing_ledger_is_named(folder):
+    (folder / "ledger" / "part-00000-of-00001.jsonl").unlink()
+    with pytest.raises(DatasetError, match=r"part-00000-of-00001.jsonl: no readable ledger"):
+        list(Dataset.open(folder).ledger())
+
+
+def test_the_manifest_is_canonical(folder):
+    text = (folder / "manifest.json").read_text(encoding="utf-8")
+    manifest = Manifest.from_json(text)
+    assert manifest.to_json() == text
+    assert manifest.sealed() == manifest

@@ -1,0 +1,318 @@
+"""Staging and commit: what is finished is reused, what is not never shows, and the ledger must add up."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardwright.commit import DatasetPlan, commit, committed
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.manifest import LedgerRow
+from shardwright.staging import Outcome, PlannedShard, Staging
+
+SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
+
+
+def plan(*, inputs=7, shards=SHARDS, rows=(), max_rejects=0.0, recipe=None):
+    return DatasetPlan(
+        kind="ingest",
+        task="classification",
+        classes=("a", "b"),
+        recipe=recipe or {"salt": ""},
+        parent="0" * 64,
+        features={"image/key": "bytes"},
+        inputs=inputs,
+        shards=shards,
+        rows=rows,
+        max_rejects=max_rejects,
+    )
+
+
+def outcomes(shard):
+    keys = {"eval": ["z", "y"], "train": [f"k{shard.number}{i}" for i in range(2)]}[shard.split]
+    for key in keys:
+        yield Outcome(key, key.encode() * 3)
+    if shard == SHARDS[1]:
+        yield Outcome("bad", None, "rejected", "truncated", "ends at byte 3")
+
+
+def staged(root, the_plan):
+    staging = Staging.open(root, the_plan.fingerprint)
+    for shard in the_plan.shards:
+        staging.write_shard(shard, outcomes(shard))
+    return staging
+
+
+def tree(root):
+    return {
+        str(p.relative_to(root)): p.read_bytes()
+        for p in sorted(Path(root).rglob("*"))
+        if p.is_file() and p.name not in ("build.json", "lineage.json")
+    }
+
+
+def test_a_dataset_reads_back_what_was_staged(tmp_path):
+    the_plan = plan()
+    out = tmp_path / "out"
+    manifest = commit(staged(tmp_path / "staging", the_plan), the_plan, out, {"runner": "test"})
+    dataset = Dataset.open(out)
+    assert dataset.manifest == manifest
+    assert dataset.splits == ("eval", "train")
+    assert list(dataset.records("eval")) == [("z", b"zzz"), ("y", b"yyy")]
+    assert [key for key, _ in dataset.records("train")] == ["k00", "k01", "k10", "k11"]
+    assert dataset.num_records("train") == 4
+    rows = list(dataset.ledger())
+    assert [row.key for row in rows] == ["bad", "k00", "k01", "k10", "k11", "y", "z"]
+    assert (rows[0].status, rows[0].code, rows[0].split, rows[0].index) == ("rejected", "truncated", "train", None)
+    assert (rows[4].split, rows[4].shard, rows[4].index) == ("train", 1, 1)
+    assert manifest.totals["rejected/truncated"] == 1
+    assert manifest.totals["records/train"] == 4
+    assert json.loads((out / "build.json").read_text())["runner"] == "test"
+    assert not (tmp_path / "staging" / the_plan.fingerprint).exists()
+    assert {p.name for p in tmp_path.iterdir()} == {"out", "staging"}
+
+
+def test_nothing_but_shards_lies_in_the_split_folders(tmp_path):
+    the_plan = plan()
+    commit(staged(tmp_path / "staging", the_plan), the_plan, tmp_path / "out", {})
+    assert {p.name for p in (tmp_path / "out").glob("Split-*/*")} == {
+        "data-00000-of-00001.tfrecord",
+        "data-00000-of-00002.tfrecord",
+        "data-00001-of-00002.tfrecord",
+    }
+
+
+def test_finished_shards_are_not_written_again(tmp_path):
+    the_plan = plan()
+    staging = Staging.open(tmp_path, the_plan.fingerprint)
+    first = staging.write_shard(SHARDS[0], outcomes(SHARDS[0]))
+
+    def never():
+        raise AssertionError("the finished shard was written again")
+        yield
+
+    assert staging.write_shard(SHARDS[0], never()) == first
+
+
+@pytest.mark.parametrize("damage", ["shard", "done", "index", "rows"])
+def test_a_shard_with_a_damaged_part_is_written_again(tmp_path, damage):
+    the_plan = plan()
+    staging = Staging.open(tmp_path, the_plan.fingerprint)
+    first = staging.write_shard(SHARDS[0], outcomes(SHARDS[0]))
+    name = "data-00000-of-00001"
+    files = {
+        "shard": f"Split-eval/{name}.tfrecord",
+        "done": f"done/Split-eval-{name}.json",
+        "index": f"index/Split-eval/{name}.jsonl",
+        "rows": f"rows/Split-eval-{name}.jsonl",
+    }
+    file = staging.path(files[damage])
+    if damage in ("index", "rows"):
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-1])
+    assert staging.result(SHARDS[0]) is None
+    assert staging.write_shard(SHARDS[0], outcomes(SHARDS[0])) == first
+    assert staging.result(SHARDS[0]) == first
+
+
+def test_a_failing_writer_leaves_no_file(tmp_path):
+    the_plan = plan()
+    staging = Staging.open(tmp_path, the_plan.fingerprint)
+
+    def broken():
+        yield Outcome("a", b"a")
+        raise RuntimeError("disk on fire")
+
+    with pytest.raises(RuntimeError, match="disk on fire"):
+        staging.write_shard(SHARDS[0], broken())
+    assert [p for p in Path(staging.root).rglob("*") if p.is_file()] == []
+
+
+def test_the_rest_of_a_lost_run_is_written_by_the_next(tmp_path):
+    the_plan = plan()
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    commit(staged(tmp_path / "s1", the_plan), the_plan, whole, {})
+    Staging.open(tmp_path / "s2", the_plan.fingerprint).write_shard(SHARDS[1], outcomes(SHARDS[1]))
+    commit(staged(tmp_path / "s2", the_plan), the_plan, resumed, {})
+    assert tree(whole) == tree(resumed)
+
+
+def test_an_unfinished_shard_is_not_published(tmp_path):
+    the_plan = plan()
+    staging = Staging.open(tmp_path / "s", the_plan.fingerprint)
+    staging.write_shard(SHARDS[0], outcomes(SHARDS[0]))
+    with pytest.raises(CheckFailed, match="2 of 3 shards are not written"):
+        commit(staging, the_plan, tmp_path / "out", {})
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("inputs", [6, 8])
+def test_a_ledger_that_does_not_add_up_is_not_published(tmp_path, inputs):
+    the_plan = plan(inputs=inputs)
+    with pytest.raises(CheckFailed, match=f"does not add up: 7 rows for {inputs} inputs"):
+        commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
+    assert [p.name for p in tmp_path.iterdir()] == ["s"]
+
+
+def rejecting(count, inputs):
+    for i in range(inputs):
+        if i < count:
+            yield Outcome(f"k{i:03d}", None, "rejected", "truncated", f"reason {i}")
+        else:
+            yield Outcome(f"k{i:03d}", b"x")
+
+
+@pytest.mark.parametrize(
+    ("rejected", "inputs", "share", "fails"),
+    [(10, 11, 0.0, False), (11, 12, 0.0, True), (11, 1100, 0.01, False), (12, 1100, 0.01, True), (3, 3, 1.0, True)],
+)
+def test_ten_or_the_share_of_rejects_is_allowed_but_never_all(tmp_path, rejected, inputs, share, fails):
+    the_plan = plan(inputs=inputs, shards=SHARDS[:1], max_rejects=share)
+    staging = Staging.open(tmp_path / "s", the_plan.fingerprint)
+    staging.write_shard(SHARDS[0], rejecting(rejected, inputs))
+    if not fails:
+        assert commit(staging, the_plan, tmp_path / "out", {}).totals["rejected"] == rejected
+        return
+    with pytest.raises(CheckFailed) as error:
+        commit(staging, the_plan, tmp_path / "out", {})
+    assert f"truncated {rejected}" in str(error.value)
+    assert all(f"k{i:03d}: truncated: reason {i}" in str(error.value) for i in range(3))
+    assert "reason 3" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_without_a_shard_take_their_place_in_the_ledger(tmp_path):
+    the_plan = plan(inputs=8, rows=("plan",))
+    staging = staged(tmp_path / "s", the_plan)
+    staging.write_rows("plan", [rejected_row("k01a")])
+    commit(staging, the_plan, tmp_path / "out", {})
+    assert [row.key for row in Dataset.open(tmp_path / "out").ledger()].index("k01a") == 3
+
+
+def rejected_row(key):
+    return LedgerRow(key, "rejected", "missing_image", "not there")
+
+
+def test_an_empty_folder_as_tfx_makes_it_is_filled(tmp_path):
+    the_plan = plan()
+    out = tmp_path / "examples" / "7"
+    out.mkdir(parents=True)
+    commit(staged(tmp_path / "s", the_plan), the_plan, out, {})
+    assert Dataset.open(out).num_records("train") == 4
+
+
+def test_the_same_dataset_again_is_nothing_to_do_and_another_is_refused(tmp_path):
+    the_plan, out = plan(), tmp_path / "out"
+    first = commit(staged(tmp_path / "s", the_plan), the_plan, out, {})
+    before = tree(out)
+    assert committed(out, the_plan.fingerprint) == first
+    assert commit(Staging.open(tmp_path / "s", the_plan.fingerprint), the_plan, out, {}) == first
+    other = plan(recipe={"salt": "x"})
+    with pytest.raises(UsageError, match="holds another dataset"):
+        commit(staged(tmp_path / "s", other), other, out, {})
+    assert tree(out) == before
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    the_plan = plan()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("x")
+    with pytest.raises(UsageError, match=r"not empty \(thesis.txt\)"):
+        commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="is no folder"):
+        committed(tmp_path / "file", "f")
+
+
+def test_one_run_at_a_time_writes_a_dataset(tmp_path):
+    staging = Staging.open(tmp_path, "f" * 64)
+    again = pickle.loads(pickle.dumps(staging))
+    with staging.locked(), pytest.raises(UsageError, match="another run"), again.locked():
+        pass
+    with again.locked():
+        again.remove()
+    with again.locked():
+        assert Path(again.root, ".lock").exists()
+
+
+def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("shardwright.staging._MERGE_WIDTH", 3)
+    shards = tuple(PlannedShard("train", i, 11) for i in range(11))
+    staging = Staging.open(tmp_path, "f" * 64)
+    for shard in shards:
+        staging.write_shard(shard, [Outcome(f"{(i * 7 + shard.number * 13) % 101:03d}", b"") for i in range(5)])
+    keys = [json.loads(line)["key"] for line in staging.ledger_lines(shards)]
+    assert len(keys) == 55
+    assert keys == sorted(keys)
+    assert not list(tmp_path.rglob("merge-*"))
+
+
+def test_long_ledgers_are_split_into_equal_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr("shardwright.commit._ROWS_PER_PART", 3)
+    the_plan = plan()
+    commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
+    parts = sorted((tmp_path / "out" / "ledger").iterdir())
+    assert [len(p.read_text().splitlines()) for p in parts] == [2, 2, 3]
+    keys = [row.key for row in Dataset.open(tmp_path / "out").ledger()]
+    assert keys == sorted(keys)
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import test_staging
+from pathlib import Path
+left = int(sys.argv[3])
+
+def counted(function):
+    def call(*args, **kwargs):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args, **kwargs)
+    return call
+
+os.rename, os.link, os.fsync = counted(os.rename), counted(os.link), counted(os.fsync)
+Path.replace, Path.mkdir = counted(Path.replace), counted(Path.mkdir)
+root = Path(sys.argv[2])
+plan = test_staging.plan()
+test_staging.commit(test_staging.staged(root / "s", plan), plan, root / "out", {})
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_shows_no_dataset_or_the_whole_one(tmp_path):
+    the_plan = plan()
+    commit(staged(tmp_path / "ws", the_plan), the_plan, tmp_path / "whole", {})
+    whole = tree(tmp_path / "whole")
+    survived = False
+    for moment in range(1, 200, 7):
+        root = tmp_path / str(moment)
+        root.mkdir()
+        run = subprocess.run(
+            [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(root), str(moment)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        survived = "done" in run.stdout
+        assert survived or run.returncode == -9, run.stderr
+        if (root / "out").exists():
+            assert tree(root / "out") == whole
+        else:
+            with pytest.raises(DatasetError):
+                Dataset.open(root / "out")
+            commit(staged(root / "s", the_plan), the_plan, root / "out", {})
+            assert tree(root / "out") == whole
+            assert not list(root.glob(".partial-*"))
+        if survived:
+            break
+    assert survived
