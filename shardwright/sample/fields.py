@@ -18,6 +18,7 @@ Field = NDArray[np.float32]
 
 _UNITS = math.sqrt(350 * 525)
 _FINEST_PIXELS = 1.6
+_CALM_BELOW, _CALM = 1.8, 0.8
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ def fractal(
     strength = 1.0
     while cell / 2 >= last:
         cell /= 2
-        strength *= gain
+        # Air is viscous: below some size, which only large pictures show, eddies weaken faster.
+        strength *= gain if cell > _CALM_BELOW * canvas.scale else gain * _CALM
         octave = draw()
         field = resize(field, *octave.shape) + np.float32(strength) * octave
     field = resize(field, *canvas.shape)
@@ -152,3 +154,27 @@ def shifted(field: Field, right: int, down: int) -> Field:
     rows = np.clip(np.arange(field.shape[0]) - down, 0, field.shape[0] - 1)
     columns = np.clip(np.arange(field.shape[1]) - right, 0, field.shape[1] - 1)
     return field[rows][:, columns]
+
+
+class Wind:
+    """A swirling displacement that carries structures about, so that nothing round stays round.
+
+    Args:
+        rng: random stream.
+        canvas: size of the picture.
+        strength: typical displacement, in units.
+    """
+
+    def __init__(self, rng: np.random.Generator, canvas: Canvas, strength: float) -> None:
+        step = np.float32(strength * canvas.scale)
+        right = fractal(rng, canvas, 40, 1.2, gain=0.45) * step
+        down = fractal(rng, canvas, 40, 1.2, gain=0.45) * step
+        columns = np.arange(canvas.width, dtype=np.float32)[None, :] + right
+        rows = np.arange(canvas.height, dtype=np.float32)[:, None] + down
+        columns = np.clip(columns + np.float32(0.5), 0, canvas.width - 1).astype(np.int64)
+        rows = np.clip(rows + np.float32(0.5), 0, canvas.height - 1).astype(np.int64)
+        self._from = rows * canvas.width + columns
+
+    def carry(self, field: Field) -> Field:
+        """The field after the wind, taken from the nearest pixel."""
+        return cast(Field, field.ravel()[self._from])

@@ -24,7 +24,7 @@ _COSINES = [round(_ONE * math.cos(2 * math.pi * k / _POINTS)) for k in range(_PO
 _PROBE = 96
 """Square root of the area, in pixels, of the small drawing on which areas are measured."""
 
-_TARGETS = {1: (22, 40), 2: (16, 34), 3: (14, 27)}
+_TARGETS = {1: (26, 42), 2: (20, 36), 3: (16, 30)}
 """Area of a region in hundredths of the picture, by the number of regions."""
 
 _LEAST, _MOST = 11, 44
@@ -78,7 +78,7 @@ def draw_outline(outline: Outline, height: int, width: int) -> Mask:
 def _blob(rng: np.random.Generator, percent: int, rows: int, columns: int) -> Outline:
     """An outline of about `percent` hundredths of the frame: a circle with waves on it, stretched, bent and turned."""
     radius = math.isqrt(FRAME * FRAME * percent * 10 // 3142)
-    waves = [(order, int(rng.integers(0, _POINTS)), int(rng.integers(0, 800)) // (order - 1)) for order in range(2, 8)]
+    waves = [(order, int(rng.integers(0, _POINTS)), int(rng.integers(0, 1200)) // order) for order in range(2, 11)]
     stretch = int(rng.integers(256, 360))
     bend = int(rng.integers(-90, 91))
     turn = int(rng.integers(0, _POINTS))
@@ -125,7 +125,7 @@ def plan_regions(seed: int, index: int, height: int, width: int) -> list[Region]
     kinds = _kinds(rng, seed, index)
     low, high = _TARGETS[len(kinds)]
     taken = np.zeros((probe_height, probe_width), np.uint8)
-    regions = []
+    regions: list[Region] = []
     for kind in kinds:
         wanted = int(rng.integers(8, 30)) if rng.integers(0, 2) else 0
         best: tuple[int, Outline, Mask] | None = None

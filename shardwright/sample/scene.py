@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import io
 import math
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shardwright.sample.fields import Canvas, Field, blur, fractal, shifted, smooth
+from shardwright.sample.fields import Canvas, Field, Wind, blur, fractal, shifted, smooth
 from shardwright.sample.regions import KINDS, Mask, draw_outline, plan_regions, stream
 from shardwright.sample.textures import TEXTURES
 
 JPEG_QUALITY = 90
 
-_SEA = ((9, 24, 50), (20, 47, 79), (24, 41, 62), (14, 38, 62))
-_LAND = ((58, 66, 40), (104, 92, 66))
+_SEA = ((8, 20, 38), (16, 40, 62), (30, 46, 60), (12, 38, 52), (22, 36, 44))
+_LAND = ((38, 50, 34), (92, 84, 62))
 _GLINT = (118, 128, 134)
 _CLOUD = (243, 245, 248)
 _AIR = (5, 9, 16)
@@ -42,14 +43,15 @@ def _surface(rng: np.random.Generator, canvas: Canvas) -> Field:
         lean = rng.uniform(-0.5, 0.5)
         across = (x - glint_x + lean * (y - glint_y)) / rng.uniform(90, 160)
         down = (y - glint_y) / rng.uniform(260, 420)
-        shine = np.exp(-(across**2 + down**2)) * (1 + 0.1 * swell) * rng.uniform(0.18, 0.42)
+        shine = np.exp(-(across**2 + down**2)) * (1 + 0.1 * swell) * rng.uniform(0.25, 0.6)
         surface = _mix(surface, _GLINT, np.clip(shine, 0, 0.6).astype(np.float32))
     if rng.random() < 0.22:
         relief = fractal(rng, canvas, 120, 0.8, gain=0.55)
         turn = rng.uniform(0, 2 * math.pi)
         slope = ((x - width / 2) * math.cos(turn) + (y - height / 2) * math.sin(turn)) / (width / 2)
         coast = (slope + 0.13 * relief - rng.uniform(0.6, 0.85)).astype(np.float32)
-        ground = _mix(np.broadcast_to(np.array(_LAND[0], np.float32), surface.shape), _LAND[1], smooth(relief, -1.2, 1.8))
+        plain = np.broadcast_to(np.array(_LAND[0], np.float32), surface.shape)
+        ground = _mix(plain, _LAND[1], smooth(relief, -1.2, 1.8))
         land = smooth(coast, -0.012 / canvas.scale, 0.012 / canvas.scale)
         surface = _mix(surface, (28, 70, 88), np.float32(0.35) * smooth(coast, -0.08, 0.0))
         surface = surface + land[..., None] * (ground - surface)
@@ -58,12 +60,17 @@ def _surface(rng: np.random.Generator, canvas: Canvas) -> Field:
 
 def _clouds(rng: np.random.Generator, canvas: Canvas, masks: list[Mask]) -> Field:
     """Optical thickness of all clouds; where regions overlap their clouds lie over each other."""
-    thickness = np.zeros(canvas.shape, np.float32)
+    veil = fractal(rng, canvas, 170, 1.5, gain=0.58, stretch=rng.uniform(1.0, 2.6))
+    thickness = np.float32(rng.uniform(0.03, 0.1)) * np.clip(veil + np.float32(0.4), 0, 3)
+    scraps = fractal(rng, canvas, 44, 0.5, gain=0.76)
+    thickness += np.float32(0.55) * np.maximum(scraps - np.float32(rng.uniform(1.9, 2.8)), 0)
+    ragged = np.float32(0.15) * scraps
     for kind, mask in zip(KINDS, masks, strict=True):
         if mask.any():
             # Half of the fade lies inside the outline and half outside, so the mask is neither too wide nor too tight.
-            inside = blur(mask.astype(np.float32), 5 * canvas.scale)
-            thickness += TEXTURES[kind](rng, canvas, inside) * smooth(inside, 0.15, 0.75)
+            inside = blur(mask.astype(np.float32), 10 * canvas.scale)
+            wind = Wind(rng, canvas, 4.0)
+            thickness += TEXTURES[kind](rng, canvas, inside, wind) * smooth(inside + ragged, 0.1, 0.8)
     return thickness
 
 
@@ -74,14 +81,15 @@ def _light(rng: np.random.Generator, canvas: Canvas, surface: Field, thickness: 
     def toward_sun(units: float) -> tuple[int, int]:
         return round(units * canvas.scale * math.cos(turn)), round(units * canvas.scale * math.sin(turn))
 
-    cover = 1 - np.exp(-thickness)
-    shadow = shifted(cover, *toward_sun(-4.0))
-    surface = surface * (1 - np.float32(0.38) * shadow)[..., None]
-    relief = np.minimum(thickness, 3.0) - np.minimum(shifted(thickness, *toward_sun(2.2)), 3.0)
+    cover: Field = np.float32(1) - np.exp(-thickness)
+    shadow = shifted(cover, *toward_sun(-3.0))
+    surface = surface * (1 - np.float32(0.25) * shadow)[..., None]
+    height = np.sqrt(thickness)
+    relief = height - shifted(height, *toward_sun(2.2))
     # Thick cloud keeps getting brighter where its cover is complete already.
-    brightness = 0.80 + 0.17 * smooth(thickness, 0.4, 3.2) - 0.06 * np.clip(relief, -1.5, 1.5)
+    brightness = 0.78 + 0.17 * smooth(thickness, 0.4, 4.5) + 0.1 * np.clip(relief, -0.8, 0.8)
     lit = brightness[..., None] * np.array(_CLOUD, np.float32)
-    return surface + cover[..., None] * (lit - surface)
+    return cast(Field, surface + cover[..., None] * (lit - surface))
 
 
 def draw_masks(seed: int, index: int, height: int, width: int) -> list[Mask]:
@@ -106,8 +114,7 @@ def draw_picture(seed: int, index: int, masks: list[Mask]) -> NDArray[np.uint8]:
     rng = stream(seed, index, 2)
     canvas = Canvas(*masks[0].shape)
     surface = _surface(rng, canvas)
-    haze = np.clip(fractal(rng, canvas, 180, 12, stretch=rng.uniform(1.0, 2.5)) + 0.3, 0, 2.5)
-    thickness = _clouds(rng, canvas, masks) + np.float32(rng.uniform(0.02, 0.07)) * haze
+    thickness = _clouds(rng, canvas, masks)
     picture = _light(rng, canvas, surface, thickness) * np.float32(0.97) + np.array(_AIR, np.float32)
     noise = rng.standard_normal(canvas.shape, dtype=np.float32)
     picture += (noise * np.float32(1.8))[..., None]

@@ -141,8 +141,8 @@ def write_sample(
     """Draws a data set in the layout of Kaggle's "Understanding Clouds from Satellite Images".
 
     `OUT/train_images/*.jpg` and `OUT/train.csv` (columns `Image_Label`, `EncodedPixels`; four rows an image, the second
-    field empty where a kind is absent; run lengths column by column from 1). The same seed gives the same bytes, whatever
-    the number of workers; an image does not depend on how many there are; the CSV is the same on every stack.
+    field empty where a kind is absent; run lengths column by column from 1). The same seed gives the same bytes,
+    whatever the number of workers; an image does not depend on how many there are; the CSV is the same on every stack.
 
     Args:
         out: folder to make; it must not exist or be empty.
