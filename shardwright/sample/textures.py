@@ -143,7 +143,7 @@ def gravel(rng: np.random.Generator, canvas: Canvas, inside: Field, wind: Wind) 
 def sugar(rng: np.random.Generator, canvas: Canvas, inside: Field, wind: Wind) -> Field:
     """Dust: very fine, shallow, everywhere, a little thicker and thinner in the wind."""
     del inside
-    grains = fractal(rng, canvas, 3.6, 1.1, gain=0.9)
+    grains = fractal(rng, canvas, 3.6, 0.4, gain=0.9)
     drift = wind.carry(fractal(rng, canvas, 50, 5, gain=0.7, stretch=2.2))
     dust = np.maximum(np.float32(0.36) * grains + np.float32(0.26) * drift + np.float32(0.16), 0)
     return np.float32(0.8) * dust ** np.float32(1.15) + np.float32(0.06)

@@ -23,10 +23,11 @@ from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
 IMAGE_FOLDER = "train_images"
 LABEL_FILE = "train.csv"
 HEADER = ("Image_Label", "EncodedPixels")
-SMALLEST = 64
+SMALLEST, LARGEST = 64, 65_535
+"""Sides of a picture, in pixels: below, no pattern is left to see; above, JPEG cannot tell the size."""
 
-_POOL_PAYS_PIXELS = 8_000_000
-"""Starting processes takes about as long as drawing this many pixels."""
+_WORKER_PAYS_PIXELS = 8_000_000
+"""Below this share, which takes seconds to draw, another process is not worth its start."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ def _refuse(out: Path, images: int, height: int, width: int, seed: int, workers:
     if images < 1:
         raise UsageError(f"images: {images} is too few. Ask for 1 or more.")
     for name, value in (("height", height), ("width", width)):
-        if value < SMALLEST:
-            raise UsageError(f"{name}: {value} is too small. The smallest picture is {SMALLEST}x{SMALLEST} pixels.")
+        if not SMALLEST <= value <= LARGEST:
+            raise UsageError(f"{name}: {value} is out of range. Ask for {SMALLEST} to {LARGEST} pixels.")
     if seed < 0:
         raise UsageError(f"seed: {seed} is negative. Use 0 or more.")
     if workers is not None and workers < 1:
@@ -147,8 +148,8 @@ def write_sample(
     Args:
         out: folder to make; it must not exist or be empty.
         images: how many.
-        height: rows of each, at least 64.
-        width: columns of each, at least 64.
+        height: rows of each, 64 to 65535.
+        width: columns of each, 64 to 65535.
         seed: which set to draw, 0 or more.
         workers: processes; None takes as many as there are cores where that pays.
         quiet: show no progress.
@@ -162,7 +163,7 @@ def write_sample(
     target = Path(os.path.abspath(out))
     _refuse(target, images, height, width, seed, workers)
     if workers is None:
-        workers = (os.cpu_count() or 1) if images * height * width > _POOL_PAYS_PIXELS else 1
+        workers = max(1, min(os.cpu_count() or 1, images * height * width // _WORKER_PAYS_PIXELS))
     with _appears_whole(target) as staging:
         folder = staging / IMAGE_FOLDER
         folder.mkdir()
