@@ -1,0 +1,168 @@
+"""The pixel ops: one geometry with the masks, decoded with as little work as the size allows."""
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from shardwright import geometry, pixels, rle
+
+SIDES = st.integers(1, 5000)
+POLICIES = st.sampled_from(geometry.POLICIES)
+
+
+def encoded(array: np.ndarray, kind: str = "png", **options: object) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(array).save(file, kind, **options)
+    return file.getvalue()
+
+
+def smooth(height: int, width: int, seed: int = 0) -> np.ndarray:
+    """A photograph-like image: no detail finer than a fifth of it, so that neither JPEG nor a filter loses much."""
+    noise = np.random.default_rng(seed).integers(0, 256, (5, 5, 3), dtype=np.uint8)
+    return np.asarray(Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC))
+
+
+@settings(max_examples=200, deadline=None)
+@given(POLICIES, SIDES, SIDES, SIDES, SIDES)
+def test_the_plan_in_a_graph_is_the_plan_for_masks(policy: str, h: int, w: int, height: int, width: int) -> None:
+    expected = geometry.plan_geometry(policy, h, w, height, width)
+    plan = pixels.plan_geometry(policy, tf.constant(h, tf.int64), tf.constant(w, tf.int64), height, width)
+    assert {k: int(v) for k, v in plan._asdict().items()} == {k: getattr(expected, k) for k in plan._fields}
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    with pytest.raises(ValueError, match="'squeeze' is not known; use one of stretch"):
+        pixels.decode_resized(encoded(smooth(8, 8)), 8, 8, "squeeze")
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+@pytest.mark.parametrize("policy", geometry.POLICIES)
+def test_an_image_of_the_wanted_size_is_not_touched(kind: str, policy: str) -> None:
+    data = encoded(smooth(33, 47), kind)
+    image = pixels.decode_resized(data, 33, 47, policy).numpy()
+    np.testing.assert_array_equal(image, pixels.decode(data).numpy())
+    np.testing.assert_array_equal(image, np.asarray(Image.open(io.BytesIO(data))))
+
+
+@pytest.mark.parametrize(("ratio", "size"), [(8, (240, 400)), (4, (120, 200)), (2, (60, 100)), (1, (30, 50))])
+def test_a_jpeg_is_decoded_at_the_largest_ratio_that_is_enough(ratio: int, size: tuple[int, int]) -> None:
+    data = encoded(smooth(*size), "jpeg", quality=95)
+    image = pixels.decode_resized(data, 30, 50, "stretch").numpy()
+    np.testing.assert_array_equal(image, pixels.decode_jpeg(data, ratio).numpy())
+
+
+def test_one_pixel_less_takes_the_next_ratio() -> None:
+    data = encoded(smooth(239, 400), "jpeg", quality=95)
+    assert pixels.decode_jpeg(data, 8).shape[:2] == (30, 50)
+    image = pixels.decode_resized(data, 30, 50, "stretch").numpy()
+    assert (image != pixels.decode_jpeg(data, 8).numpy()).any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(POLICIES, st.integers(40, 400), st.integers(40, 400), st.integers(8, 90), st.integers(8, 90), st.integers(0, 99))
+def test_scaled_decoding_shows_the_same_picture(policy: str, h: int, w: int, height: int, width: int, seed: int) -> None:
+    source = smooth(h, w, seed)
+    scaled = pixels.decode_resized(encoded(source, "jpeg", quality=98, subsampling=0), height, width, policy).numpy()
+    whole = pixels.decode_resized(encoded(source), height, width, policy).numpy()
+    assert np.abs(scaled.astype(int) - whole).mean() < 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(POLICIES, st.integers(1, 90), st.integers(1, 90), st.integers(1, 90), st.integers(1, 90))
+def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, width: int) -> None:
+    """A ramp over the rows (and the columns) tells for every output pixel which source pixel it shows."""
+    plan = geometry.plan_geometry(policy, h, w, height, width)
+    rows, columns = geometry.source_rows(plan), geometry.source_columns(plan)
+    source = np.zeros((h, w, 3), np.uint8)
+    source[..., 0] = np.linspace(20, 250, h).round()[:, None]
+    source[..., 1] = np.linspace(20, 250, w).round()
+    image = pixels.decode_resized(encoded(source), height, width, policy).numpy().astype(int)
+    shown = (rows >= 0)[:, None] & (columns >= 0)
+    assert not image[~shown].any()
+    inside = image[np.ix_(rows >= 0, columns >= 0)]
+    # Nearest and antialiased sampling differ by up to a source or an output pixel, and at the edges the filter leans in.
+    steps = {"rows": 230 / max(h - 1, 1), "columns": 230 / max(w - 1, 1)}
+    row_step = steps["rows"] * max(1, plan.crop_height / plan.resized_height)
+    column_step = steps["columns"] * max(1, plan.crop_width / plan.resized_width)
+    np.testing.assert_array_less(np.abs(inside[..., 0] - source[rows[rows >= 0], 0, 0][:, None]), row_step + 2)
+    np.testing.assert_array_less(np.abs(inside[..., 1] - source[0, columns[columns >= 0], 1]), column_step + 2)
+
+
+def test_values_are_rounded_half_up() -> None:
+    source = np.array([[[0, 1, 254], [1, 2, 255]]], np.uint8)
+    assert pixels.decode_resized(encoded(source), 1, 1, "stretch").numpy().tolist() == [[[1, 2, 255]]]
+
+
+def test_a_graph_gives_static_shapes_and_takes_both_formats() -> None:
+    traced = tf.function(lambda data: pixels.decode_resized(data, 20, 30, "letterbox"))
+    concrete = traced.get_concrete_function(tf.TensorSpec([], tf.string))
+    assert concrete.structured_outputs.shape == (20, 30, 3)
+    for kind in ("png", "jpeg"):
+        data = encoded(smooth(57, 41), kind)
+        np.testing.assert_array_equal(traced(data), pixels.decode_resized(data, 20, 30, "letterbox"))
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1"])
+def test_other_color_modes_become_rgb(mode: str) -> None:
+    file = io.BytesIO()
+    Image.fromarray(smooth(20, 20)).convert(mode).save(file, "png")
+    assert pixels.decode_resized(file.getvalue(), 10, 10, "stretch").shape == (10, 10, 3)
+
+
+@pytest.mark.parametrize("data", [b"", b"text", b"\xff\xd8\xff", encoded(smooth(64, 64), "jpeg")[:-200]])
+def test_damaged_bytes_are_an_error(data: bytes) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        pixels.decode_resized(data, 8, 8, "stretch")
+
+
+def test_encodings() -> None:
+    image = smooth(40, 60)
+    np.testing.assert_array_equal(pixels.decode(pixels.encode(image, "png")), image)
+    small, large = (pixels.encode(image, "jpeg", quality).numpy() for quality in (30, 95))
+    assert len(small) < len(large)
+    assert np.abs(pixels.decode(large).numpy().astype(int) - image).mean() < 3
+    with pytest.raises(ValueError, match="'webp' is not known; use jpeg or png"):
+        pixels.encode(image, "webp")
+
+
+def test_normalizations_against_their_definitions() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (2, 3, 4, 3), dtype=np.uint8)
+    plain = image.astype(np.float64)
+    torch = (plain / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    caffe = plain[..., ::-1] - [103.939, 116.779, 123.68]
+    expected = {"none": plain, "unit": plain / 255, "imagenet_torch": torch, "imagenet_caffe": caffe}
+    for method, value in expected.items():
+        result = pixels.normalize(image, method)
+        assert result.dtype == tf.float32
+        np.testing.assert_allclose(result, value, rtol=1e-5, atol=1e-5)
+    result = pixels.normalize(image, "dataset", mean=[10, 20, 30], std=[2, 4, 0])
+    np.testing.assert_allclose(result, (plain - [10, 20, 30]) / [2, 4, 1], rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="needs mean and std"):
+        pixels.normalize(image, "dataset")
+    with pytest.raises(ValueError, match="'zscore' is not known"):
+        pixels.normalize(image, "zscore")
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_masks_are_drawn_as_numpy_draws_them(data: st.DataObject) -> None:
+    height, width = data.draw(st.integers(1, 24)), data.draw(st.integers(1, 24))
+    classes = data.draw(st.sampled_from([1, 2, 4, 31, 33]))
+    seed, share = data.draw(st.integers(0, 2**32)), data.draw(st.sampled_from([0.0, 0.05, 0.5, 1.0]))
+    masks = np.random.default_rng(seed).random((classes, height, width)) < share
+    runs = [rle.encode(mask) for mask in masks]
+    drawn = pixels.draw_masks([tf.constant(r.reshape(-1), tf.int64) for r in runs], height, width).numpy()
+    assert drawn.dtype == np.uint8
+    np.testing.assert_array_equal(drawn, np.stack([rle.draw(r, height, width) for r in runs], axis=-1))
+
+
+def test_a_run_past_the_end_is_an_error() -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        pixels.draw_masks([tf.constant([11, 2], tf.int64)], 3, 4)
+    with pytest.raises(ValueError, match="at least one class"):
+        pixels.draw_masks([], 3, 4)
