@@ -1,0 +1,4 @@
+# Where what is expensive to make survives from one run of the tests to the next. Sourced; sets $cache.
+
+cache="${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/shardwright"
+mkdir -p "$cache"
