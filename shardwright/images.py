@@ -184,6 +184,8 @@ def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
         elif marker == _APP1 and not orientation and body.startswith(_EXIF_PREFIX):
             orientation = _orientation(body[len(_EXIF_PREFIX) :])
         elif marker in (_DQT, _DHT):
+            if not (_sound_quantization if marker == _DQT else _sound_huffman)(body):
+                raise ImageError(DAMAGED, f"the JPEG's coding tables at byte {match.start()} are damaged")
             tables.add(marker)
         elif marker == _SOS:
             scans += 1
@@ -220,6 +222,33 @@ def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:
     if any(not (1 <= factors >> 4 <= 4 and 1 <= factors & 15 <= 4) for factors in body[7::3]):
         raise ImageError(DAMAGED, "the JPEG's frame header has sampling factors out of 1-4")
     return height, width, channels
+
+
+def _sound_quantization(body: bytes) -> bool:
+    """Tells whether a segment holds whole tables of 64 numbers of 8 or 16 bits, numbered 0 to 3."""
+    position = 0
+    while position < len(body):
+        if body[position] & 15 > 3 or body[position] >> 4 > 1:
+            return False
+        position += 65 + 64 * (body[position] >> 4)
+    return position == len(body)
+
+
+def _sound_huffman(body: bytes) -> bool:
+    """Tells whether a segment holds whole tables, numbered 0 to 3, whose code lengths can form a prefix code."""
+    position = 0
+    while position + 17 <= len(body):
+        kind = body[position]
+        counts = body[position + 1 : position + 17]
+        symbols = body[position + 17 : position + 17 + sum(counts)]
+        if kind not in (0, 1, 2, 3, 16, 17, 18, 19) or len(symbols) != sum(counts):
+            return False
+        if sum(count << (15 - place) for place, count in enumerate(counts)) > 1 << 16:
+            return False
+        if kind < 16 and max(symbols, default=0) > 15:  # A symbol of a DC table is a number of bits.
+            return False
+        position += 17 + len(symbols)
+    return position == len(body)
 
 
 # --- PNG ------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,16 @@
 """Fixtures for all tests."""
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# No wall time decides a test, and every machine tries the same examples.
+settings.register_profile("shardwright", deadline=None, derandomize=True, database=None)
+settings.load_profile("shardwright")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -16,3 +23,87 @@ def shared_data() -> Path:
     if not root.is_dir():
         pytest.skip(f"no real data at SHARDWRIGHT_TEST_DATA ({root})")
     return root
+
+
+@pytest.fixture(scope="session")
+def small_dataset() -> Callable[..., Path]:
+    """Writes a dataset of made-up examples, as `ImageExampleGen` would."""
+    return _write_dataset
+
+
+def _write_dataset(
+    root: Path,
+    *,
+    task: str = "segmentation",
+    counts: Mapping[str, Sequence[int]] | None = None,
+    size: Callable[[int], tuple[int, int]] = lambda number: (24, 36),
+    image_format: str = "png",
+    classes: tuple[str, ...] = ("Fish", "Sugar"),
+    change: Callable[[int, dict[str, Any]], dict[str, Any]] = lambda number, example: example,
+) -> Path:
+    """Writes shards of `counts[split]` records each; pixels and masks of an image follow from its number.
+
+    `change` may alter the features of a record before it is written. Returns the dataset's folder, `root / "dataset"`.
+    """
+    import hashlib
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    from shardwright import commit, records, rle, staging
+
+    def example(number: int, key: str) -> dict[str, Any]:
+        height, width = size(number)
+        random = np.random.default_rng(number)
+        cells = Image.fromarray(random.integers(0, 256, (4, 5, 3), dtype=np.uint8))
+        file = io.BytesIO()
+        cells.resize((width, height), Image.Resampling.BICUBIC).save(file, image_format)
+        features: dict[str, Any] = {
+            "image/encoded": file.getvalue(),
+            "image/format": image_format.encode(),
+            "image/height": height,
+            "image/width": width,
+            "image/channels": 3,
+            "image/orientation": 1,
+            "image/filename": f"{key}.{image_format}".encode(),
+            "image/key": key.encode(),
+            "image/sha256": hashlib.sha256(file.getvalue()).hexdigest().encode(),
+        }
+        if task == "classification":
+            label = number % len(classes)
+            return {**features, "image/class/label": label, "image/class/text": classes[label].encode()}
+        present = []
+        for index, name in enumerate(classes):
+            top, left, down, right = np.sort(random.integers(0, 25, (2, 2)), axis=0).reshape(-1)
+            mask = np.zeros((height, width), np.uint8)
+            mask[top * height // 24 : down * height // 24, left * width // 24 : right * width // 24] = 1
+            runs = rle.encode(mask)
+            features[f"image/segmentation/{name}/rle"] = records.ints(runs.reshape(-1))
+            features[f"image/segmentation/{name}/area"] = rle.area(runs)
+            present += [index] if len(runs) else []
+        texts = records.byte_strings([classes[index].encode() for index in present])
+        return {**features, "image/class/label": records.ints(present), "image/class/text": texts}
+
+    counts = {"train": [3, 2], "eval": [2]} if counts is None else counts
+    planned, number = [], 0
+    plan_fields = {"kind": "ingest", "task": task, "classes": classes, "recipe": {}, "parent": "0" * 64}
+    fingerprint = hashlib.sha256(str(root).encode()).hexdigest()
+    place = staging.Staging.open(root / "staging", fingerprint)
+    kinds: dict[str, str] = {}
+    for split, shards in sorted(counts.items()):
+        for index, count in enumerate(shards):
+            outcomes = []
+            for _ in range(count):
+                key = f"{split}/{number:04d}"
+                features = change(number, example(number, key))
+                payload = records.encode_example(features)
+                for name, values in records.decode_example(payload).items():
+                    kinds[name] = "bytes" if isinstance(values, list) else values.dtype.name
+                outcomes.append(staging.Outcome(key, payload))
+                number += 1
+            planned.append(staging.PlannedShard(split, index, len(shards)))
+            place.write_shard(planned[-1], outcomes)
+    plan = commit.DatasetPlan(**plan_fields, features=kinds, inputs=number, shards=tuple(planned))
+    commit.commit(place, plan, root / "dataset", {})
+    return root / "dataset"
