@@ -61,13 +61,13 @@ def _surface(rng: np.random.Generator, canvas: Canvas) -> Field:
 def _clouds(rng: np.random.Generator, canvas: Canvas, masks: list[Mask]) -> Field:
     """Optical thickness of all clouds; where regions overlap their clouds lie over each other."""
     veil = fractal(rng, canvas, 170, 1.5, gain=0.58, stretch=rng.uniform(1.0, 2.6))
-    thickness = np.float32(rng.uniform(0.03, 0.1)) * np.clip(veil + np.float32(0.4), 0, 3)
+    thickness: Field = np.float32(rng.uniform(0.03, 0.1)) * np.clip(veil + np.float32(0.4), 0, 3)
     scraps = fractal(rng, canvas, 44, 0.5, gain=0.76)
     thickness += np.float32(0.55) * np.maximum(scraps - np.float32(rng.uniform(1.9, 2.8)), 0)
     ragged = np.float32(0.15) * scraps
     for kind, mask in zip(KINDS, masks, strict=True):
         if mask.any():
-            # Half of the fade lies inside the outline and half outside, so the mask is neither too wide nor too tight.
+            # About half of the fade lies inside the outline, half outside: the mask is neither too wide nor too tight.
             inside = blur(mask.astype(np.float32), 10 * canvas.scale)
             wind = Wind(rng, canvas, 4.0)
             thickness += TEXTURES[kind](rng, canvas, inside, wind) * smooth(inside + ragged, 0.1, 0.8)
@@ -118,7 +118,8 @@ def draw_picture(seed: int, index: int, masks: list[Mask]) -> NDArray[np.uint8]:
     picture = _light(rng, canvas, surface, thickness) * np.float32(0.97) + np.array(_AIR, np.float32)
     noise = rng.standard_normal(canvas.shape, dtype=np.float32)
     picture += (noise * np.float32(1.8))[..., None]
-    return np.clip(picture + np.float32(0.5), 0, 255).astype(np.uint8)
+    levels: NDArray[np.uint8] = np.clip(picture + np.float32(0.5), 0, 255).astype(np.uint8)
+    return levels
 
 
 def encode_jpeg(picture: NDArray[np.uint8]) -> bytes:

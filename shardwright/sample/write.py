@@ -6,6 +6,7 @@ import csv
 import multiprocessing
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -113,10 +114,17 @@ def _refuse(out: Path, images: int, height: int, width: int, seed: int, workers:
         raise UsageError(f"{out}: there is {what} already. Name a new or an empty folder, or remove this one.")
 
 
+def _can_spawn() -> bool:
+    """Whether new processes can import the main module; what was read from standard input they cannot."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    return file is None or getattr(main, "__spec__", None) is not None or os.path.exists(file)
+
+
 def _draw_all(draw: partial[_Drawn], images: int, workers: int, *, quiet: bool) -> list[_Drawn]:
     with progress(images, "drawing images", quiet=quiet) as shown:
         drawn = []
-        if workers == 1:
+        if workers == 1 or not _can_spawn():
             for index in range(images):
                 drawn.append(draw(index))
                 shown.advance()
@@ -144,6 +152,7 @@ def write_sample(
     `OUT/train_images/*.jpg` and `OUT/train.csv` (columns `Image_Label`, `EncodedPixels`; four rows an image, the second
     field empty where a kind is absent; run lengths column by column from 1). The same seed gives the same bytes,
     whatever the number of workers; an image does not depend on how many there are; the CSV is the same on every stack.
+    Workers are spawned: a script that calls this needs the usual `if __name__ == "__main__"`.
 
     Args:
         out: folder to make; it must not exist or be empty.

@@ -3,6 +3,8 @@
 import csv
 import hashlib
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,15 @@ def test_same_seed_same_bytes_whatever_the_workers(tmp_path):
     for name, workers in (("one", 1), ("again", None), ("two", 2)):
         write_sample(str(tmp_path / name), images=5, workers=workers, **SMALL)
     assert contents(tmp_path / "one") == contents(tmp_path / "again") == contents(tmp_path / "two")
+
+
+def test_program_from_standard_input_draws_too(tmp_path):
+    program = (
+        f"from shardwright.sample import write_sample\nwrite_sample({str(tmp_path / 'set')!r}, images=2, workers=2,"
+    )
+    program += " height=64, width=64, quiet=True)\n"
+    subprocess.run([sys.executable, "-"], input=program, text=True, check=True, timeout=120)
+    assert len(list((tmp_path / "set" / "train_images").iterdir())) == 2
 
 
 def test_another_seed_is_another_set(tmp_path):
