@@ -250,7 +250,8 @@ def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDA
     if all(isinstance(item, bytes) for item in values):
         return _BYTES_LIST, values
     array = np.asarray(values)
-    if array.dtype.kind in "iu" or (array.dtype == object and all(type(item) is int for item in values)):
+    # Whole numbers beyond int64 are told from floats by their own type: numpy may make floats of them.
+    if array.dtype.kind in "iu" or all(type(item) is int for item in values):
         return _INT64_LIST, values
     if array.dtype.kind == "f":
         return _FLOAT_LIST, values
