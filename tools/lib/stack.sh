@@ -10,7 +10,7 @@ fallback_pythons="3.10"
 
 at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; } # VERSION MINIMUM
 
-glibc_version() { getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p'; }
+glibc_version() { { getconf GNU_LIBC_VERSION 2>/dev/null || true; } | sed -n 's/^glibc //p'; } # nothing where it is another libc
 
 require_platform() {
     local machine glibc
@@ -67,7 +67,7 @@ find_python() {
         while IFS= read -r candidate; do
             usable "$candidate" "$version" && return
         done < <(
-            type -aP "python$version" python3
+            type -aP "python$version" python3 || true
             for candidate in "${PYENV_ROOT:-${HOME:-}/.pyenv}/versions/$version".*/bin/python "$checkout/.tools/python/cpython-$version".*/bin/python3; do
                 [ -x "$candidate" ] && printf '%s\n' "$candidate"
             done

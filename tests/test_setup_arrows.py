@@ -1,0 +1,63 @@
+"""The shape of the source: which way imports point, and how long a module may be."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    "shardwright": "shardwright",
+    "components": "shardwright_components",
+    "pipelines": "shardwright_pipelines",
+    "schemas": "shardwright_schemas",
+}
+MODULES = sorted(path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py"))
+SCRIPTS = sorted(path for path in (ROOT / "tests").rglob("*.py"))
+HEAVY = {"tfx", "tfx_bsl", "apache_beam", "tensorflow_transform", "tensorflow_model_analysis", "ml_metadata", "kfp"}
+TENSORFLOW_IN_CORE = {"pixels.py", "loader.py"}
+MOST_LINES = 400
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Names of the top-level packages that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name.split(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import. Write the whole name."
+            yield (node.module or "").split(".")[0]
+
+
+def forbidden(path: Path) -> set[str]:
+    """What a module of this folder must not import."""
+    folder = path.relative_to(ROOT).parts[0]
+    if folder == "schemas":
+        return set(PACKAGES.values()) | HEAVY | {"tensorflow"}
+    if folder == "components":
+        return {"shardwright_pipelines"}
+    if folder == "pipelines":
+        return set()
+    names = HEAVY | set(PACKAGES.values()) - {"shardwright"} | {"keras", "jax"}
+    return names if path.name in TENSORFLOW_IN_CORE and path.parent == ROOT / "shardwright" else names | {"tensorflow"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_one_way(path: Path) -> None:
+    names = set(imported(path))
+    assert not names & forbidden(path), f"{path.relative_to(ROOT)} must not import {sorted(names & forbidden(path))}"
+    assert not names & {"components", "pipelines", "schemas"}, "import by the installed names, shardwright_*"
+
+
+@pytest.mark.parametrize("path", [*MODULES, *SCRIPTS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_are_short(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MOST_LINES, f"{path.relative_to(ROOT)} has {lines} lines. Split it: one idea a module."
+
+
+@pytest.mark.parametrize(("folder", "name"), PACKAGES.items())
+def test_links_lead_to_the_folders(folder: str, name: str) -> None:
+    link = ROOT / "src" / name
+    assert link.is_symlink()
+    assert link.resolve() == (ROOT / folder).resolve()

@@ -1,0 +1,102 @@
+"""What is installed: the wheel, its requirements against the locks, the names beside a user's own folders."""
+
+import email
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    "shardwright": "shardwright",
+    "components": "shardwright_components",
+    "pipelines": "shardwright_pipelines",
+    "schemas": "shardwright_schemas",
+}
+SHARDWRIGHT = Path(sys.executable).with_name("shardwright")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel that `pip install .` would install, built from a copy and without a network."""
+    copy = tmp_path_factory.mktemp("wheel")
+    for name in [*PACKAGES, "src"]:
+        shutil.copytree(
+            ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
+    for name in ("setup.py", "setup.cfg", "LICENSE", "README.md"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, copy)
+    build = "from setuptools import build_meta; print(build_meta.build_wheel('dist'))"
+    done = subprocess.run([sys.executable, "-c", build], cwd=copy, capture_output=True, text=True, check=True)
+    return zipfile.ZipFile(copy / "dist" / done.stdout.splitlines()[-1])
+
+
+def _member(wheel: zipfile.ZipFile, name: str) -> str:
+    return wheel.read(next(member for member in wheel.namelist() if member.endswith(f".dist-info/{name}"))).decode()
+
+
+def test_wheel_holds_every_file_of_the_four_packages(wheel: zipfile.ZipFile) -> None:
+    expected = {
+        f"{package}/{path.relative_to(ROOT / folder).as_posix()}"
+        for folder, package in PACKAGES.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
+    }
+    found = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert found == expected
+    assert {"shardwright/py.typed", "shardwright/config/load.py"} <= found
+
+
+def test_wheel_installs_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
+    assert "shardwright = shardwright_pipelines.cli:main" in _member(wheel, "entry_points.txt")
+    assert "Apache License" in _member(wheel, "licenses/LICENSE")
+
+
+@pytest.mark.parametrize(
+    ("lock", "python"), [("fallback", "3.10"), ("current", "3.11"), ("current", "3.12"), ("current", "3.13")]
+)
+def test_requirements_admit_what_the_locks_pin(wheel: zipfile.ZipFile, lock: str, python: str) -> None:
+    environment = {"python_version": python, "python_full_version": f"{python}.5", "sys_platform": "linux"}
+    pins = {}
+    for line in (ROOT / f"requirements/{lock}.lock").read_text().splitlines():
+        if re.match(r"[a-z0-9]", line):
+            pin = Requirement(line.rstrip("\\ "))
+            if pin.marker is None or pin.marker.evaluate(environment):
+                pins[pin.name] = Version(str(pin.specifier).removeprefix("=="))
+    metadata = email.message_from_string(_member(wheel, "METADATA"))
+    assert Version(f"{python}.5") in Requirement(f"python{metadata['Requires-Python']}").specifier
+    asked = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    asked = [one for one in asked if one.marker is None or one.marker.evaluate(environment)]
+    assert len(asked) > 10
+    for one in asked:
+        assert pins[one.name.lower()] in one.specifier, f"{one} does not admit {one.name} {pins[one.name.lower()]}"
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """A TFX project's folder: it has `components/` and `pipelines/` of its own, which must not be mistaken for ours."""
+    for name in PACKAGES:
+        if name != "shardwright":
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('{name} of the working directory')\n")
+    return tmp_path
+
+
+def _run(foreign: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=foreign, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_command_runs_beside_foreign_components_and_pipelines(foreign: Path) -> None:
+    _run(foreign, str(SHARDWRIGHT), "sample", "data", "--images", "2", "--height", "64", "--width", "96")
+    assert len(list((foreign / "data").rglob("*.jpg"))) == 2
+    # `python -m` puts the working directory first, where a plain name would find the foreign folder.
+    assert "sample" in _run(foreign, sys.executable, "-m", "shardwright_pipelines.cli", "--help")
