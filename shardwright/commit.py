@@ -58,11 +58,28 @@ class DatasetPlan:
         return layout.dataset_fingerprint(self.kind, self.recipe, self.parent)
 
 
-def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
+def refuse_foreign(out: str | os.PathLike[str]) -> None:
     """Looks at an output folder before any work.
 
+    Raises:
+        UsageError: it is a file, or holds something that is no dataset.
+    """
+    target = Path(out)
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise UsageError(f"{target}: is no folder. Name a folder that does not exist yet.")
+    names = sorted(os.listdir(target))
+    if names and layout.MANIFEST_FILE not in names:
+        shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
+        raise UsageError(f"{target}: is not empty ({shown}) and holds no dataset. Name another folder.")
+
+
+def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
+    """Looks whether the work is done already.
+
     Args:
-        out: the folder.
+        out: the output folder.
         expected: fingerprint of the dataset that is to be written there.
 
     Returns:
@@ -72,25 +89,17 @@ def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
         UsageError: something else is there.
         DatasetError: the dataset there is damaged.
     """
-    target = Path(out)
-    if not target.exists():
+    refuse_foreign(out)
+    file = Path(out, layout.MANIFEST_FILE)
+    if not file.exists():
         return None
-    if not target.is_dir():
-        raise UsageError(f"{target}: is no folder. Name a folder that does not exist yet.")
-    names = sorted(os.listdir(target))
-    if layout.MANIFEST_FILE in names:
-        file = target / layout.MANIFEST_FILE
-        found = Manifest.from_json(file.read_text(encoding="utf-8"), str(file))
-        if found.fingerprint == expected:
-            return found
-        raise UsageError(
-            f"{target}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
-            "Name another folder, or delete that one."
-        )
-    if names:
-        shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
-        raise UsageError(f"{target}: is not empty ({shown}) and holds no dataset. Name another folder.")
-    return None
+    found = Manifest.from_json(file.read_text(encoding="utf-8"), str(file))
+    if found.fingerprint == expected:
+        return found
+    raise UsageError(
+        f"{file.parent}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
+        "Name another folder, or delete that one."
+    )
 
 
 def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], build: Mapping[str, Any]) -> Manifest:

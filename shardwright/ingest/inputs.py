@@ -1,0 +1,177 @@
+"""What is there: the listing, the annotations read once, the content fingerprint. Nothing is written here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+from shardwright.config import Config
+from shardwright.console import SILENT, Progress
+from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.fingerprint import canonical_json
+from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
+from shardwright.ingest.recipe import IngestRecipe, InputLocation
+from shardwright.sources.base import Source, Survey
+from shardwright.sources.detect import open_source
+from shardwright.storage import Listing, Refusal, hash_file, in_parallel, list_inputs, read_start
+
+# Files with these endings are images to begin with: they must be annotated, and whether they can be read is found out
+# when they are. Any other file is looked into first.
+_IMAGE_ENDINGS = frozenset(
+    (
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
+        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo"),
+    )
+)
+_LOOK_INTO = 1 << 20
+_SHOWN = 3
+
+
+@dataclass
+class SurveyedInput:
+    """An input that was listed and whose annotations were read once.
+
+    Attributes:
+        listing: files, by key.
+        source: their annotations, ready to be streamed.
+        survey: what the annotations tell.
+        rejected: position -> why that file is not going to be written.
+    """
+
+    listing: Listing
+    source: Source
+    survey: Survey
+    rejected: dict[int, Refusal]
+
+
+@dataclass(frozen=True)
+class HashedInput:
+    """Content of an input.
+
+    Attributes:
+        digests: SHA-256 of every file of the listing, `None` where it cannot be read.
+        fingerprint: of all of it.
+    """
+
+    digests: list[bytes | None]
+    fingerprint: str
+
+
+def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput:
+    """Lists an input and reads its annotations once.
+
+    Raises:
+        UsageError: the folder, the table, a column or a class is wrong.
+        CheckFailed: nothing matched, or images without annotations where `input.unlisted` says `fail`.
+    """
+    listing = list_inputs(location.images, leave_out=location.labels)
+    no_images = _not_images(listing)
+    source = open_source(
+        task=recipe.task,
+        label_format=recipe.label_format,
+        columns=recipe.columns,
+        classes=recipe.classes,
+        labels=location.labels,
+        keys=listing.keys,
+        skip=frozenset(no_images),
+    )
+    unlisted = source.unlisted if recipe.unlisted == "auto" else recipe.unlisted
+    _refuse_unlisted_option(recipe.task, unlisted)
+    survey = source.survey()
+    if not any(survey.listed):
+        raise _nothing_matched(listing, no_images, survey, source)
+    rejected = {**no_images, **survey.rejected}
+    rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
+    if rest and unlisted == "fail":
+        shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
+        choices = "empty or reject" if recipe.task == "segmentation" else "reject"
+        raise CheckFailed(
+            f"{len(rest)} of {len(listing.keys)} images have no row in {source.name}: {shown}. "
+            f"Set input.unlisted to {choices}, or add rows."
+        )
+    if unlisted == "reject":
+        for i in rest:
+            rejected[i] = Refusal(listing.keys[i], "unlisted", f"{source.name} has no row for it")
+    return SurveyedInput(listing, source, survey, rejected)
+
+
+def resolve_classes(config: Config, location: InputLocation) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Class names in the order of their indices, and what was told from the data.
+
+    Raises:
+        UsageError, CheckFailed: see `survey_input`.
+    """
+    survey = survey_input(IngestRecipe.of(config), location).survey
+    return survey.classes, survey.notes
+
+
+def hash_input(listing: Listing, labels: str | None, progress: Progress = SILENT) -> HashedInput:
+    """Reads all of an input and hashes it: keys, sizes, contents; never times or where it lies."""
+    digests: list[bytes | None] = []
+    total = hashlib.sha256()
+    paths = (listing.path(i) for i in range(len(listing.keys)))
+    for i, digest in enumerate(in_parallel(hash_file, paths)):
+        digests.append(digest)
+        _add(total, [listing.keys[i], listing.sizes[i], digest.hex() if digest else None])
+        progress.advance()
+    for refusal in listing.refused:
+        _add(total, list(refusal))
+    if labels is not None:
+        digest = hash_file(labels)
+        # The name is part of it, because the reasons in the ledger name the table.
+        _add(total, [os.path.basename(labels), digest.hex() if digest else None])
+    return HashedInput(digests, total.hexdigest())
+
+
+def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:
+    """The content fingerprint of a configuration's input, 64 hex digits.
+
+    Raises:
+        UsageError: the folder is missing or empty.
+    """
+    del config  # An input's content does not depend on how it is to be read.
+    return hash_input(list_inputs(location.images, leave_out=location.labels), location.labels, progress).fingerprint
+
+
+def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:
+    total.update(canonical_json(row).encode("utf-8") + b"\n")
+
+
+def _not_images(listing: Listing) -> dict[int, Refusal]:
+    found = {}
+    for i, key in enumerate(listing.keys):
+        if os.path.splitext(key)[1].lower() in _IMAGE_ENDINGS:
+            continue
+        try:
+            read_header(read_start(listing.path(i), _LOOK_INTO), max_pixels=1)
+        except ImageError as error:
+            if error.code in (NOT_AN_IMAGE, EMPTY_FILE):
+                found[i] = Refusal(key, NOT_AN_IMAGE, error.reason)
+        except OSError:
+            # Hashing meets it again and says so in the ledger.
+            continue
+    return found
+
+
+def _refuse_unlisted_option(task: str, unlisted: str) -> None:
+    if unlisted == "unlabelled":
+        raise ConfigError("input.unlisted", "'unlabelled' is not in this version", "Use empty, reject or fail.")
+    if unlisted == "empty" and task == "classification":
+        raise ConfigError("input.unlisted", "'empty' means no masks, and images need a class", "Use reject or fail.")
+
+
+def _nothing_matched(
+    listing: Listing, no_images: dict[int, Refusal], survey: Survey, source: Source
+) -> CheckFailed | UsageError:
+    images = [key for i, key in enumerate(listing.keys) if i not in no_images][:_SHOWN]
+    if not images:
+        refused = [*no_images.values(), *listing.refused][:_SHOWN]
+        shown = ", ".join(f"{refusal.key} ({refusal.code})" for refusal in refused)
+        return UsageError(f"input.images: no images below {listing.root}, only {shown}. Check the path.")
+    if not survey.names:
+        return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
+    return CheckFailed(
+        f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
+        f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name."
+    )

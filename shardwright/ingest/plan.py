@@ -1,0 +1,178 @@
+"""From an input to a plan: splits, shards, task files in staging, and what is rejected before any image is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.commit import DatasetPlan
+from shardwright.console import progress
+from shardwright.errors import CheckFailed
+from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
+from shardwright.ingest.recipe import IngestRecipe, InputLocation
+from shardwright.ingest.tasks import tasks_are_written, write_tasks
+from shardwright.manifest import REJECTED, LedgerRow
+from shardwright.sharding import shard_bounds, shard_count
+from shardwright.splits import Splitter, assign
+from shardwright.staging import PlannedShard, Staging
+from shardwright.storage import Refusal
+
+_PLAN_ROWS = "plan"
+_COMMON_FEATURES = {
+    "image/encoded": "bytes",
+    "image/format": "bytes",
+    "image/height": "int64",
+    "image/width": "int64",
+    "image/channels": "int64",
+    "image/orientation": "int64",
+    "image/filename": "bytes",
+    "image/key": "bytes",
+    "image/sha256": "bytes",
+    "image/class/label": "int64",
+    "image/class/text": "bytes",
+}
+
+
+@dataclass(frozen=True)
+class IngestPlan:
+    """Everything a worker needs to write a shard, and the commit to publish them. Small and picklable.
+
+    Attributes:
+        dataset: what will be written.
+        root: folder that file names start from, absolute.
+        table: file name of the table of annotations, or empty.
+        mask_column: header of its column of masks, or empty.
+        max_pixels: `images.max_pixels`.
+        notes: what was told from the data, for the user.
+        total_bytes: size of all images that are going to be read.
+    """
+
+    dataset: DatasetPlan
+    root: str
+    table: str
+    mask_column: str
+    max_pixels: int
+    notes: tuple[str, ...]
+    total_bytes: int
+
+
+@dataclass
+class PreparedIngest:
+    """A plan with what it was made from; `stage` writes its task files.
+
+    Attributes:
+        plan: the plan.
+        surveyed: the input.
+        hashed: its content.
+        positions: shard -> positions in the listing, in the order of the records.
+        rejected: ledger rows of what is rejected before any shard.
+    """
+
+    plan: IngestPlan
+    surveyed: SurveyedInput
+    hashed: HashedInput
+    positions: dict[PlannedShard, npt.NDArray[np.int64]]
+    rejected: list[LedgerRow]
+
+    def stage(self, staging: Staging) -> None:
+        """Writes task files and early ledger rows, unless an earlier attempt has."""
+        if tasks_are_written(staging.root):
+            return
+        staging.write_rows(_PLAN_ROWS, self.rejected)
+        annotations = self.surveyed.source.annotations()
+        write_tasks(staging.root, self.positions, self.surveyed.listing, self.hashed.digests, annotations)
+
+
+def plan_ingest(
+    recipe: IngestRecipe, location: InputLocation, *, expected_fingerprint: str | None = None, quiet: bool = True
+) -> PreparedIngest:
+    """Lists, surveys and hashes an input and plans its splits and shards. Writes nothing.
+
+    Args:
+        recipe: the options.
+        location: where the input lies.
+        expected_fingerprint: content fingerprint the input must have.
+        quiet: show no progress.
+
+    Raises:
+        UsageError: see `survey_input`.
+        CheckFailed: see `survey_input`; or the input is not the expected one.
+    """
+    surveyed = survey_input(recipe, location)
+    listing, survey = surveyed.listing, surveyed.survey
+    with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
+        hashed = hash_input(listing, location.labels, shown)
+    if expected_fingerprint not in (None, hashed.fingerprint):
+        raise CheckFailed(
+            f"{location.images}: the input has changed since the run began (content {hashed.fingerprint[:12]}, "
+            f"expected {str(expected_fingerprint)[:12]}). Run it again."
+        )
+    rejected = dict(surveyed.rejected)
+    for i, digest in enumerate(hashed.digests):
+        if digest is None and i not in rejected:
+            rejected[i] = Refusal(listing.keys[i], "unreadable", "the file cannot be read; check its permissions")
+    positions, total_bytes = _shards(recipe, surveyed, rejected)
+    rows = [
+        LedgerRow(refusal.key, REJECTED, refusal.code, refusal.reason)
+        for refusal in (*rejected.values(), *listing.refused, *survey.refused)
+    ]
+    dataset = DatasetPlan(
+        kind="ingest",
+        task=recipe.task,
+        classes=survey.classes,
+        # With the classes that were told, so that telling them beforehand makes no difference.
+        recipe=dataclasses.replace(recipe, classes=recipe.classes or dict.fromkeys(survey.classes)).options(),
+        parent=hashed.fingerprint,
+        features=example_features(recipe.task, survey.classes),
+        inputs=len(listing.keys) + len(listing.refused) + len(survey.refused),
+        shards=tuple(positions),
+        rows=(_PLAN_ROWS,),
+        max_rejects=recipe.rejects_max,
+    )
+    plan = IngestPlan(
+        dataset=dataset,
+        root=listing.root,
+        table="" if location.labels is None else os.path.basename(location.labels),
+        mask_column=surveyed.source.mask_column,
+        max_pixels=recipe.images.max_pixels,
+        notes=survey.notes,
+        total_bytes=total_bytes,
+    )
+    return PreparedIngest(plan, surveyed, hashed, positions, rows)
+
+
+def example_features(task: str, classes: tuple[str, ...]) -> dict[str, str]:
+    """Name and type (`bytes`, `int64`) of every feature of an ingested example."""
+    features = dict(_COMMON_FEATURES)
+    if task == "segmentation":
+        for name in classes:
+            features[f"image/segmentation/{name}/rle"] = "int64"
+            features[f"image/segmentation/{name}/area"] = "int64"
+    return features
+
+
+def _shards(
+    recipe: IngestRecipe, surveyed: SurveyedInput, rejected: dict[int, Refusal]
+) -> tuple[dict[PlannedShard, npt.NDArray[np.int64]], int]:
+    listing = surveyed.listing
+    accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
+    sizes = np.array(listing.sizes, dtype=np.int64)
+    splitter = Splitter.of(recipe.split.shares, recipe.split.salt)
+    shards: dict[PlannedShard, npt.NDArray[np.int64]] = {}
+    for split, order in assign(splitter, [listing.keys[i] for i in accepted.tolist()]).items():
+        images = accepted[order]
+        count = shard_count(
+            len(images),
+            int(sizes[images].sum()),
+            target_size=recipe.shards.target_size,
+            count=recipe.shards.count,
+            records_per_shard=recipe.shards.records,
+        )
+        bounds = shard_bounds(len(images), count)
+        for number in range(count):
+            shards[PlannedShard(split, number, count)] = images[bounds[number] : bounds[number + 1]]
+    return shards, int(sizes[accepted].sum())

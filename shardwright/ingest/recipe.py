@@ -1,0 +1,133 @@
+"""Where an input lies, and the options that change what is made of it: two things that never mix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from shardwright.config import Config, ImagesConfig, ShardsConfig, SplitConfig
+from shardwright.fingerprint import canonical_json
+
+# Of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no cache and no
+# staging folder of an older version is taken for ours.
+_CODE_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class InputLocation:
+    """Where an input lies on this machine. In no fingerprint and no cache key.
+
+    Attributes:
+        images: absolute folder or glob.
+        labels: absolute path of the table of annotations, or `None`.
+    """
+
+    images: str
+    labels: str | None = None
+
+    @staticmethod
+    def from_json(text: str) -> InputLocation:
+        """Reads `{"images": ..., "labels": ...}`; `ValueError` or `TypeError` when it is something else."""
+        return InputLocation(**json.loads(text))
+
+
+def locate(config: Config) -> InputLocation:
+    """Absolute paths of a configuration's input."""
+    labels = config.input.labels.path
+    return InputLocation(config.resolve(config.input.images), None if labels is None else config.resolve(labels))
+
+
+@dataclass(frozen=True)
+class IngestRecipe:
+    """What an ingest needs to know besides the input.
+
+    Attributes:
+        task: `segmentation` or `classification`.
+        label_format: `input.labels.format`.
+        columns: `input.labels.columns`.
+        classes: name -> id or `None`, in the order of the indices; `None` to tell them from the data.
+        unlisted: `input.unlisted`.
+        images: what is checked of images.
+        split: shares, salt.
+        shards: how many shards.
+        rejects_max: share of the inputs that may be rejected. Changes no bytes, so it is not in `options`.
+    """
+
+    task: str
+    label_format: str
+    columns: Mapping[str, str]
+    classes: Mapping[str, int | None] | None
+    unlisted: str
+    images: ImagesConfig
+    split: SplitConfig
+    shards: ShardsConfig
+    rejects_max: float
+
+    @staticmethod
+    def of(config: Config, classes: Sequence[str] | None = None) -> IngestRecipe:
+        """The recipe of a configuration.
+
+        Args:
+            config: the configuration.
+            classes: names that were told from the data, where the configuration gives none.
+        """
+        told = None if classes is None else dict.fromkeys(classes)
+        return IngestRecipe(
+            task=config.task,
+            label_format=config.input.labels.format,
+            columns=config.input.labels.columns,
+            classes=told if config.input.classes is None else config.input.classes,
+            unlisted=config.input.unlisted,
+            images=config.images,
+            split=config.split,
+            shards=config.shards,
+            rejects_max=config.rejects.max,
+        )
+
+    def options(self) -> dict[str, Any]:
+        """The options that change bytes, as plain values: the `recipe` of the manifest."""
+        return {
+            "code_format": _CODE_FORMAT,
+            "task": self.task,
+            "labels": {"format": self.label_format, "columns": dict(self.columns)},
+            # Pairs, because their order counts and that of a mapping does not.
+            "classes": None if self.classes is None else [[name, number] for name, number in self.classes.items()],
+            "unlisted": self.unlisted,
+            "images": asdict(self.images),
+            "split": {**asdict(self.split), "shares": dict(self.split.shares)},
+            "shards": {name: value for name, value in asdict(self.shards).items() if value is not None},
+        }
+
+    def to_json(self) -> str:
+        """Canonical JSON of the whole recipe, for a component's parameter."""
+        return canonical_json({"options": self.options(), "rejects_max": self.rejects_max})
+
+    @staticmethod
+    def from_json(text: str) -> IngestRecipe:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            ValueError: another version wrote it.
+        """
+        raw = json.loads(text)
+        options = raw["options"]
+        if options["code_format"] != _CODE_FORMAT:
+            raise ValueError(f"recipe of code format {options['code_format']!r}, this is {_CODE_FORMAT}; compile again")
+        return IngestRecipe(
+            task=options["task"],
+            label_format=options["labels"]["format"],
+            columns=options["labels"]["columns"],
+            classes=None if options["classes"] is None else dict(options["classes"]),
+            unlisted=options["unlisted"],
+            images=ImagesConfig(**options["images"]),
+            split=SplitConfig(**options["split"]),
+            shards=ShardsConfig(**options["shards"]),
+            rejects_max=raw["rejects_max"],
+        )
+
+
+def ingest_recipe(config: Config, classes: Sequence[str]) -> str:
+    """The recipe of a configuration and its (given or told) classes as canonical JSON."""
+    return IngestRecipe.of(config, classes).to_json()

@@ -1,0 +1,1 @@
+"""Input formats: what each image is annotated with, one module per format."""

@@ -1,0 +1,87 @@
+"""`input.labels.format: auto`: which format the annotations have, told with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shardwright.errors import ConfigError, UsageError
+from shardwright.sources.base import Source
+from shardwright.sources.folders import ClassFolders
+from shardwright.sources.label_csv import LabelCsv
+from shardwright.sources.rle_csv import RleCsv
+from shardwright.sources.tables import (
+    IMAGE,
+    IMAGE_LABEL,
+    LABEL,
+    MASK,
+    Table,
+    choose_columns,
+    columns_note,
+    missing_columns,
+)
+
+_RLE_COLUMNS = (
+    "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels"
+)
+
+
+def open_source(
+    *,
+    task: str,
+    label_format: str,
+    columns: Mapping[str, str],
+    classes: Mapping[str, int | None] | None,
+    labels: str | None,
+    keys: list[str],
+    skip: frozenset[int],
+) -> Source:
+    """Opens the annotations of an input.
+
+    Args:
+        task: `segmentation` or `classification`.
+        label_format: `input.labels.format`.
+        columns: `input.labels.columns`.
+        classes: `input.classes`.
+        labels: absolute path of the table, or `None`.
+        keys: sorted keys of the listing.
+        skip: positions that are no images.
+
+    Raises:
+        UsageError: the annotations are missing, lack columns, or do not fit the task.
+    """
+    if labels is None:
+        if task == "segmentation":
+            raise ConfigError("input.labels.path", "missing", "Segmentation needs a CSV with run lengths.")
+        told = ("labels: class folders, since input.labels.path is not given",) if label_format == "auto" else ()
+        return ClassFolders(keys, skip, classes, told)
+    table = Table.open(labels)
+    found = choose_columns(table, columns)
+    wanted, reason = _format_of(task, label_format, table, found)
+    notes = (f"labels: {wanted}, since {reason}",) if label_format == "auto" else ()
+    if wanted == "rle_csv":
+        if MASK not in found or not (IMAGE_LABEL in found or {IMAGE, LABEL} <= set(found)):
+            raise missing_columns(table, _RLE_COLUMNS)
+        # With one column for both, a separate image or label column that only looks like one must not count.
+        roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
+        chosen = {role: found[role] for role in roles}
+        return RleCsv(table, chosen, keys, skip, classes, (*notes, columns_note(table, chosen, roles)))
+    if not {IMAGE, LABEL} <= set(found):
+        raise missing_columns(table, "one column for the image and one for its class, e.g. image,label")
+    chosen = {role: found[role] for role in (IMAGE, LABEL)}
+    return LabelCsv(table, chosen, keys, skip, classes, (*notes, columns_note(table, chosen, (IMAGE, LABEL))))
+
+
+def _format_of(task: str, label_format: str, table: Table, found: Mapping[str, int]) -> tuple[str, str]:
+    if label_format == "auto":
+        masks = f"{table.name} has a column {table.header[found[MASK]]!r}" if MASK in found else ""
+        label_format, reason = ("rle_csv", masks) if masks else ("label_csv", f"{table.name} has no column of masks")
+    else:
+        reason = "input.labels.format says so"
+    if task == "segmentation" and label_format == "label_csv":
+        raise missing_columns(table, _RLE_COLUMNS)
+    if task == "classification" and label_format == "rle_csv":
+        raise UsageError(
+            f"{table.path}: holds masks ({reason}), and task is classification. "
+            "Use task: segmentation, or input.labels.format: label_csv for its columns of image and class."
+        )
+    return label_format, reason

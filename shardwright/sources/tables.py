@@ -1,0 +1,161 @@
+"""CSV tables, streamed: byte-order mark, any line ends, quotes, comma, semicolon or tab, and which column is which."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardwright.errors import UsageError
+from shardwright.storage import open_table
+
+IMAGE, LABEL, MASK, IMAGE_LABEL = "image", "label", "mask", "image_label"
+
+# Headers in the wild, reduced to letters and digits, most telling first.
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    IMAGE_LABEL: ("imagelabel", "imageidclassid", "imageclass", "imageidlabel"),
+    IMAGE: (
+        "image",
+        "imageid",
+        "imagename",
+        "imagepath",
+        "filename",
+        "filepath",
+        "file",
+        "path",
+        "img",
+        "key",
+        "imagekey",
+        "name",
+        "id",
+    ),
+    LABEL: ("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
+    MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation"),
+}
+_DELIMITERS = (",", ";", "\t")
+# A mask of a large image is a field of megabytes; the limit is the largest that a C long takes everywhere.
+_LONGEST_FIELD = 2**31 - 1
+
+
+class Row(NamedTuple):
+    """A row of a table: the line it begins on, from 1, and its fields."""
+
+    line: int
+    fields: list[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV with a header.
+
+    Attributes:
+        path: where it lies.
+        header: column names as written, spaces around them removed.
+        delimiter: what separates fields.
+    """
+
+    path: str
+    header: tuple[str, ...]
+    delimiter: str
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder, for messages that must not depend on the folder."""
+        return os.path.basename(self.path)
+
+    @staticmethod
+    def open(path: str) -> Table:
+        """Reads the header.
+
+        Raises:
+            UsageError: missing, empty, or not UTF-8 text.
+        """
+        with open_table(path) as file:
+            try:
+                first = file.readline()
+                while first and not first.strip():
+                    first = file.readline()
+            except UnicodeDecodeError as error:
+                raise _not_utf8(path, error) from None
+        if not first:
+            raise UsageError(f"{path}: the file is empty. Give a CSV with a header line.")
+        delimiter = max(_DELIMITERS, key=first.count)
+        header = next(csv.reader([first], delimiter=delimiter, strict=False), [])
+        return Table(path, tuple(name.strip() for name in header), delimiter)
+
+    def rows(self) -> Iterator[Row]:
+        """Streams the rows below the header; blank lines are skipped.
+
+        Raises:
+            UsageError: the text cannot be read as UTF-8 or as CSV; names the line.
+        """
+        csv.field_size_limit(_LONGEST_FIELD)
+        with open_table(self.path) as file:
+            reader = csv.reader(file, delimiter=self.delimiter)
+            line, below_header = 1, False
+            try:
+                for fields in reader:
+                    if fields and any(field.strip() for field in fields):
+                        if below_header:
+                            yield Row(line, fields)
+                        below_header = True
+                    line = reader.line_num + 1
+            except UnicodeDecodeError as error:
+                raise _not_utf8(self.path, error) from None
+            except csv.Error as error:
+                raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Mend the file.") from None
+
+
+def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]:
+    """Finds out which column plays which role.
+
+    Args:
+        table: the table.
+        overrides: role -> header, from `input.labels.columns`; they win over what the headers suggest.
+
+    Returns:
+        Role -> number of the column, for those roles that a column was found for.
+
+    Raises:
+        UsageError: a header that `overrides` names is not there, or twice.
+    """
+    reduced = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in table.header]
+    columns: dict[str, int] = {}
+    for role, wanted in overrides.items():
+        if table.header.count(wanted) != 1:
+            how_often = "no column" if wanted not in table.header else "more than one column"
+            raise UsageError(
+                f"input.labels.columns.{role}: {table.path} has {how_often} {wanted!r}. It has: {_shown(table.header)}."
+            )
+        columns[role] = table.header.index(wanted)
+    for role, synonyms in _SYNONYMS.items():
+        free = [name if i not in columns.values() else "" for i, name in enumerate(reduced)]
+        known = [name for name in synonyms if name in free]
+        if role not in columns and known:
+            columns[role] = free.index(known[0])
+    return columns
+
+
+def missing_columns(table: Table, expected: str) -> UsageError:
+    """The error for a table that lacks columns; `expected` says which."""
+    return UsageError(
+        f"{table.path}: columns {_shown(table.header)} were found, but expected {expected}. "
+        "Name them by input.labels.columns, e.g. {image: photo, label: kind}, or give another file."
+    )
+
+
+def columns_note(table: Table, columns: Mapping[str, int], roles: Sequence[str]) -> str:
+    """Tells the user which column is taken for what."""
+    return f"{table.name}: " + ", ".join(f"{role} from column {table.header[columns[role]]!r}" for role in roles)
+
+
+def _shown(header: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in header)
+
+
+def _not_utf8(path: str, error: UnicodeDecodeError) -> UsageError:
+    found = error.object[error.start : error.start + 4].hex(" ")
+    return UsageError(f"{path}: is not UTF-8 text (bytes {found}). Save it as CSV in UTF-8.")
