@@ -2,8 +2,9 @@
 
 A TFRecord file is a sequence of frames: payload length (uint64, little endian), masked CRC-32C of these eight bytes,
 payload, masked CRC-32C of the payload (tensorflow/core/lib/io/record_writer.h). An Example is protocol buffers'
-wire format of tensorflow/core/example/example.proto and feature.proto; it is written with names sorted and numbers
-packed, which is byte for byte what `Example.SerializeToString(deterministic=True)` writes.
+wire format of tensorflow/core/example/example.proto and feature.proto. It is written with names sorted and numbers
+packed, byte for byte what protobuf's C++ writes when asked to be deterministic. (Its newer Python runtime, upb, does
+too, except that of two names of which one begins with the other it puts the longer first.)
 """
 
 import os

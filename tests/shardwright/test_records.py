@@ -171,6 +171,8 @@ def test_an_example_comes_back(typed):
 
 @given(features)
 def test_an_example_is_byte_for_byte_tensorflows(tf, typed):
+    # With an end mark no name begins another one: there protobuf's Python runtimes disagree about the order.
+    typed = {f"{name.replace('$', '')}$": value for name, value in typed.items()}
     example = tf.train.Example()
     example.features.SetInParent()
     for name, value in typed.items():
