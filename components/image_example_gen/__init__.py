@@ -1,0 +1,1 @@
+"""Images and annotations into sharded Examples, with a manifest and a ledger."""
