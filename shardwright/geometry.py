@@ -8,6 +8,7 @@ convention of OpenCV's and PIL's area-aligned grids and of `tf.image.resize` (wh
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -115,7 +116,7 @@ def source_rows(geometry: Geometry) -> IntArray:
         geometry: the plan.
 
     Returns:
-        int64 of length `geometry.height`: the source row, counted in the whole source; -1 in the border.
+        int64 of length `geometry.height`: the source row, counted in the whole source; -1 in the border. Read-only.
     """
     return _sampled(geometry.crop_top, geometry.crop_height, geometry.resized_height, geometry.pad_top, geometry.height)
 
@@ -127,15 +128,18 @@ def source_columns(geometry: Geometry) -> IntArray:
         geometry: the plan.
 
     Returns:
-        int64 of length `geometry.width`: the source column, counted in the whole source; -1 in the border.
+        int64 of length `geometry.width`: the source column, counted in the whole source; -1 in the border. Read-only.
     """
     return _sampled(geometry.crop_left, geometry.crop_width, geometry.resized_width, geometry.pad_left, geometry.width)
 
 
+# An image has several masks and a data set few sizes.
+@lru_cache(maxsize=256)
 def _sampled(crop_begin: int, crop_size: int, resized: int, pad: int, size: int) -> IntArray:
     positions = np.full(size, -1, np.int64)
     centres_doubled = 2 * np.arange(resized, dtype=np.int64) + 1
     positions[pad : pad + resized] = crop_begin + centres_doubled * crop_size // (2 * resized)
+    positions.setflags(write=False)
     return positions
 
 
