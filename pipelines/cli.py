@@ -97,7 +97,11 @@ def _sample(options: argparse.Namespace) -> int:
     report = write_sample(
         options.out, images=options.images, height=options.height, width=options.width, seed=options.seed
     )
-    print(report)
+    kinds = ", ".join(f"{name} {count}" for name, count in report.present.items())
+    print(
+        f"{report.images}: {report.count} images of {report.height}x{report.width}, {report.image_bytes / 1e6:.1f} MB"
+    )
+    print(f"{report.labels}: images with {kinds}")
     return 0
 
 
@@ -111,7 +115,10 @@ def _ingest(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.ingest import ingest
 
-    manifest = ingest(load_config(options.config), options.out, workers=options.workers)
+    def tell(note: str) -> None:
+        print(f"  {note}", flush=True)
+
+    manifest = ingest(load_config(options.config), options.out, workers=options.workers, tell=tell)
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
     return 0

@@ -16,7 +16,7 @@ from pathlib import Path
 
 @contextmanager
 def quiet(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterator[None]:
-    """Sends the noise of libraries to `log_file` while the block runs; with `verbose` everything stays on the terminal."""
+    """Sends the noise of libraries to `log_file` while the block runs; with `verbose` it stays on the terminal."""
     if verbose:
         logging.basicConfig(level=logging.INFO)
         yield

@@ -1,11 +1,14 @@
-"""Progress of long work: a bar on a terminal, a plain line every tenth elsewhere, on standard error."""
+"""Progress of long work, on standard error: a bar on a terminal, a plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+_SECONDS_BETWEEN_LINES = 5.0
 
 
 class Progress(Protocol):
@@ -21,21 +24,19 @@ class _Silent:
 
 
 class _Lines:
-    """Prints a line whenever another tenth of the work is done."""
+    """Prints a line now and then, and none for work that is done before one would be due."""
 
     def __init__(self, label: str, total: int) -> None:
         self._label = label
         self._total = total
         self._done = 0
+        self._due = time.monotonic() + _SECONDS_BETWEEN_LINES
 
     def advance(self, amount: int = 1) -> None:
-        before = self._tenth()
         self._done += amount
-        if self._tenth() > before:
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + _SECONDS_BETWEEN_LINES
             print(f"  {self._label}: {self._done}/{self._total}", file=sys.stderr, flush=True)
-
-    def _tenth(self) -> int:
-        return 10 * self._done // max(self._total, 1)
 
 
 class _Bar:

@@ -1,0 +1,157 @@
+"""`shardwright run`: the whole pipeline on this machine, by BeamDagRunner with SQLite metadata.
+
+The process works inside the run's root, and every path TFX sees is relative to it: no absolute path gets into a cache key
+or into the metadata, so a root can be moved and goes on being cached. Only the input and the staging folder are absolute;
+they come to the executors through the environment, outside all keys.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from shardwright.blessing import blessed_digest
+from shardwright.config import Config, load_config
+from shardwright.errors import ShardwrightError, UsageError
+from shardwright_pipelines.prepare import PreparedInput, prepare_input
+from shardwright_pipelines.quiet import quiet
+
+PIPELINE_ROOT = "artifacts"
+PUSH_FOLDER = "pushed"
+METADATA_FILE = "metadata.sqlite"
+INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
+STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+
+
+def run_local(config_path: str, *, root: str | None = None, verbose: bool = False) -> int:
+    """Runs the pipeline of a configuration file.
+
+    Args:
+        config_path: YAML file.
+        root: replaces `run.root`.
+        verbose: show what TFX, Beam and TensorFlow say instead of keeping it in a log file.
+
+    Returns:
+        0 when a model was blessed and pushed, else 1.
+
+    Raises:
+        ShardwrightError: the configuration, the input or a check inside a component is wrong.
+    """
+    started = time.monotonic()
+    config_file = Path(config_path).absolute()
+    config = load_config(config_path, root=root)
+    print(f"{config.name}: reading the input", flush=True)
+    prepared = prepare_input(config, config_file)
+    for note in prepared.notes:
+        print(f"  {note}", flush=True)
+    run_root = Path(config.resolve(config.run.root or f"shardwright-runs/{config.name}"))
+    try:
+        run_root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
+    log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
+    with _only_run_in(run_root), _working_in(run_root, config, prepared), quiet(log_file, verbose=verbose):
+        return _run(config, prepared, run_root, log_file, started)
+
+
+def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path, started: float) -> int:
+    print("  loading TFX", flush=True)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    from tfx import v1 as tfx
+
+    from shardwright_components.image_transform.component import transform_recipe
+    from shardwright_pipelines.graph import GraphInputs, build_nodes
+    from shardwright_pipelines.reporting import NodeReport, run_pipeline
+    from shardwright_pipelines.summary import summarize
+
+    inputs = GraphInputs(
+        input_fingerprint=prepared.fingerprint,
+        ingest_recipe=prepared.recipe,
+        transform_recipe=transform_recipe(config, prepared.classes),
+        classes=prepared.classes,
+        schema_file=_keep_schema(prepared.schema_text),
+        schema_text=prepared.schema_text,
+        pipeline_root=PIPELINE_ROOT,
+        push_folder=PUSH_FOLDER,
+        baseline_digest=blessed_digest(PUSH_FOLDER),
+    )
+    pipeline = tfx.dsl.Pipeline(
+        pipeline_name=config.name,
+        pipeline_root=PIPELINE_ROOT,
+        components=build_nodes(config, inputs),
+        enable_cache=True,
+        metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(METADATA_FILE),
+        beam_pipeline_args=list(config.beam.options),
+    )
+
+    def show(report: NodeReport) -> None:
+        outcome = "cached" if report.cached else f"{report.seconds:.1f} s"
+        print(f"  {report.node:<18}{outcome:>9}", flush=True)
+
+    record = run_pipeline(pipeline, show)
+    if record.failure is not None:
+        node, error = record.failure
+        logging.getLogger(__name__).error("%s failed", node, exc_info=error)
+        print(f"  {node:<18}   failed", flush=True)
+        if isinstance(error, ShardwrightError):
+            raise error
+        raise ShardwrightError(
+            f"{node} failed with {type(error).__name__}: {_first_line(error)}. All that was said: {log_file}"
+        )
+    summary = summarize(record, run_root)
+    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {log_file}", flush=True)
+    if not summary.blessed:
+        print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
+    return 0 if summary.blessed else 1
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else "(no message)"
+
+
+def _keep_schema(text: str) -> str:
+    """Puts the schema under a name made of its content: ImportSchemaGen's cache key is the path."""
+    file = Path("schemas", f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.pbtxt")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+@contextmanager
+def _working_in(run_root: Path, config: Config, prepared: PreparedInput) -> Iterator[None]:
+    staging = config.resolve(config.run.staging) if config.run.staging else str(run_root / "staging")
+    variables = {INPUT_VARIABLE: json.dumps(asdict(prepared.location)), STAGING_VARIABLE: staging}
+    before = {name: os.environ.get(name) for name in variables}
+    here = os.getcwd()
+    os.environ.update(variables)
+    os.chdir(run_root)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _only_run_in(run_root: Path) -> Iterator[None]:
+    """Two runs in one root would write the same metadata and staging; the second one is refused."""
+    with open(run_root / ".lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"{run_root}: another run is at work here. Wait for it, or give --root DIR.") from None
+        yield

@@ -1,0 +1,94 @@
+"""The table at the end of a run: images in and out, anomalies, loss, metrics, the verdict, and where everything lies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwright.manifest import MANIFEST_FILE, Manifest
+from shardwright_components.data_gate.executor import DECISION_FILE
+from shardwright_components.evaluator.summary import read_evaluation
+from shardwright_components.image_trainer.spec import HISTORY_FILE
+from shardwright_pipelines.reporting import RunRecord
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run came to.
+
+    Attributes:
+        rows: label and value of each line, in order; a label may be empty where a value goes on.
+        blessed: the model was blessed, and so pushed.
+        reasons: why it was not.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    blessed: bool
+    reasons: tuple[str, ...]
+
+    def table(self) -> str:
+        """The rows as aligned lines."""
+        width = max(len(label) for label, _ in self.rows) + 2
+        return "\n".join(f"{label:<{width}}{value}".rstrip() for label, value in self.rows)
+
+
+def summarize(record: RunRecord, run_root: Path) -> RunSummary:
+    """Reads the figures of a finished run from its artifacts; URIs are relative to the current folder, `run_root`."""
+    examples = record.output("ImageExampleGen", "examples")
+    manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
+    decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
+    evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
+    rows = _ingest_rows(manifest)
+    rows.append(("anomalies", _anomalies(decision)))
+    rows.extend(_training_rows(record.output("Trainer", "model_run")))
+    rows.extend(_metric_rows(evaluation.metrics, evaluation.baseline))
+    rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
+    rows.extend(("", reason) for reason in evaluation.reasons)
+    rows.extend(_places(record, run_root, pushed=evaluation.blessed))
+    return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
+
+
+def _ingest_rows(manifest: Manifest) -> list[tuple[str, str]]:
+    totals = manifest.totals
+    rejected = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("rejected/") and n}
+    why = f" ({', '.join(f'{n} {code}' for code, n in sorted(rejected.items()))})" if rejected else ""
+    splits = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("records/")}
+    size = sum(shard.bytes for shard in manifest.shards)
+    return [
+        ("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}"),
+        ("splits", ", ".join(f"{split} {n}" for split, n in splits.items())),
+        ("shards", f"{len(manifest.shards)}, {size / 1e6:.1f} MB"),
+        ("classes", ", ".join(manifest.classes)),
+    ]
+
+
+def _anomalies(decision: dict[str, object]) -> str:
+    count = decision["anomalies"]
+    return f"{count} allowed by gate.allow" if count else "none"
+
+
+def _training_rows(model_run: str) -> list[tuple[str, str]]:
+    history = json.loads(Path(model_run, HISTORY_FILE).read_text(encoding="utf-8"))
+    loss = [epoch["loss"] for epoch in history["epochs"]]
+    return [("loss", f"{loss[0]:.4f} -> {loss[-1]:.4f} in {len(loss)} epochs (best: epoch {history['best_epoch']})")]
+
+
+def _metric_rows(metrics: dict[str, float], baseline: dict[str, float]) -> list[tuple[str, str]]:
+    rows = []
+    for name, value in sorted(metrics.items(), key=lambda item: ("/" in item[0], item[0])):
+        before = f"   last blessed {baseline[name]:.4f}" if name in baseline else ""
+        rows.append((name, f"{value:.4f}{before}"))
+    return rows
+
+
+def _places(record: RunRecord, run_root: Path, *, pushed: bool) -> list[tuple[str, str]]:
+    places = [
+        ("dataset", record.output("ImageExampleGen", "examples")),
+        ("transformed", record.output("ImageTransform", "transformed_examples")),
+        ("TensorBoard", record.output("Trainer", "model_run")),
+        ("evaluation", record.output("Evaluator", "evaluation")),
+    ]
+    if pushed:
+        places.append(("pushed model", record.output("Pusher", "pushed_model")))
+    return [(label, str(run_root / uri)) for label, uri in places]

@@ -1,0 +1,211 @@
+"""`shardwright run` as a user calls it: real components, small data, one root that goes through a month's events."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+
+from shardwright.sample import write_sample
+
+pytestmark = pytest.mark.slow
+SHARDWRIGHT = str(Path(sys.executable).with_name("shardwright"))
+CACHED_WITHOUT_CHANGES = {
+    "ImageExampleGen",
+    "StatisticsGen",
+    "ImportSchemaGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "DataGate",
+    "ImageTransform",
+    "Trainer",
+}
+
+
+@dataclass
+class Run:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """Component -> `cached`, `failed` or its seconds."""
+        return dict(re.findall(r"^  (\w+) +(cached|failed|[0-9.]+ s)$", self.out, re.MULTILINE))
+
+    @property
+    def cached(self) -> set[str]:
+        return {node for node, outcome in self.nodes.items() if outcome == "cached"}
+
+
+def run(folder: Path, *arguments: str) -> Run:
+    done = subprocess.run([SHARDWRIGHT, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr)
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def write_config(folder: Path, **changes: Any) -> None:
+    config = {
+        "name": "small",
+        "task": "segmentation",
+        "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
+        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
+        "transform": {"size": [32, 48]},
+        "trainer": {"epochs": 1, "batch_size": 4, "width": 8},
+        "evaluator": {"min_dice": 0.0, "min_change": -1.0},
+        "run": {"root": "runs/small"},
+    }
+    (folder / "small.yaml").write_text(yaml.safe_dump({**config, **changes}))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project folder with 40 small images, run once; the tests below go on from there, in order."""
+    folder = tmp_path_factory.mktemp("project")
+    write_sample(str(folder / "data"), images=40, height=64, width=96, seed=3, quiet=True)
+    write_config(folder)
+    first = run(folder, "run", "small.yaml")
+    assert first.code == 0, first.err
+    (folder / "first.txt").write_text(first.out)
+    return folder
+
+
+def blessed(root: Path) -> dict[str, Any]:
+    return json.loads((root / "pushed" / "BLESSED.json").read_text())
+
+
+def test_the_first_run_ends_in_a_blessed_model_and_a_table(project: Path) -> None:
+    out = (project / "first.txt").read_text()
+    outcomes = Run(0, out, "").nodes
+    assert set(outcomes) == CACHED_WITHOUT_CHANGES | {"BaselineResolver", "Evaluator", "Pusher"}
+    assert "cached" not in outcomes.values()
+    assert re.search(r"^images +40 in, 40 written, 0 rejected$", out, re.MULTILINE)
+    assert re.search(r"^anomalies +none$", out, re.MULTILINE)
+    assert re.search(r"^mean_dice +0\.\d{4}", out, re.MULTILINE)
+    assert re.search(r"^model +BLESSED and pushed$", out, re.MULTILINE)
+    for place in re.findall(r"^(?:dataset|transformed|TensorBoard|evaluation|pushed model) +(\S+)$", out, re.MULTILINE):
+        assert Path(place).is_dir(), place
+    assert (project / "small.schema.pbtxt").exists()
+
+
+def test_tfx_and_beam_are_quiet(project: Path) -> None:
+    out = (project / "first.txt").read_text()
+    for noise in ("WARNING", "INFO:", "absl", "apache_beam", "Deprecat"):
+        assert noise not in out
+    (log,) = (project / "runs/small/logs").glob("*.log")
+    assert "StatisticsGen" in log.read_text()
+
+
+def test_no_absolute_path_is_in_the_metadata(project: Path) -> None:
+    assert str(project).encode() not in (project / "runs/small/metadata.sqlite").read_bytes()
+
+
+def test_the_pushed_model_answers_alone_in_a_fresh_process(project: Path, tmp_path: Path) -> None:
+    import io
+
+    buffer = io.BytesIO()
+    Image.radial_gradient("L").resize((333, 77)).convert("RGB").save(buffer, "JPEG")
+    (tmp_path / "odd.jpg").write_bytes(buffer.getvalue())
+    model = project / "runs/small" / blessed(project / "runs/small")["model"]
+    script = (
+        "import sys, tensorflow as tf\n"
+        "model = tf.saved_model.load(sys.argv[1])\n"
+        "assert not any(m.startswith(('shardwright', 'keras', 'tfx')) for m in sys.modules if m in sys.argv)\n"
+        "image = tf.constant([open(sys.argv[2], 'rb').read()])\n"
+        "answer = model.signatures['serving_default'](image_bytes=image)['probabilities'].numpy()\n"
+        "assert answer.shape == (1, 32, 48, 4), answer.shape\n"
+        "assert ((answer >= 0) & (answer <= 1)).all() and answer.std() > 0\n"
+    )
+    command = [sys.executable, "-I", "-c", script, str(model), str(tmp_path / "odd.jpg")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_second_run_is_cached_up_to_the_evaluator_though_files_were_touched(project: Path) -> None:
+    for file in (project / "data").rglob("*"):
+        os.utime(file)
+    second = run(project, "run", "small.yaml")
+    assert second.code == 0, second.err
+    assert second.cached == CACHED_WITHOUT_CHANGES
+
+
+def test_it_is_cached_after_the_root_and_the_data_moved(project: Path) -> None:
+    shutil.move(project / "runs", project / "moved")
+    shutil.move(project / "data", project / "elsewhere")
+    labels = {"path": "elsewhere/train.csv"}
+    write_config(project, input={"images": "elsewhere/train_images", "labels": labels}, run={"root": "moved/small"})
+    third = run(project, "run", "small.yaml")
+    assert third.code == 0, third.err
+    assert third.cached == CACHED_WITHOUT_CHANGES
+
+
+def test_not_blessed_leaves_what_was_pushed_and_exits_1(project: Path) -> None:
+    before = blessed(project / "moved/small")
+    labels = {"path": "elsewhere/train.csv"}
+    write_config(
+        project,
+        input={"images": "elsewhere/train_images", "labels": labels},
+        run={"root": "moved/small"},
+        evaluator={"min_dice": 0.999},
+    )
+    refused = run(project, "run", "small.yaml")
+    assert refused.code == 1
+    assert refused.cached >= CACHED_WITHOUT_CHANGES
+    assert re.search(r"^model +NOT BLESSED, not pushed$", refused.out, re.MULTILINE)
+    assert "mean_dice" in refused.err
+    assert "0.999" in refused.err
+    assert blessed(project / "moved/small") == before
+
+
+def test_one_changed_byte_in_the_csv_or_an_image_is_not_served_from_the_cache(project: Path) -> None:
+    labels = {"path": "elsewhere/train.csv"}
+    write_config(project, input={"images": "elsewhere/train_images", "labels": labels}, run={"root": "moved/small"})
+    csv = project / "elsewhere/train.csv"
+    text = csv.read_text()
+    row = re.search(r"_\w+,(\d+) (\d+)", text)
+    assert row
+    # One pixel less in the first run of the first mask: the digit count stays, one byte differs.
+    length = str(int(row[2]) - 1).rjust(len(row[2]), "0")
+    csv.write_text(text[: row.start(2)] + length + text[row.end(2) :])
+    changed = run(project, "run", "small.yaml")
+    assert changed.code == 0, changed.err
+    assert not changed.cached & {"ImageExampleGen", "StatisticsGen", "ImageTransform", "Trainer"}
+
+    image = min((project / "elsewhere/train_images").iterdir())
+    data = bytearray(image.read_bytes())
+    data[-20] ^= 1
+    image.write_bytes(bytes(data))
+    changed = run(project, "run", "small.yaml")
+    assert changed.code == 0, changed.err
+    assert not changed.cached & {"ImageExampleGen", "ImageTransform", "Trainer"}
+
+
+def test_the_gate_stops_the_run_with_a_table(project: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gate"
+    folder.mkdir()
+    shutil.copytree(project / "elsewhere", folder / "data")
+    shutil.copy(project / "small.schema.pbtxt", folder / "small.schema.pbtxt")
+    write_config(folder)
+    schema = folder / "small.schema.pbtxt"
+    curated = re.sub(r'(name: "image/height".*?)min: 1\n', r"\1min: 65\n", schema.read_text(), count=1, flags=re.DOTALL)
+    assert curated != schema.read_text()
+    schema.write_text(curated)
+    stopped = run(folder, "run", "small.yaml")
+    assert stopped.code == 1
+    assert stopped.nodes["DataGate"] == "failed"
+    assert "image/height in train: INT_TYPE_SMALL_INT, " in stopped.err
+    assert ".jpg" in stopped.err
+    assert "Traceback" not in stopped.err
+
+    write_config(folder, gate={"allow": ["INT_TYPE_SMALL_INT"]})
+    passed = run(folder, "run", "small.yaml")
+    assert passed.code == 0, passed.err
+    assert re.search(r"^anomalies +3 allowed by gate\.allow$", passed.out, re.MULTILINE)

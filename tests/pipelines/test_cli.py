@@ -1,0 +1,54 @@
+"""The command line: it answers at once, and what is wrong with a call is said in one message with the right exit code."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardwright.errors import CheckFailed
+from shardwright_pipelines import cli
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from shardwright_pipelines import cli\n"
+        "try:\n    cli.main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "heavy = {'tensorflow', 'tfx', 'apache_beam', 'keras', 'numpy', 'rich', 'PIL', 'yaml'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for command in ("sample", "run", "ingest", "schema"):
+        assert command in done.stdout
+
+
+def test_a_call_without_a_command_or_with_an_unknown_one_exits_2() -> None:
+    for arguments in ([], ["dance"], ["run"], ["ingest", "x.yaml"]):
+        with pytest.raises(SystemExit) as end:
+            cli.main(arguments)
+        assert end.value.code == 2
+
+
+def test_errors_become_one_message_and_their_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.main(["run", str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml: no such configuration file" in capsys.readouterr().err
+
+    def failing(options: object) -> int:
+        raise CheckFailed("12 of 100 images were rejected")
+
+    monkeypatch.setattr(cli, "_run", failing)
+    assert cli.main(["run", "x.yaml"]) == 1
+    assert capsys.readouterr().err == "shardwright: 12 of 100 images were rejected\n"
+
+
+def test_interrupting_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    assert cli.main(["run", "x.yaml"]) == 130
+    assert "run the same command again" in capsys.readouterr().err

@@ -1,0 +1,41 @@
+"""Noise goes to the log file, whatever way it is made; our own lines stay on the terminal."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import logging, os, sys, warnings
+from shardwright_pipelines.quiet import quiet
+with quiet(sys.argv[1], verbose=len(sys.argv) > 2):
+    os.write(2, b"from C++\\n")
+    logging.getLogger("apache_beam.x").warning("from logging")
+    from absl import logging as absl_logging
+    absl_logging.info("from absl")
+    warnings.warn("from warnings")
+    subprocess = __import__("subprocess")
+    subprocess.run([sys.executable, "-c", "import sys; print('from a child', file=sys.stderr)"], check=True)
+    print("for people", file=sys.stderr)
+print("afterwards", file=sys.stderr)
+os.write(2, b"raw afterwards\\n")
+"""
+
+
+def run(*arguments: str) -> str:
+    command = [sys.executable, "-c", SCRIPT, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+def test_noise_goes_to_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "run.log"
+    assert run(str(log)) == "for people\nafterwards\nraw afterwards\n"
+    said = log.read_text()
+    for source in ("from C++", "from logging", "from absl", "from warnings", "from a child"):
+        assert source in said, said
+
+
+def test_verbose_shows_it(tmp_path: Path) -> None:
+    shown = run(str(tmp_path / "run.log"), "-v")
+    for source in ("from C++", "from logging", "from warnings", "for people"):
+        assert source in shown
+    assert not (tmp_path / "run.log").exists()

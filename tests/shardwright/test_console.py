@@ -1,0 +1,29 @@
+"""Progress: silent where asked, lines where there is no terminal, never more than one in a while."""
+
+import pytest
+
+from shardwright import console
+
+
+def test_quick_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress(3, "reading") as shown:
+        for _ in range(3):
+            shown.advance()
+    assert capsys.readouterr().err == ""
+
+
+def test_long_work_prints_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with console.progress(100, "reading") as shown:
+        for _ in range(100):
+            now[0] += 0.1
+            shown.advance()
+    assert capsys.readouterr().err.splitlines() == ["  reading: 50/100", "  reading: 100/100"]
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_SECONDS_BETWEEN_LINES", 0.0)
+    with console.progress(2, "reading", quiet=True) as shown:
+        shown.advance(2)
+    assert capsys.readouterr().err == ""
