@@ -21,7 +21,7 @@ from shardwright_components.baseline_resolver.component import BaselineResolver
 from shardwright_components.data_gate.component import DataGate
 from shardwright_components.evaluator.component import evaluator
 from shardwright_components.image_example_gen.component import ImageExampleGen
-from shardwright_components.image_trainer.component import image_trainer
+from shardwright_components.image_trainer.component import trainer
 from shardwright_components.image_transform.component import ImageTransform
 from shardwright_components.pusher.component import Pusher
 
@@ -38,7 +38,7 @@ class GraphInputs:
         schema_file: path of the rendered schema; its name must change with its content.
         schema_text: the schema itself.
         pipeline_root: where artifacts go.
-        push_folder: where blessed models go.
+        push_directory: where blessed models go.
         baseline_digest: digest of the last blessed model's record, empty when there is none.
     """
 
@@ -49,7 +49,7 @@ class GraphInputs:
     schema_file: str
     schema_text: str
     pipeline_root: str
-    push_folder: str
+    push_directory: str
     baseline_digest: str
 
 
@@ -69,24 +69,14 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     gate = DataGate(anomalies=validator.outputs["anomalies"], examples=examples, schema=schema, allow=config.gate.allow)
     transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
-    trainer = image_trainer(
-        config,
-        examples=transform.outputs["transformed_examples"],
-        transform_graph=transform.outputs["transform_graph"],
-    )
-    baseline = BaselineResolver(push_folder=inputs.push_folder, baseline_digest=inputs.baseline_digest)
-    evaluate = evaluator(
-        config,
-        inputs.classes,
-        examples=examples,
-        model=trainer.outputs["model"],
-        baseline_model=baseline.outputs["model"],
-    )
+    train = trainer(config, transform)
+    baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
+    evaluate = evaluator(config, inputs.classes, examples, train.outputs["model"], baseline.outputs["model"])
     pusher = Pusher(
-        model=trainer.outputs["model"],
+        model=train.outputs["model"],
         model_blessing=evaluate.outputs["blessing"],
         evaluation=evaluate.outputs["evaluation"],
-        push_folder=inputs.push_folder,
+        push_directory=inputs.push_directory,
     )
     nodes = [
         example_gen,
@@ -96,7 +86,7 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
         validator,
         gate,
         transform,
-        trainer,
+        train,
         baseline,
         evaluate,
         pusher,

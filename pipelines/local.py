@@ -19,14 +19,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from shardwright.blessing import blessed_digest
+from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
 
 PIPELINE_ROOT = "artifacts"
-PUSH_FOLDER = "pushed"
+PUSH_DIRECTORY = "pushed"
 METADATA_FILE = "metadata.sqlite"
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
@@ -81,8 +81,8 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path
         schema_file=_keep_schema(prepared.schema_text),
         schema_text=prepared.schema_text,
         pipeline_root=PIPELINE_ROOT,
-        push_folder=PUSH_FOLDER,
-        baseline_digest=blessed_digest(PUSH_FOLDER),
+        push_directory=PUSH_DIRECTORY,
+        baseline_digest=baseline_digest(PUSH_DIRECTORY),
     )
     pipeline = tfx.dsl.Pipeline(
         pipeline_name=config.name,
