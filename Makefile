@@ -6,7 +6,6 @@
 
 BIN := .venv/bin
 TIMED := tools/timed
-PYTEST := $(BIN)/python -m pytest
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -18,14 +17,15 @@ demo: setup ## a small data set, and the whole pipeline over it
 	@[ -e demo-data ] || $(TIMED) 'sample' $(BIN)/shardwright sample demo-data --images 200 --height 350 --width 525
 	@$(TIMED) 'demo' $(BIN)/shardwright run pipelines/configs/demo.yaml
 
-check: setup ## ruff, types and the fast tests (under 2 minutes)
+check: setup ## ruff, types, shellcheck and the fast tests (under 2 minutes)
 	@$(TIMED) 'ruff check' $(BIN)/ruff check .
 	@$(TIMED) 'ruff format' $(BIN)/ruff format --check .
 	@$(TIMED) 'types' tools/types
-	@$(TIMED) 'fast tests' $(PYTEST) -q -m 'not slow'
+	@$(TIMED) 'shell scripts' tools/shell_scripts
+	@$(TIMED) 'fast tests' tools/fast_tests
 
 test: check ## check, and the slow tests (no root needed, at most 30 minutes)
-	@$(TIMED) 'slow tests' $(PYTEST) -q -m slow
+	@$(TIMED) 'slow tests' $(BIN)/python -m pytest -q -m slow
 
 test-full: setup ## the other stack: its fast tests, a pipeline per task, and data sets compared byte by byte (root)
 	@$(TIMED) 'other stack' tools/other_stack.sh

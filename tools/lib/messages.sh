@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # How the scripts in tools/ speak. Sourced.
 
 say() { printf '%s\n' "$*" >&2; }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # sets and reads variables of the script that sources it
 # Which stack this machine can run, and with which interpreter. Sourced; wants $checkout, messages.sh and uv.sh.
 #
 # ml-metadata and TFDV of the current stack ship wheels for glibc 2.39 only; older hosts get the fallback stack, whose

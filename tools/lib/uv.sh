@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # reads variables of the script that sources it
 # Finds uv, or fetches a pinned one into .tools/ and checks its hash. Sourced; wants $checkout and messages.sh.
 
 uv_pinned=0.13.8
