@@ -1,0 +1,91 @@
+"""The work of the Evaluator: TFX's, with a baseline that may be missing, and a summary that anyone can read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tfx.components.evaluator import executor
+from tfx.types import Artifact, artifact_utils
+from tfx.types.standard_component_specs import (
+    BASELINE_MODEL_KEY,
+    BLESSING_KEY,
+    EVAL_CONFIG_KEY,
+    EVALUATION_KEY,
+    EXAMPLE_SPLITS_KEY,
+    EXAMPLES_KEY,
+    MODEL_KEY,
+)
+from tfx.utils import path_utils
+
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed
+from shardwright.lineage import read_lineage, write_lineage
+from shardwright_components.baseline_resolver.executor import HAS_BASELINE
+from shardwright_components.evaluator.summary import summarize, write_evaluation
+
+Artifacts = dict[str, list[Artifact]]
+
+
+class Executor(executor.Executor):
+    """Evaluates a model and compares it with the last blessed one, where there is one that can be compared."""
+
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
+        """Runs TFX's Evaluator, then writes `summary.json` and `lineage.json` beside TFMA's results.
+
+        Args:
+            input_dict: `examples` (ImageExampleGen's), `model`, and `baseline_model` as BaselineResolver gives it.
+            output_dict: `evaluation` and `blessing`.
+            exec_properties: `eval_config` and `example_splits`, see TFX's Evaluator.
+
+        Raises:
+            CheckFailed: there is nothing to evaluate on.
+        """
+        examples = Dataset.open(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
+        _check_split(examples, json.loads(exec_properties[EXAMPLE_SPLITS_KEY]))
+        inputs, reasons = _comparable(input_dict)
+        super().Do(inputs, output_dict, exec_properties)
+        evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
+        summary = summarize(evaluation, reasons)
+        write_evaluation(evaluation, summary)
+        model = read_lineage(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
+        parents = {"model": model["fingerprint"], "examples": examples.manifest.digest}
+        for key, kind in ((EVALUATION_KEY, "evaluation"), (BLESSING_KEY, "blessing")):
+            write_lineage(
+                artifact_utils.get_single_uri(output_dict[key]),
+                kind=kind,
+                fingerprint=model["fingerprint"],
+                parents=parents,
+                recipe={"eval_config": json.loads(exec_properties[EVAL_CONFIG_KEY])},
+            )
+
+
+def _check_split(examples: Dataset, splits: list[str]) -> None:
+    if not any(examples.num_records(split) for split in splits):
+        raise CheckFailed(
+            f"the split {', '.join(splits)} of {examples.root} holds no image, so nothing can be evaluated. "
+            "Give more images, a larger share in `split`, or another evaluator.split."
+        )
+
+
+def _comparable(input_dict: Artifacts) -> tuple[Artifacts, list[str]]:
+    """The inputs without a baseline that is none or knows other classes, and the reason where there is one to tell."""
+    baselines = input_dict.get(BASELINE_MODEL_KEY)
+    if not baselines:
+        return input_dict, []
+    alone = {key: value for key, value in input_dict.items() if key != BASELINE_MODEL_KEY}
+    if not baselines[0].get_int_custom_property(HAS_BASELINE):
+        return alone, []
+    known, new = _classes(baselines[0]), _classes(artifact_utils.get_single_instance(input_dict[MODEL_KEY]))
+    if known != new:
+        return alone, [
+            f"not compared with the last blessed model, whose classes are others: {', '.join(known)} "
+            f"instead of {', '.join(new)}"
+        ]
+    return input_dict, []
+
+
+def _classes(model: Artifact) -> list[str]:
+    folder = Path(path_utils.serving_model_path(model.uri), "assets")
+    return list(json.loads((folder / "classes.json").read_text(encoding="utf-8")))

@@ -1,0 +1,110 @@
+"""TFMA metrics that add up what the model's `examples` signature returns for every image.
+
+The signature gives sums per image and class (or probabilities and the label), so no mask and no pixel travels through
+Beam; the arithmetic is that of `shardwright.metrics`. TFMA finds the classes by the names in `eval_config.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from tensorflow_model_analysis.metrics import metric_types, metric_util
+
+from shardwright.metrics import LabelCounts, MaskSums
+
+Keys = dict[str, metric_types.MetricKey]
+
+
+class MaskMetrics(metric_types.Metric):
+    """`mean_dice`, `mean_iou`, `kaggle_dice`, and `dice/<class>` and `iou/<class>` of every class.
+
+    Needs a model whose signature returns `intersection`, `prediction` and `truth`, float32 [N, C], in pixels.
+    """
+
+    def __init__(self, classes: list[str], name: str = "mask_metrics") -> None:
+        names = ["mean_dice", "mean_iou", "kaggle_dice"]
+        names += [f"{metric}/{c}" for metric in ("dice", "iou") for c in classes]
+        make = functools.partial(_computations, _MaskCombiner, names)
+        super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
+
+
+class LabelMetrics(metric_types.Metric):
+    """`accuracy`, `mean_f1`, and `f1/<class>` of every class.
+
+    Needs a model whose signature returns `probabilities`, float32 [N, K], and `label`, int64 [N].
+    """
+
+    def __init__(self, classes: list[str], name: str = "label_metrics") -> None:
+        names = ["accuracy", "mean_f1", *(f"f1/{c}" for c in classes)]
+        make = functools.partial(_computations, _LabelCombiner, names)
+        super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
+
+
+metric_types.register_metric(MaskMetrics)
+metric_types.register_metric(LabelMetrics)
+
+
+def _computations(
+    combiner: Callable[[str, list[str], Keys], beam.CombineFn],
+    metric_names: list[str],
+    name: str,
+    classes: list[str],
+    model_name: str = "",
+    output_name: str = "",
+) -> metric_types.MetricComputations:
+    """One pass that yields every metric of a model; TFMA calls it once per model.
+
+    TFMA looks at the names of the positional parameters to decide what to pass: `model_name` must be one of them.
+    """
+    del name  # The class's name; the metrics have their own.
+    # `example_weighted` None, not False: TFMA looks up thresholds that name a metric under None.
+    keys = {
+        n: metric_types.MetricKey(name=n, model_name=model_name, output_name=output_name, example_weighted=None)
+        for n in metric_names
+    }
+    computation = metric_types.MetricComputation(
+        keys=list(keys.values()), preprocessors=None, combiner=combiner(model_name, classes, keys)
+    )
+    return [computation]
+
+
+class _SumCombiner(beam.CombineFn):
+    """Adds up values that know `+` and `report(classes)`."""
+
+    def __init__(self, model_name: str, classes: list[str], keys: Keys) -> None:
+        self._model_name = model_name
+        self._classes = classes
+        self._keys = keys
+
+    def merge_accumulators(self, accumulators: Iterable[Any]) -> Any:
+        return functools.reduce(lambda a, b: a + b, accumulators, self.create_accumulator())
+
+    def extract_output(self, accumulator: Any) -> dict[metric_types.MetricKey, float]:
+        # TFMA wants every key it was promised; a class that is nowhere has no value.
+        values = accumulator.report(self._classes)
+        return {key: values.get(name, float("nan")) for name, key in self._keys.items()}
+
+
+class _MaskCombiner(_SumCombiner):
+    def create_accumulator(self) -> MaskSums:
+        return MaskSums.zero(len(self._classes))
+
+    def add_input(self, accumulator: MaskSums, element: metric_types.StandardMetricInputs) -> MaskSums:
+        sums = element.get_predictions(self._model_name)
+        rows = (np.reshape(sums[name], (1, len(self._classes))) for name in ("intersection", "prediction", "truth"))
+        return accumulator + MaskSums.of_images(*rows)
+
+
+class _LabelCombiner(_SumCombiner):
+    def create_accumulator(self) -> LabelCounts:
+        return LabelCounts.zero(len(self._classes))
+
+    def add_input(self, accumulator: LabelCounts, element: metric_types.StandardMetricInputs) -> LabelCounts:
+        outputs = element.get_predictions(self._model_name)
+        predicted = int(np.argmax(np.reshape(outputs["probabilities"], -1)))
+        true = int(np.reshape(outputs["label"], -1)[0])
+        return accumulator + LabelCounts.of_labels([predicted], [true], len(self._classes))

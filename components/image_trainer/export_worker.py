@@ -1,0 +1,63 @@
+"""The second worker: from `model.keras` to a SavedModel, in a process that runs Keras on TensorFlow.
+
+A model trained on another backend is exported this way too, and the graph holds plain TensorFlow ops that TFMA and TF
+Serving run on any machine.
+
+    KERAS_BACKEND=tensorflow python -m shardwright_components.image_trainer.export_worker --spec FILE
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from shardwright_components.image_trainer import worker
+from shardwright_components.image_trainer.spec import MODEL_FILE, TrainSpec
+
+
+def export(spec: TrainSpec) -> None:
+    """Writes the SavedModel of a finished training to `spec.export`, with its assets.
+
+    `assets/classes.json`: class names in the order of the outputs. `assets/preparation.json`: size, resize policy,
+    normalization and threshold. `assets/training.json`: fingerprints of training and data.
+    """
+    import keras
+    import tensorflow as tf
+
+    from shardwright_components.image_trainer.signatures import ServedModel
+
+    model = keras.saving.load_model(Path(spec.output, MODEL_FILE), compile=False)
+    served = ServedModel(model, spec)
+    with tempfile.TemporaryDirectory() as folder:
+        served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, Path(folder))]
+        tf.saved_model.save(served, spec.export, signatures=served.signatures())
+
+
+def _write_assets(spec: TrainSpec, folder: Path) -> list[Path]:
+    recipe = spec.recipe
+    contents = {
+        "classes.json": list(spec.classes),
+        "preparation.json": {
+            "height": spec.height,
+            "width": spec.width,
+            "resize": spec.resize,
+            "normalize": recipe.normalize,
+            "mean": spec.mean,
+            "std": spec.std,
+            "threshold": recipe.threshold,
+        },
+        "training.json": {
+            "task": spec.task,
+            "fingerprint": spec.fingerprint,
+            "dataset": spec.dataset_fingerprint,
+            "recipe": recipe.to_dict(),
+        },
+    }
+    for name, value in contents.items():
+        (folder / name).write_text(json.dumps(value, sort_keys=True, indent=1) + "\n", encoding="utf-8")
+    return [folder / name for name in sorted(contents)]
+
+
+if __name__ == "__main__":
+    worker.main(export)

@@ -1,0 +1,104 @@
+"""The models: a compact U-Net for segmentation and a small convolutional network for classification.
+
+Only Keras layers and `keras.ops`, so that the same code trains on TensorFlow and on JAX, and only layers that Keras
+ships, so that the saved model opens without any code of ours. Group normalization instead of batch normalization: it
+does not look across the batch, hence small batches, replicas and the export agree. Output layers compute in float32
+whatever the mixed-precision policy is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import layers
+
+_UNET_LEVELS = 4
+_CNN_STAGES = 4
+_WIDEST = 8
+_DROPOUT = 0.2
+
+
+def build_model(name: str, *, height: int, width: int, classes: int, filters: int, seed: int) -> keras.Model:
+    """Builds a model for float32 images [B, height, width, 3].
+
+    Args:
+        name: `unet` or `cnn`.
+        height: rows of the image.
+        width: columns of the image.
+        classes: number of classes, C.
+        filters: channels of the first level; deeper levels have up to 8 times as many.
+        seed: seed of the initial weights.
+
+    Returns:
+        `unet`: one sigmoid per class, float32 [B, height, width, C], since masks may overlap. `cnn`: a softmax,
+        float32 [B, C].
+
+    Raises:
+        ValueError: the name is not known.
+    """
+    if name not in _BUILDERS:
+        raise ValueError(f"model {name!r} is not known. Use one of: {', '.join(_BUILDERS)}.")
+    keras.utils.set_random_seed(seed)
+    return _BUILDERS[name](height, width, classes, filters)
+
+
+def _unet(height: int, width: int, classes: int, filters: int) -> keras.Model:
+    """U-Net (Ronneberger et al., 2015) that works from half the resolution downwards.
+
+    On a CPU the full-resolution level takes most of a U-Net's time and adds least: here a strided convolution leads in,
+    and the class scores are enlarged bilinearly on the way out.
+    """
+    stride = 2**_UNET_LEVELS
+    inputs = keras.Input((height, width, 3), name="image")
+    bottom, right = -height % stride, -width % stride
+    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(inputs)
+    x = layers.Conv2D(filters, 4, strides=2, padding="same", use_bias=False, name="stem")(x)
+    x = _normalized(x)
+    skips = []
+    for level in range(_UNET_LEVELS - 1):
+        x = _convolutions(x, filters * min(2**level, _WIDEST))
+        skips.append(x)
+        x = layers.MaxPooling2D(2)(x)
+    x = _convolutions(x, filters * min(2 ** (_UNET_LEVELS - 1), _WIDEST))
+    for skip in reversed(skips):
+        x = layers.Conv2D(skip.shape[-1], 1, use_bias=False)(x)
+        x = layers.UpSampling2D(2, interpolation="nearest")(x)
+        x = _convolutions(layers.Concatenate()([x, skip]), skip.shape[-1])
+    x = layers.Conv2D(classes, 1, name="scores", dtype="float32")(x)
+    x = layers.UpSampling2D(2, interpolation="bilinear", dtype="float32")(x)
+    x = layers.Cropping2D(((0, bottom), (0, right)), name="crop_to_image", dtype="float32")(x)
+    outputs = layers.Activation("sigmoid", dtype="float32", name="probabilities")(x)
+    return keras.Model(inputs, outputs, name="unet")
+
+
+def _cnn(height: int, width: int, classes: int, filters: int) -> keras.Model:
+    """Four stages of two convolutions, each at half the resolution of the one before; averages over the image."""
+    inputs = keras.Input((height, width, 3), name="image")
+    x = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, name="stem")(inputs)
+    x = _normalized(x)
+    for stage in range(_CNN_STAGES):
+        x = _convolutions(x, filters * min(2**stage, _WIDEST))
+        x = layers.MaxPooling2D(2, padding="same")(x)
+    x = layers.GlobalAveragePooling2D()(x)
+    x = layers.Dropout(_DROPOUT)(x)
+    x = layers.Dense(classes, name="scores", dtype="float32")(x)
+    outputs = layers.Activation("softmax", dtype="float32", name="probabilities")(x)
+    return keras.Model(inputs, outputs, name="cnn")
+
+
+def _convolutions(x: Any, channels: int) -> Any:
+    for _ in range(2):
+        x = layers.Conv2D(channels, 3, padding="same", use_bias=False)(x)
+        x = _normalized(x)
+    return x
+
+
+def _normalized(x: Any) -> Any:
+    channels = x.shape[-1]
+    groups = next(g for g in (8, 4, 2, 1) if channels % g == 0)
+    return layers.Activation("relu")(layers.GroupNormalization(groups)(x))
+
+
+_BUILDERS: dict[str, Callable[[int, int, int, int], keras.Model]] = {"unet": _unet, "cnn": _cnn}

@@ -1,0 +1,146 @@
+"""What the exported model answers: raw image bytes for serving, serialized examples for evaluation.
+
+Both begin with the pixel ops that the transform and the loader use, so a served image is prepared as a training image
+was. The evaluation signature takes the examples as ImageExampleGen wrote them: the truth is what their run lengths say
+at the image's own size, sampled to the model's size by the same geometry as the pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from shardwright import pixels
+from shardwright_components.image_trainer.spec import TrainSpec
+
+Tensor = Any
+
+
+def sample_runs(runs: Sequence[Tensor], source_size: tuple[Tensor, Tensor], spec: TrainSpec) -> Tensor:
+    """Samples the masks of one image at the model's size; nothing is drawn at the image's size.
+
+    Every pixel of the output looks up its source pixel (nearest, half-pixel centres) in the sorted runs: the same
+    result as drawing them and gathering, which is what `rle.resample` is tested against.
+
+    Args:
+        runs: per class int64 [2n] of start, length, ...: column by column, from 0, sorted and disjoint.
+        source_size: rows and columns of the image, int64 scalars.
+        spec: height, width and resize policy.
+
+    Returns:
+        bool [height, width, C]; False in the borders of `letterbox`.
+    """
+    rows_of_source, columns_of_source = source_size
+    plan = pixels.plan_geometry(spec.resize, rows_of_source, columns_of_source, spec.height, spec.width)
+    rows, inside_rows = _sampled(plan.crop_top, plan.crop_height, plan.resized_height, plan.pad_top, spec.height)
+    columns, inside_columns = _sampled(plan.crop_left, plan.crop_width, plan.resized_width, plan.pad_left, spec.width)
+    places = tf.reshape(columns[tf.newaxis, :] * rows_of_source + rows[:, tf.newaxis], [-1])
+    inside = inside_rows[:, tf.newaxis] & inside_columns[tf.newaxis, :]
+    masks = [tf.reshape(_covered(places, flat), [spec.height, spec.width]) & inside for flat in runs]
+    return tf.stack(masks, axis=-1)
+
+
+def _sampled(begin: Tensor, extent: Tensor, resized: Tensor, pad: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Source position of every output row or column, int64 [size], and whether it is one at all, bool [size]."""
+    places = tf.range(size, dtype=tf.int64) - pad
+    inside = (places >= 0) & (places < resized)
+    return begin + (2 * tf.where(inside, places, 0) + 1) * extent // (2 * resized), inside
+
+
+def _covered(places: Tensor, flat: Tensor) -> Tensor:
+    # A run of length 0 before all others saves the case of no run to the left.
+    pairs = tf.concat([tf.zeros([1, 2], tf.int64), tf.reshape(flat, [-1, 2])], 0)
+    starts, ends = pairs[:, 0], pairs[:, 0] + pairs[:, 1]
+    last = tf.searchsorted(starts, places, side="right", out_type=tf.int64) - 1
+    return places < tf.gather(ends, last)
+
+
+class ServedModel(tf.Module):
+    """A trained model with its preparation of images, ready for `tf.saved_model.save`.
+
+    Args:
+        model: Keras model on the TensorFlow backend, float32 [B, height, width, 3] to probabilities.
+        spec: what it was trained with.
+    """
+
+    def __init__(self, model: Any, spec: TrainSpec) -> None:
+        super().__init__()
+        self.model = model
+        self._spec = spec
+        self._classes = tf.constant(list(spec.classes))
+
+    def signatures(self) -> dict[str, Any]:
+        """Concrete functions by the names of the signatures."""
+        strings = tf.TensorSpec([None], tf.string)
+        segmentation = self._spec.task == "segmentation"
+        serve = self._serve_masks if segmentation else self._serve_labels
+        examine = self._mask_sums if segmentation else self._label_outputs
+        return {
+            "serving_default": tf.function(serve).get_concrete_function(
+                tf.TensorSpec([None], tf.string, "image_bytes")
+            ),
+            "examples": tf.function(examine).get_concrete_function(tf.TensorSpec(strings.shape, tf.string, "examples")),
+        }
+
+    def _serve_masks(self, image_bytes: Tensor) -> dict[str, Tensor]:
+        return {"probabilities": self._probabilities(image_bytes)}
+
+    def _serve_labels(self, image_bytes: Tensor) -> dict[str, Tensor]:
+        probabilities = self._probabilities(image_bytes)
+        return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
+
+    def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
+        """Pixels per image and class, float32 [N, C]. One image at a time: a batch of TFMA may hold a thousand."""
+        names = ("intersection", "prediction", "truth", "kaggle_dice")
+        signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in names}
+        return tf.map_fn(self._example_sums, examples, fn_output_signature=signature, parallel_iterations=2)
+
+    def _example_sums(self, example: Tensor) -> dict[str, Tensor]:
+        lists = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
+        scalar = tf.io.FixedLenFeature([], tf.int64)
+        features = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
+        features.update({"image/height": scalar, "image/width": scalar})
+        features.update({_runs_feature(name): lists for name in self._spec.classes})
+        parsed = tf.io.parse_single_example(example, features)
+        runs = [parsed[_runs_feature(name)] for name in self._spec.classes]
+        truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), self._spec)
+        predicted = self._probabilities(parsed["image/encoded"][tf.newaxis])[0] >= self._spec.recipe.threshold
+        shared, chosen, true = (_pixels(m) for m in (predicted & truth, predicted, truth))
+        kaggle = tf.where(chosen + true > 0, 2 * shared / tf.maximum(chosen + true, 1.0), 1.0)
+        return {"intersection": shared, "prediction": chosen, "truth": true, "kaggle_dice": kaggle}
+
+    def _label_outputs(self, examples: Tensor) -> dict[str, Tensor]:
+        signature = {
+            "probabilities": tf.TensorSpec([len(self._spec.classes)], tf.float32),
+            "label": tf.TensorSpec([], tf.int64),
+        }
+        return tf.map_fn(self._example_label, examples, fn_output_signature=signature, parallel_iterations=2)
+
+    def _example_label(self, example: Tensor) -> dict[str, Tensor]:
+        features = {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+        }
+        parsed = tf.io.parse_single_example(example, features)
+        probabilities = self._probabilities(parsed["image/encoded"][tf.newaxis])[0]
+        return {"probabilities": probabilities, "label": parsed["image/class/label"]}
+
+    def _probabilities(self, image_bytes: Tensor) -> Tensor:
+        images = tf.map_fn(self._prepare, image_bytes, fn_output_signature=tf.float32)
+        images.set_shape([None, self._spec.height, self._spec.width, 3])
+        return self.model(images, training=False)
+
+    def _prepare(self, encoded: Tensor) -> Tensor:
+        spec = self._spec
+        image = pixels.decode_resized(encoded, spec.height, spec.width, spec.resize)
+        return pixels.normalize(image, spec.recipe.normalize, spec.mean, spec.std)
+
+
+def _runs_feature(name: str) -> str:
+    return f"image/segmentation/{name}/rle"
+
+
+def _pixels(mask: Tensor) -> Tensor:
+    return tf.cast(tf.math.count_nonzero(mask, axis=(0, 1)), tf.float32)

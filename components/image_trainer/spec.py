@@ -1,0 +1,151 @@
+"""What is trained, as one frozen value that travels as JSON from the Trainer to its worker processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardwright.config import Config
+from shardwright.errors import UsageError
+from shardwright.fingerprint import fingerprint
+
+# Part of every recipe: raised when the same options give another model, so that caches let go of the old one.
+RECIPE_VERSION = 1
+
+EVAL_SPLIT = "eval"
+
+# What a training leaves in its output folder.
+SPEC_FILE = "spec.json"
+MODEL_FILE = "model.keras"
+LOG_FOLDER = "logs"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The options that shape a model. No path, no clock: the Trainer's cache key holds exactly this.
+
+    Attributes:
+        model: `unet` or `cnn`.
+        normalize: how uint8 pixels become floats, see `pixels.normalize`.
+        threshold: probability from which a pixel belongs to a class, in evaluation.
+        eval_split: split that chooses the best epoch; empty: the last epoch is kept.
+    """
+
+    model: str
+    filters: int
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+    normalize: str
+    augment: tuple[str, ...]
+    shuffle_buffer: int
+    threshold: float
+    eval_split: str
+    version: int = RECIPE_VERSION
+
+    @classmethod
+    def from_config(cls, config: Config) -> Recipe:
+        """The recipe of a configuration; `model: auto` is settled by the task."""
+        trainer, loader = config.trainer, config.loader
+        auto = "unet" if config.task == "segmentation" else "cnn"
+        return cls(
+            model=auto if trainer.model == "auto" else trainer.model,
+            filters=trainer.width,
+            epochs=trainer.epochs,
+            batch_size=trainer.batch_size,
+            learning_rate=trainer.learning_rate,
+            seed=trainer.seed,
+            normalize=loader.normalize,
+            augment=tuple(loader.augment),
+            shuffle_buffer=loader.shuffle_buffer,
+            threshold=config.evaluator.threshold,
+            eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.shares else "",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**dataclasses.asdict(self), "augment": list(self.augment)}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Recipe:
+        """From `to_dict`'s form.
+
+        Raises:
+            UsageError: a field is missing or unknown, or the recipe is of another version of Shardwright.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        wrong = sorted(names.symmetric_difference(value))
+        if wrong or value["version"] != RECIPE_VERSION:
+            raise UsageError(
+                f"this trainer's recipe is of another Shardwright (version {value.get('version')!r}, this one writes "
+                f"{RECIPE_VERSION}; fields that do not fit: {', '.join(wrong) or 'none'}). "
+                "Run it with the Shardwright that wrote it, or compile the pipeline again."
+            )
+        return cls(**{**value, "augment": tuple(value["augment"])})
+
+
+@dataclass(frozen=True)
+class TrainSpec:
+    """Everything a worker needs: the recipe, what the dataset says, and where to read and write.
+
+    Attributes:
+        dataset: folder of the transformed dataset.
+        dataset_fingerprint: fingerprint in its manifest.
+        task: `segmentation` or `classification`.
+        classes: names in the order of the model's channels.
+        height: rows of the model's input.
+        width: columns of the model's input.
+        resize: policy that brings a source image to that size.
+        mean: per channel, 0..255, for `normalize: dataset`; else None.
+        std: per channel, 0..255, for `normalize: dataset`; else None.
+        output: folder for model.keras, history.json and logs.
+        export: folder for the SavedModel.
+    """
+
+    recipe: Recipe
+    dataset: str
+    dataset_fingerprint: str
+    task: str
+    classes: tuple[str, ...]
+    height: int
+    width: int
+    resize: str
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+    output: str
+    export: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the training: the same data and recipe have the same one, wherever they lie."""
+        value = self.to_dict()
+        for place in ("dataset", "output", "export"):
+            del value[place]
+        return fingerprint(value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        value["recipe"] = self.recipe.to_dict()
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> TrainSpec:
+        """From `to_dict`'s form."""
+        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
+        plain["recipe"] = Recipe.from_dict(value["recipe"])
+        return cls(**plain)
+
+    def write(self, file: Path) -> None:
+        """Writes the specification as JSON."""
+        file.write_text(json.dumps(self.to_dict(), sort_keys=True, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, file: Path) -> TrainSpec:
+        """Reads what `write` wrote."""
+        return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))

@@ -1,0 +1,111 @@
+"""Worker processes: how the Trainer starts one and hears from it, and what every worker does first.
+
+Keras binds to its backend when it is imported, and TFX imports it early: training and export therefore run in processes
+of their own. A worker writes one JSON object a line on standard output (its messages) and everything else, libraries
+included, on standard error, which goes to a log file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from shardwright.errors import ShardwrightError
+from shardwright_components.image_trainer.spec import TrainSpec
+
+Message = dict[str, Any]
+
+_LAST_LINES = 12
+_ERROR = "error"
+
+
+def run_worker(
+    module: str,
+    spec_file: Path,
+    log_file: Path,
+    *,
+    environment: Mapping[str, str],
+    on_message: Callable[[Message], None] = lambda message: None,
+) -> None:
+    """Runs a worker to its end.
+
+    Args:
+        module: what `python -m` runs.
+        spec_file: JSON file of its `TrainSpec`.
+        log_file: gets the worker's standard error.
+        environment: variables set for it, on top of this process's.
+        on_message: called with every message.
+
+    Raises:
+        ShardwrightError: the worker failed; with its own message where it knew the cause, else its last lines.
+    """
+    command = [sys.executable, "-m", module, "--spec", str(spec_file)]
+    variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **environment}
+    # A worker imports what this process imports, also when a path was added after its start.
+    variables["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    failure = ""
+    with (
+        log_file.open("w", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=variables, text=True) as process,
+    ):
+        try:
+            for line in process.stdout or ():
+                message = _parsed(line)
+                if message is None:
+                    log.write(line)
+                    log.flush()
+                elif _ERROR in message:
+                    failure = str(message[_ERROR])
+                else:
+                    on_message(message)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise ShardwrightError(failure or _unexplained(module, process.returncode, log_file))
+
+
+def main(work: Callable[[TrainSpec], None]) -> None:
+    """Entry point of a worker: reads `--spec FILE` and does the work; an error of ours becomes a message and exit 1."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--spec", type=Path, required=True)
+    spec = TrainSpec.read(parser.parse_args().spec)
+    _silence_tensorflow()
+    try:
+        work(spec)
+    except ShardwrightError as error:
+        send({_ERROR: str(error)})
+        sys.exit(1)
+
+
+def send(message: Message) -> None:
+    """Sends a message to the process that started this one."""
+    print(json.dumps(message), flush=True)
+
+
+def _silence_tensorflow() -> None:
+    from absl import logging
+
+    logging.set_verbosity(logging.ERROR)
+
+
+def _parsed(line: str) -> Message | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _unexplained(module: str, code: int, log_file: Path) -> str:
+    lines = log_file.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-_LAST_LINES:]
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    hint = " (out of memory? Lower trainer.batch_size or transform.size)" if code == -9 else ""
+    name = module.rpartition(".")[2]
+    return "\n".join([f"{name} {how}{hint}. The whole log is {log_file}. Its last lines:", *(f"  {x}" for x in lines)])

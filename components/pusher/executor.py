@@ -1,0 +1,77 @@
+"""The work of the Pusher: TFX's, then the blessing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tfx.components.pusher import executor
+from tfx.proto import pusher_pb2
+from tfx.types import Artifact, artifact_utils
+from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODEL_KEY
+from tfx.utils import io_utils, proto_utils
+
+from shardwright.blessing import Blessing, model_digest, read_blessing, write_blessing
+from shardwright.errors import CheckFailed
+from shardwright.lineage import read_lineage
+from shardwright_components.evaluator.summary import read_evaluation
+
+EVALUATION = "evaluation"
+
+Artifacts = dict[str, list[Artifact]]
+
+
+class Executor(executor.Executor):
+    """Pushes a blessed model and replaces `BLESSED.json`; the same model is not pushed a second time."""
+
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
+        """Pushes.
+
+        Args:
+            input_dict: `model`, `model_blessing` and `evaluation`.
+            output_dict: `pushed_model`; empty when the model was not blessed.
+            exec_properties: `push_destination`, see TFX's Pusher.
+
+        Raises:
+            CheckFailed: what lies in the push folder afterwards is not this model.
+        """
+        pushed = artifact_utils.get_single_instance(output_dict[PUSHED_MODEL_KEY])
+        if not self.CheckBlessing(input_dict):
+            self._MarkNotPushed(pushed)
+            return
+        folder = _push_folder(exec_properties)
+        model = self.GetModelPath(input_dict)
+        digest = model_digest(model)
+        in_force = read_blessing(folder)
+        if in_force and in_force.digest == digest:
+            version = in_force.model
+            io_utils.copy_dir(model, pushed.uri)
+            self._MarkPushed(pushed, os.path.join(folder, version), version)
+        else:
+            super().Do(input_dict, output_dict, exec_properties)
+            version = pushed.get_string_custom_property("pushed_version")
+            _check_copy(Path(folder, version), digest)
+        summary = read_evaluation(artifact_utils.get_single_uri(input_dict[EVALUATION]))
+        lineage = read_lineage(Path(folder, version))
+        write_blessing(
+            folder,
+            Blessing(
+                model=version,
+                digest=digest,
+                metrics=summary.metrics,
+                fingerprints={"training": lineage["fingerprint"], **lineage["parents"]},
+            ),
+        )
+
+
+def _check_copy(folder: Path, digest: str) -> None:
+    # TFX names the folder by the second and skips the copy when there is one already, whatever is in it.
+    if model_digest(folder) != digest:
+        raise CheckFailed(f"{folder}: another model was pushed there in the same second. Run again.")
+
+
+def _push_folder(exec_properties: dict[str, Any]) -> str:
+    destination = pusher_pb2.PushDestination()
+    proto_utils.json_to_proto(exec_properties[PUSH_DESTINATION_KEY], destination)
+    return str(destination.filesystem.base_directory)

@@ -1,0 +1,150 @@
+"""Dice and IoU of a whole split, from sums over its images; accuracy and F1 from a confusion matrix.
+
+Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes: a model that predicts
+nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty against empty
+counts 1, rewards such a model; it is reported beside it.) Only sums are added up, so any partition of the images gives
+the same figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MaskSums:
+    """Pixels per class, added up over images.
+
+    Attributes:
+        intersection: predicted and true, float64 [C].
+        prediction: predicted, float64 [C].
+        truth: true, float64 [C].
+        kaggle: the images' own Dice, added up, float64 [C].
+        images: how many images.
+    """
+
+    intersection: Floats
+    prediction: Floats
+    truth: Floats
+    kaggle: Floats
+    images: int
+
+    @classmethod
+    def zero(cls, classes: int) -> MaskSums:
+        """The sums over no image."""
+        return cls(np.zeros(classes), np.zeros(classes), np.zeros(classes), np.zeros(classes), 0)
+
+    @classmethod
+    def of_images(cls, intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> MaskSums:
+        """Adds up the images of a batch.
+
+        Args:
+            intersection: pixels per image and class, [N, C].
+            prediction: the same of what is predicted, [N, C].
+            truth: the same of what is true, [N, C].
+        """
+        i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
+        return cls(i.sum(0), p.sum(0), t.sum(0), image_dice(i, p, t).sum(0), len(i))
+
+    @classmethod
+    def of_masks(cls, predicted: npt.NDArray[Any], true: npt.NDArray[Any]) -> MaskSums:
+        """Adds up a batch of masks, 0 or 1, [N, H, W, C] each."""
+        p, t = np.asarray(predicted, bool), np.asarray(true, bool)
+        return cls.of_images(*(m.sum((1, 2), dtype=np.int64) for m in (p & t, p, t)))
+
+    def __add__(self, other: MaskSums) -> MaskSums:
+        return MaskSums(
+            self.intersection + other.intersection,
+            self.prediction + other.prediction,
+            self.truth + other.truth,
+            self.kaggle + other.kaggle,
+            self.images + other.images,
+        )
+
+    def dice(self) -> Floats:
+        """2I / (P + T) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
+        return _ratio(2 * self.intersection, self.prediction + self.truth)
+
+    def iou(self) -> Floats:
+        """I / (P + T - I) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
+        return _ratio(self.intersection, self.prediction + self.truth - self.intersection)
+
+    def report(self, classes: Sequence[str]) -> dict[str, float]:
+        """Names and values: `mean_dice`, `mean_iou`, `kaggle_dice`, `dice/<class>`, `iou/<class>`.
+
+        A class that is neither there nor predicted has no Dice: it is left out of the report and of the means. Without
+        any class left the means are 0.
+        """
+        dice, iou = self.dice(), self.iou()
+        kaggle = self.kaggle.sum() / max(self.images * len(classes), 1)
+        values = {"mean_dice": _mean(dice), "mean_iou": _mean(iou), "kaggle_dice": float(kaggle)}
+        for index, name in enumerate(classes):
+            if not np.isnan(dice[index]):
+                values[f"dice/{name}"] = float(dice[index])
+                values[f"iou/{name}"] = float(iou[index])
+        return values
+
+
+def image_dice(intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
+    """Kaggle's Dice of single images: 2I / (P + T), and 1 where neither is there. Any shape, elementwise."""
+    i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
+    return np.nan_to_num(_ratio(2 * i, p + t), nan=1.0)
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Confusion matrix of a split: float64 [K, K], truth by row, prediction by column."""
+
+    confusion: Floats
+
+    @classmethod
+    def zero(cls, classes: int) -> LabelCounts:
+        """The counts over no image."""
+        return cls(np.zeros((classes, classes)))
+
+    @classmethod
+    def of_labels(cls, predicted: npt.ArrayLike, true: npt.ArrayLike, classes: int) -> LabelCounts:
+        """Counts a batch of class indices, [N] each."""
+        counts = np.zeros((classes, classes))
+        np.add.at(counts, (np.asarray(true, np.int64), np.asarray(predicted, np.int64)), 1.0)
+        return cls(counts)
+
+    def __add__(self, other: LabelCounts) -> LabelCounts:
+        return LabelCounts(self.confusion + other.confusion)
+
+    def report(self, classes: Sequence[str]) -> dict[str, float]:
+        """Names and values: `accuracy`, `mean_f1`, `f1/<class>`; a class neither there nor predicted is left out."""
+        hits, total = np.diagonal(self.confusion), self.confusion.sum()
+        f1 = _ratio(2 * hits, self.confusion.sum(0) + self.confusion.sum(1))
+        values = {"accuracy": float(hits.sum() / max(total, 1.0)), "mean_f1": _mean(f1)}
+        values.update({f"f1/{n}": float(v) for n, v in zip(classes, f1, strict=True) if not np.isnan(v)})
+        return values
+
+
+def headline(task: str) -> str:
+    """The one metric that decides, for a task: `mean_dice` or `accuracy`."""
+    return "mean_dice" if task == "segmentation" else "accuracy"
+
+
+def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] | None) -> bool:
+    """Whether an epoch's metrics beat the best so far: by the headline, then by the lower loss."""
+    if best is None:
+        return True
+    name = headline(task)
+    return (candidate[name], -candidate["loss"]) > (best[name], -best["loss"])
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 0)
+
+
+def _mean(values: Floats) -> float:
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if there.size else 0.0

@@ -1,0 +1,88 @@
+"""The models' shapes and guarantees, and the loss against its formula."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+keras = pytest.importorskip("keras")
+
+from shardwright_components.image_trainer.losses import CrossEntropyDice, build_loss, soft_dice  # noqa: E402
+from shardwright_components.image_trainer.models import build_model  # noqa: E402
+
+
+@pytest.mark.parametrize("size", [(16, 16), (17, 31), (8, 45), (50, 20)])
+def test_unet_answers_in_the_size_of_the_image_whatever_it_is(size):
+    model = build_model("unet", height=size[0], width=size[1], classes=3, filters=4, seed=1)
+    images = np.random.default_rng(0).normal(size=(2, *size, 3)).astype(np.float32)
+    probabilities = np.asarray(model(images))
+    assert probabilities.shape == (2, *size, 3)
+    assert probabilities.dtype == np.float32
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    # One sigmoid per class: they need not add up to one, since masks overlap.
+    assert np.abs(probabilities.sum(-1) - 1).max() > 1e-3
+
+
+def test_cnn_gives_one_probability_per_class():
+    model = build_model("cnn", height=37, width=21, classes=4, filters=4, seed=1)
+    probabilities = np.asarray(model(np.zeros((2, 37, 21, 3), np.float32)))
+    assert probabilities.shape == (2, 4)
+    np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["unet", "cnn"])
+def test_the_output_is_float32_under_mixed_precision(name):
+    before = keras.mixed_precision.dtype_policy()
+    try:
+        keras.mixed_precision.set_dtype_policy("mixed_bfloat16")
+        mixed = build_model(name, height=24, width=24, classes=2, filters=4, seed=1)
+    finally:
+        keras.mixed_precision.set_dtype_policy(before)
+    assert mixed.layers[1].compute_dtype == "bfloat16"
+    assert mixed.outputs[0].dtype == "float32"
+
+
+def test_an_image_is_seen_alike_alone_in_a_batch_in_training_and_after():
+    model = build_model("unet", height=24, width=24, classes=2, filters=4, seed=1)
+    images = np.random.default_rng(0).normal(size=(3, 24, 24, 3)).astype(np.float32)
+    training, alone = np.asarray(model(images, training=True)), np.asarray(model(images[:1], training=False))
+    np.testing.assert_allclose(training[:1], alone, atol=1e-5)
+
+
+def test_the_seed_decides_the_weights():
+    def weights(seed):
+        return build_model("unet", height=16, width=16, classes=1, filters=4, seed=seed).get_weights()
+
+    one, again, other = weights(1), weights(1), weights(2)
+    assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_an_unknown_model_is_refused_by_name():
+    with pytest.raises(ValueError, match="'resnet' is not known.*unet, cnn"):
+        build_model("resnet", height=8, width=8, classes=1, filters=4, seed=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_the_mask_loss_is_cross_entropy_plus_what_dice_lacks(seed):
+    random = np.random.default_rng(seed)
+    truth = (random.random((2, 5, 4, 3)) < 0.4).astype(np.uint8)
+    probabilities = random.uniform(0.01, 0.99, truth.shape).astype(np.float32)
+    entropy = -np.mean(np.where(truth == 1, np.log(probabilities), np.log(1 - probabilities)))
+    shared = (truth * probabilities).sum((0, 1, 2))
+    dice = (2 * shared + 1) / (truth.sum((0, 1, 2)) + probabilities.sum((0, 1, 2)) + 1)
+    found = float(CrossEntropyDice()(truth, probabilities))
+    assert found == pytest.approx(entropy + 1 - dice.mean(), rel=1e-4)
+
+
+def test_a_class_that_is_absent_and_not_predicted_loses_nothing():
+    nothing = np.zeros((1, 4, 4, 1), np.float32)
+    assert float(soft_dice(nothing, nothing)[0]) == 1.0
+    assert float(build_loss("segmentation")(nothing, nothing)) == pytest.approx(0, abs=1e-5)
+
+
+def test_labels_are_learned_by_cross_entropy():
+    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
+    found = float(build_loss("classification")(np.array([1, 0], np.int32), probabilities))
+    assert found == pytest.approx(-(np.log(0.75) + np.log(0.5)) / 2, rel=1e-5)

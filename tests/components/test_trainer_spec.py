@@ -1,0 +1,84 @@
+"""What the Trainer tells its workers, and what its cache key sees."""
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.config import parse_config
+from shardwright.errors import DatasetError, UsageError
+from shardwright_components.image_trainer.history import History, read_history, write_history
+from shardwright_components.image_trainer.spec import Recipe, TrainSpec
+
+RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", ("flip_left_right",), 64, 0.5, "eval")
+SPEC = TrainSpec(RECIPE, "data", "d" * 64, "segmentation", ("a", "b"), 24, 40, "stretch", None, None, "run", "export")
+
+recipes = st.builds(
+    Recipe,
+    model=st.sampled_from(["unet", "cnn"]),
+    filters=st.integers(4, 64),
+    epochs=st.integers(1, 100),
+    batch_size=st.integers(1, 64),
+    learning_rate=st.floats(1e-6, 1),
+    seed=st.integers(0, 2**31),
+    normalize=st.sampled_from(["unit", "dataset"]),
+    augment=st.lists(st.sampled_from(["flip_left_right", "rotate90"]), unique=True).map(tuple),
+    shuffle_buffer=st.integers(1, 1000),
+    threshold=st.floats(0, 1),
+    eval_split=st.sampled_from(["", "eval"]),
+)
+colours = st.none() | st.tuples(*[st.floats(0, 255)] * 3)
+
+
+@given(recipes, colours, st.lists(st.text(min_size=1), min_size=1, unique=True))
+def test_a_specification_survives_its_file(tmp_path_factory, recipe, colour, classes):
+    spec = dataclasses.replace(SPEC, recipe=recipe, classes=tuple(classes), mean=colour, std=colour)
+    file = tmp_path_factory.mktemp("spec") / "spec.json"
+    spec.write(file)
+    assert TrainSpec.read(file) == spec
+    assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
+
+
+def test_the_fingerprint_sees_recipe_and_data_but_no_place():
+    moved = dataclasses.replace(SPEC, dataset="/elsewhere", output="x", export="y")
+    assert moved.fingerprint == SPEC.fingerprint
+    for change in ({"dataset_fingerprint": "e" * 64}, {"recipe": dataclasses.replace(RECIPE, seed=2)}, {"height": 25}):
+        assert dataclasses.replace(SPEC, **change).fingerprint != SPEC.fingerprint
+
+
+def test_a_recipe_of_another_version_or_shape_is_refused():
+    good = RECIPE.to_dict()
+    for bad in ({**good, "version": 0}, {**good, "extra": 1}, {k: v for k, v in good.items() if k != "seed"}):
+        with pytest.raises(UsageError, match="compile the pipeline again"):
+            Recipe.from_dict(bad)
+
+
+@pytest.mark.parametrize(("task", "model"), [("segmentation", "unet"), ("classification", "cnn")])
+def test_the_configuration_decides_the_recipe(task, model):
+    config = parse_config(
+        {
+            "task": task,
+            "input": {"images": "x"},
+            "trainer": {"epochs": 3, "width": 12},
+            "evaluator": {"threshold": 0.4},
+        },
+        base="/",
+    )
+    recipe = Recipe.from_config(config)
+    assert (recipe.model, recipe.epochs, recipe.filters, recipe.threshold) == (model, 3, 12, 0.4)
+    assert recipe.eval_split == "eval"
+
+
+def test_without_an_eval_split_none_is_named():
+    config = parse_config({"input": {"images": "x"}, "split": {"train": 0.8, "test": 0.2}}, base="/")
+    assert Recipe.from_config(config).eval_split == ""
+
+
+def test_a_history_is_read_as_it_was_written(tmp_path):
+    history = History("f" * 64, 123, 7, "eval", 2, [0.5, 0.25], [{"mean_dice": 0.1}, {"mean_dice": 0.2}])
+    write_history(tmp_path, history)
+    assert read_history(tmp_path) == history
+    with pytest.raises(DatasetError, match="Trainer"):
+        read_history(tmp_path / "elsewhere")

@@ -1,0 +1,83 @@
+"""Worker processes: messages, and errors that name the cause."""
+
+import textwrap
+
+import pytest
+
+from shardwright.errors import ShardwrightError
+from shardwright_components.image_trainer import worker
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a worker made of the given statements (in its `work(spec)`); returns its messages."""
+
+    def call(statements: str, *, raw: bool = False) -> list[dict]:
+        body = textwrap.dedent(statements)
+        (tmp_path / "made_worker.py").write_text(body if raw else _PROGRAM.format(textwrap.indent(body, "    ")))
+        monkeypatch.syspath_prepend(str(tmp_path))
+        (tmp_path / "spec.json").write_text("{}")
+        messages: list[dict] = []
+        worker.run_worker(
+            "made_worker",
+            tmp_path / "spec.json",
+            tmp_path / "worker.log",
+            environment={"MADE": "by the test"},
+            on_message=messages.append,
+        )
+        return messages
+
+    return call
+
+
+_PROGRAM = """
+import os, sys
+from shardwright.errors import ShardwrightError, DatasetError
+from shardwright_components.image_trainer import worker
+worker.TrainSpec.read = lambda file: file.read_text()
+
+def work(spec):
+{}
+
+if __name__ == "__main__":
+    worker.main(work)
+"""
+
+
+def test_messages_arrive_in_order_and_other_output_goes_to_the_log(run, tmp_path):
+    messages = run(
+        """
+        print("noise", flush=True)
+        print("more noise", file=sys.stderr)
+        print(3)
+        worker.send({"epoch": 1, "made": os.environ["MADE"], "spec": spec})
+        worker.send({"epoch": 2})
+        """
+    )
+    assert messages == [{"epoch": 1, "made": "by the test", "spec": "{}"}, {"epoch": 2}]
+    assert {"noise", "more noise", "3"} <= set((tmp_path / "worker.log").read_text().splitlines())
+
+
+def test_an_error_of_ours_comes_back_with_its_own_message(run):
+    with pytest.raises(ShardwrightError) as caught:
+        run("raise DatasetError('the split train is empty')")
+    assert str(caught.value) == "the split train is empty"
+
+
+def test_a_defect_comes_back_with_its_last_lines_and_the_log(run, tmp_path):
+    with pytest.raises(ShardwrightError) as caught:
+        run("raise KeyError('odd')")
+    text = str(caught.value)
+    assert "made_worker ended with exit code 1" in text
+    assert "KeyError: 'odd'" in text
+    assert str(tmp_path / "worker.log") in text
+
+
+def test_a_killed_worker_is_told_with_the_likely_cause(run):
+    with pytest.raises(ShardwrightError, match="killed by signal 9.*batch_size"):
+        run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
+
+
+def test_a_worker_that_cannot_start_is_told(run):
+    with pytest.raises(ShardwrightError, match="SyntaxError"):
+        run("this is no program", raw=True)
