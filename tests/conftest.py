@@ -107,3 +107,56 @@ def _write_dataset(
     plan = commit.DatasetPlan(**plan_fields, features=kinds, inputs=number, shards=tuple(planned))
     commit.commit(place, plan, root / "dataset", {})
     return root / "dataset"
+
+
+@pytest.fixture(scope="session")
+def image_input() -> Callable[..., dict[str, Any]]:
+    """Writes images with annotations, as a user has them, and returns the configuration that reads them."""
+    return _write_input
+
+
+def _write_input(root: Path, *, layout: str = "image_label", images: int = 24, seed: int = 0) -> dict[str, Any]:
+    """Writes `root/images` and, but for class folders, `root/labels.csv`.
+
+    Layouts: `image_label` (clouds), `image_id_class_id` and `image_class` (Severstal), `label_csv`, `class_folders`.
+    """
+    import numpy as np
+    from PIL import Image
+
+    from shardwright import rle
+
+    classes = ("Fish", "Sugar")
+    masked = layout.startswith("image_")
+    header = {
+        "image_label": "Image_Label,EncodedPixels",
+        "image_id_class_id": "ImageId_ClassId,EncodedPixels",
+        "image_class": "ImageId,ClassId,EncodedPixels",
+        "label_csv": "image,label",
+        "class_folders": "",
+    }[layout]
+    rows = []
+    for number in range(images):
+        random = np.random.default_rng([seed, number])
+        height, width = 20 + number % 5, 30
+        label = number % len(classes)
+        name = f"{classes[label]}/{number:03d}.jpg" if layout == "class_folders" else f"{number:03d}.jpg"
+        file = root / "images" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        cells = Image.fromarray(random.integers(0, 256, (4, 5, 3), dtype=np.uint8))
+        cells.resize((width, height), Image.Resampling.BICUBIC).save(file, "jpeg")
+        if layout == "label_csv":
+            rows.append(f"{name},{classes[label]}")
+        for index, text in enumerate(classes if masked else ()):
+            mask = random.random((height, width)) < 0.3
+            pairs = rle.to_pairs(rle.encode(mask)) if (number + index) % 3 else ""
+            called = {"image_label": f"{name}_{text}", "image_class": f"{name},{index + 1}"}
+            rows.append(f"{called.get(layout, f'{name}_{index + 1}')},{pairs}")
+    raw: dict[str, Any] = {
+        "task": "segmentation" if masked else "classification",
+        "input": {"images": str(root / "images"), "classes": list(classes)},
+        "shards": {"records": 7},
+    }
+    if header:
+        (root / "labels.csv").write_text("\n".join([header, *rows]) + "\n")
+        raw["input"]["labels"] = {"path": str(root / "labels.csv")}
+    return raw

@@ -79,6 +79,9 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     unlisted = source.unlisted if recipe.unlisted == "auto" else recipe.unlisted
     _refuse_unlisted_option(recipe.task, unlisted)
     survey = source.survey()
+    # What lies there and was refused is in the ledger already, under its true reason.
+    lying_there = {refusal.key for refusal in listing.refused}
+    survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
     if not any(survey.listed):
         raise _nothing_matched(listing, no_images, survey, source)
     rejected = {**no_images, **survey.rejected}

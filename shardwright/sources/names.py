@@ -15,13 +15,13 @@ class NameIndex:
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images and cannot be meant.
+        skip: positions that are no images: found by their whole key, since a table may name them, never by file name.
     """
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int] = frozenset()) -> None:
         self._keys = keys
         self._skip = skip
-        self._by_key = {key: i for i, key in enumerate(keys) if i not in skip}
+        self._by_key = {key: i for i, key in enumerate(keys)}
         self._by_base: dict[str, int] | None = None
 
     def find(self, name: str) -> int | None:
@@ -52,6 +52,7 @@ class NameIndex:
     def _base_names(self) -> dict[str, int]:
         by_base: dict[str, int] = {}
         for key, i in self._by_key.items():
-            base = key.rpartition("/")[2]
-            by_base[base] = _AMBIGUOUS if base in by_base else i
+            if i not in self._skip:
+                base = key.rpartition("/")[2]
+                by_base[base] = _AMBIGUOUS if base in by_base else i
         return by_base
