@@ -1,8 +1,8 @@
 """Makes Shardwright installable: `pip install .`.
 
 The import names are `shardwright`, `shardwright_components`, `shardwright_pipelines` and `shardwright_schemas`; `src/`
-holds one link to each top-level folder. Plain `components` and `pipelines` would collide with the folders of those names
-that TFX projects have, in the working directory (`python -m` puts it first) and in site-packages.
+holds one link to each top-level folder. Plain `components` and `pipelines` would collide with those of TFX projects,
+in the working directory (`python -m` puts it first) and in site-packages.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ VERSION = next(
 setup(
     name="shardwright",
     version=VERSION,
-    description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, and training",
+    description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, and models",
     long_description=(HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").exists() else "",
     long_description_content_type="text/markdown",
     license="Apache-2.0",

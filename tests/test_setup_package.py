@@ -1,16 +1,24 @@
 """What is installed: the wheel, its requirements against the locks, the names beside a user's own folders."""
 
 import email
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.ingest import ingest_recipe, input_fingerprint, locate
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -89,8 +97,9 @@ def foreign(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _run(foreign: Path, *command: str) -> str:
-    done = subprocess.run(command, cwd=foreign, capture_output=True, text=True, check=False)
+def _run(foreign: Path, *command: str, **variables: str) -> str:
+    env = {**os.environ, **variables}
+    done = subprocess.run(command, cwd=foreign, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -100,3 +109,34 @@ def test_command_runs_beside_foreign_components_and_pipelines(foreign: Path) -> 
     assert len(list((foreign / "data").rglob("*.jpg"))) == 2
     # `python -m` puts the working directory first, where a plain name would find the foreign folder.
     assert "sample" in _run(foreign, sys.executable, "-m", "shardwright_pipelines.cli", "--help")
+
+
+@pytest.mark.slow
+def test_executor_runs_beside_foreign_components_and_pipelines(
+    foreign: Path, image_input: Callable[..., dict[str, Any]]
+) -> None:
+    """TFX's containers start an executor by its class path, from whatever folder they stand in."""
+    config = parse_config(image_input(foreign), base=str(foreign))
+    location = locate(config)
+    out = foreign / "examples"
+    artifact = {
+        "artifact": {"uri": str(out)},
+        "artifact_type": {"name": "Examples", "properties": {"split_names": "STRING", "span": "INT", "version": "INT"}},
+        "__artifact_class_module__": "tfx.types.standard_artifacts",
+        "__artifact_class_name__": "Examples",
+    }
+    properties = {
+        "input_fingerprint": input_fingerprint(config, location),
+        "recipe": ingest_recipe(config, tuple(config.input.classes or ())),
+    }
+    _run(
+        foreign,
+        *(sys.executable, "-m", "tfx.scripts.run_executor"),
+        "--executor_class_path=shardwright_components.image_example_gen.executor.Executor",
+        "--inputs={}",
+        f"--outputs={json.dumps({'examples': [artifact]})}",
+        f"--exec-properties={json.dumps(properties)}",
+        SHARDWRIGHT_INPUT=json.dumps({"images": location.images, "labels": location.labels}),
+        SHARDWRIGHT_STAGING=str(foreign / "staging"),
+    )
+    assert Dataset.open(out).manifest.totals["written"] == 24
