@@ -1,8 +1,8 @@
 """From a dataset on disk to batches: `tf.data`, interleaved over the shards of this host, in fixed shapes.
 
-What is read is what the manifest names; sizes of the shard files are compared with it before the first record, so that a
-cut shard is refused at once and by name. Records are shuffled while they are still encoded (a buffer of a thousand JPEGs
-is tens of megabytes, of decoded images gigabytes), and normalized after batching, in one pass over the batch.
+What is read is what the manifest names; sizes of the shard files are compared with it before the first record, so
+that a cut shard is refused at once and by name. Records are shuffled while they are still encoded (a buffer of a
+thousand JPEGs is tens of megabytes, of decoded images gigabytes), and normalized after batching, in one pass.
 """
 
 from __future__ import annotations
@@ -97,10 +97,12 @@ def load(
         records = records.repeat()
     parse = _parser(dataset, size)
     if augment:
-        examples = records.enumerate().map(
-            lambda count, record: _augmented(*parse(*record), augment, seed, count),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
+
+        def parse_and_augment(count: Tensor, record: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+            image, target = parse(*record)
+            return _augmented(image, target, augment, seed, count)
+
+        examples = records.enumerate().map(parse_and_augment, num_parallel_calls=tf.data.AUTOTUNE)
     else:
         examples = records.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
     batches = examples.batch(batch_size, drop_remainder=drop_remainder).map(
@@ -259,7 +261,7 @@ def _assert_size(image: Tensor, size: tuple[int, int], where: Tensor) -> None:
     shape = tf.shape(image)
     found = tf.strings.join([tf.strings.as_string(shape[0]), " x ", tf.strings.as_string(shape[1])])
     message = tf.strings.join(
-        [where, "image is ", found, f", not {size[0]} x {size[1]}. Batches need images of one size: use a transformed set."]
+        [where, "image is ", found, f", not {size[0]} x {size[1]}. Batches need one size: use a transformed set."]
     )
     tf.debugging.Assert((shape[0] == size[0]) & (shape[1] == size[1]), [message])
 

@@ -1,8 +1,8 @@
 """The pixel ops, once: what the transform, the loader and the exported model do to an image, as TensorFlow ops.
 
 All of them work eagerly and in a graph, on both supported TensorFlow versions. Where pixels go is said by the same
-integers as `geometry.py` says it for masks; here they are tensors, because an image's size is known only when its header
-has been read.
+integers as `geometry.py` says it for masks; here they are tensors, because an image's size is known only when its
+header has been read.
 
 JPEG is decoded at 1/8, 1/4 or 1/2 where the wanted size allows it: libjpeg then computes a smaller inverse DCT and most
 pixels are never made ("scaled DCT", libjpeg.txt). The inverse DCT is named (`INTEGER_ACCURATE`), since the default of
@@ -23,7 +23,7 @@ DCT_RATIOS = (8, 4, 2, 1)
 # One int32 of bits per pixel is summed up for so many classes at once; the sign bit stays free.
 _CLASSES_AT_ONCE = 31
 
-# Channel means and deviations of ImageNet, RGB on the 0..1 scale (torchvision) and BGR means on 0..255 (Caffe's models).
+# ImageNet: means and deviations of RGB on the 0..1 scale (torchvision), means of BGR on 0..255 (Caffe's models).
 _TORCH_MEAN = (0.485, 0.456, 0.406)
 _TORCH_STD = (0.229, 0.224, 0.225)
 _CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
@@ -243,8 +243,17 @@ def normalize(
         raise ValueError(
             f"normalize {method!r} is not known; use one of unit, imagenet_torch, imagenet_caffe, dataset, none"
         )
-    scale, offset = (1 / deviations).astype(np.float32), (-means / deviations).astype(np.float32)
-    return tf.cast(image, tf.float32) * scale + offset
+    return _scaled(image, (1 / deviations).astype(np.float32), (-means / deviations).astype(np.float32))
+
+
+def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:
+    """`image * scale + offset` by channel, in float32."""
+    width = tf.TensorShape(image.shape)[-2] if tf.TensorShape(image.shape).rank not in (None, 1) else None
+    if width is None:
+        return tf.cast(image, tf.float32) * scale + offset
+    # TensorFlow broadcasts along three channels a pixel at a time; along a whole row it is four times as fast.
+    rows = tf.cast(tf.reshape(image, [-1, width * 3]), tf.float32)
+    return tf.reshape(rows * np.tile(scale, width) + np.tile(offset, width), tf.shape(image))
 
 
 def draw_masks(runs: Sequence[Tensor], height: int, width: int) -> Tensor:

@@ -52,7 +52,11 @@ def truth(dataset: Path, split: str) -> list[tuple[np.ndarray, np.ndarray]]:
 def stream(dataset: tf.data.Dataset, steps: int | None = None) -> list[bytes]:
     """What identifies every example of a stream, in its order."""
     batches = dataset if steps is None else dataset.take(steps)
-    return [i.tobytes() + t.tobytes() for images, targets in batches for i, t in zip(images.numpy(), targets.numpy())]
+    return [
+        i.tobytes() + t.tobytes()
+        for images, targets in batches
+        for i, t in zip(images.numpy(), targets.numpy(), strict=True)
+    ]
 
 
 def test_batches_hold_the_images_and_their_masks(clouds: Path) -> None:
@@ -73,7 +77,7 @@ def test_classification_gives_labels(flowers: Path) -> None:
     dataset = loader.load(flowers, "train", 5, normalize="unit", drop_remainder=True)
     assert dataset.element_spec[1] == tf.TensorSpec((5,), tf.int32)
     images, labels = next(dataset.as_numpy_iterator())
-    found = {round(float(i.mean()), 4): int(label) for i, label in zip(images, labels)}
+    found = {round(float(i.mean()), 4): int(label) for i, label in zip(images, labels, strict=True)}
     assert found == {round(float((i / 255).mean()), 4): int(label) for i, label in truth(flowers, "train")}
     assert set(labels.tolist()) == {0, 1, 2}
 
@@ -117,7 +121,7 @@ def test_masks_follow_the_augmentation(squares: Path) -> None:
     seen = [
         allowed[image.astype(np.uint8).tobytes() + mask.tobytes()]
         for images, masks in batches.as_numpy_iterator()
-        for image, mask in zip(images, masks)
+        for image, mask in zip(images, masks, strict=True)
     ]
     assert {number for number, _ in seen} == set(range(12))
     assert {index for _, index in seen} == set(range(8))
@@ -129,7 +133,7 @@ def test_brightness_shifts_the_image_alone(squares: Path) -> None:
         for a in ([], ["brightness"])
     )
     np.testing.assert_array_equal(masks, same)
-    shifts = [np.unique((s - p)[(s > 0) & (s < 255)]) for p, s in zip(plain, shifted)]
+    shifts = [np.unique((s - p)[(s > 0) & (s < 255)]) for p, s in zip(plain, shifted, strict=True)]
     assert all(len(values) == 1 and abs(values[0]) <= 51 for values in shifts)
     assert len({float(values[0]) for values in shifts}) > 3
 
@@ -183,7 +187,7 @@ def test_an_image_without_a_label_is_an_error(small_dataset: MakeDataset, tmp_pa
         return {k: v for k, v in example.items() if number != 1 or not k.startswith("image/class")}
 
     folder = small_dataset(tmp_path, task="classification", counts={"train": [3]}, change=change)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="00001.tfrecord key train/0001: has no label"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"00001\.tfrecord key train/0001: has no label"):
         list(loader.load(folder, "train", 2))
 
 
@@ -193,18 +197,20 @@ def test_damaged_shards_are_named(clouds: Path, tmp_path: Path) -> None:
     shard = folder / "Split-train/data-00001-of-00003.tfrecord"
     data = bytearray(shard.read_bytes())
     shard.write_bytes(data[:-1])
-    with pytest.raises(DatasetError, match="data-00001-of-00003.tfrecord: .* bytes, the manifest says"):
+    with pytest.raises(DatasetError, match=r"data-00001-of-00003\.tfrecord: .* bytes, the manifest says"):
         loader.load(folder, "train", 2)
     data[len(data) // 2] ^= 1
     shard.write_bytes(data)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="00001-of-00003.tfrecord: a record is damaged or missing"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"00001-of-00003\.tfrecord: a record is damaged or missing"
+    ):
         list(loader.load(folder, "train", 2))
 
 
 def test_wrong_options_are_refused(clouds: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="no manifest.json"):
+    with pytest.raises(DatasetError, match=r"no manifest\.json"):
         loader.load(tmp_path, "train", 2)
-    with pytest.raises(DatasetError, match="no split 'test'. It has: eval, train"):
+    with pytest.raises(DatasetError, match=r"no split 'test'\. It has: eval, train"):
         loader.load(clouds, "test", 2)
     with pytest.raises(UsageError, match="batch_size 0"):
         loader.load(clouds, "train", 0)

@@ -65,7 +65,9 @@ def test_one_pixel_less_takes_the_next_ratio() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(POLICIES, st.integers(40, 400), st.integers(40, 400), st.integers(8, 90), st.integers(8, 90), st.integers(0, 99))
-def test_scaled_decoding_shows_the_same_picture(policy: str, h: int, w: int, height: int, width: int, seed: int) -> None:
+def test_scaled_decoding_shows_the_same_picture(
+    policy: str, h: int, w: int, height: int, width: int, seed: int
+) -> None:
     source = smooth(h, w, seed)
     scaled = pixels.decode_resized(encoded(source, "jpeg", quality=98, subsampling=0), height, width, policy).numpy()
     whole = pixels.decode_resized(encoded(source), height, width, policy).numpy()
@@ -85,7 +87,7 @@ def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, widt
     shown = (rows >= 0)[:, None] & (columns >= 0)
     assert not image[~shown].any()
     inside = image[np.ix_(rows >= 0, columns >= 0)]
-    # Nearest and antialiased sampling differ by up to a source or an output pixel, and at the edges the filter leans in.
+    # Nearest and antialiased sampling differ by up to a source or an output pixel; at the edges the filter leans in.
     steps = {"rows": 230 / max(h - 1, 1), "columns": 230 / max(w - 1, 1)}
     row_step = steps["rows"] * max(1, plan.crop_height / plan.resized_height)
     column_step = steps["columns"] * max(1, plan.crop_width / plan.resized_width)

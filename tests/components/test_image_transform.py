@@ -1,0 +1,298 @@
+"""ImageTransform: pixels and masks moved as one, figures that numpy agrees with, a graph that serves."""
+
+import io
+import json
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_transform as tft
+from PIL import Image
+from tfx.types import artifact_utils, standard_artifacts
+
+from shardwright import loader, pixels, rle
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, DatasetError
+from shardwright.fingerprint import canonical_json
+from shardwright.geometry import plan_geometry
+from shardwright.lineage import read_lineage
+from shardwright.records import decode_example
+from shardwright.staging import Staging
+from shardwright_components.image_transform import component, executor, rewrite
+from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
+
+MakeDataset = Callable[..., Path]
+
+
+def recipe_of(rejects: float = 0.01, **transform: object) -> str:
+    raw = {"input": {"images": "x"}, "transform": {"size": [20, 30], **transform}, "rejects": {"max": rejects}}
+    return transform_recipe(parse_config(raw, base="."))
+
+
+def run(source: Path, root: Path, recipe: str, *beam_args: str) -> SimpleNamespace:
+    """Runs the executor as TFX does: with artifacts, and output folders that exist."""
+    examples, schema = standard_artifacts.Examples(), standard_artifacts.Schema()
+    examples.uri, schema.uri = str(source), str(root / "schema")
+    Path(schema.uri).mkdir(parents=True, exist_ok=True)
+    Path(schema.uri, "schema.pbtxt").write_text('feature { name: "image/encoded" type: BYTES }\n')
+    transformed, graph = standard_artifacts.Examples(), standard_artifacts.TransformGraph()
+    transformed.uri, graph.uri = str(root / "transformed"), str(root / "graph")
+    for artifact in (transformed, graph):
+        Path(artifact.uri).mkdir()
+    context = executor.Executor.Context(beam_pipeline_args=list(beam_args), tmp_dir=str(root / "tmp"), unique_id="1")
+    executor.Executor(context).Do(
+        {"examples": [examples], "schema": [schema]},
+        {"transformed_examples": [transformed], "transform_graph": [graph]},
+        {"recipe": recipe},
+    )
+    return SimpleNamespace(artifact=transformed, examples=Path(transformed.uri), graph=Path(graph.uri))
+
+
+def examples_of(dataset: Path, split: str) -> list[dict[str, Any]]:
+    return [decode_example(record) for _, record in Dataset.open(dataset).records(split)]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files but the SavedModel: TensorFlow numbers its functions by what the process traced before."""
+    files = (f for f in sorted(folder.rglob("*")) if f.is_file() and "transform_fn" not in f.parts)
+    return {str(f.relative_to(folder)): f.read_bytes() for f in files}
+
+
+@pytest.fixture(scope="module")
+def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images of several sizes, with a feature that the transform knows nothing of."""
+    return small_dataset(
+        tmp_path_factory.mktemp("clouds"),
+        counts={"train": [4, 3], "eval": [2], "test": [0]},
+        size=lambda number: (33 + 7 * number, 90 - 5 * number),
+        change=lambda number, example: {**example, "site/name": f"site {number}".encode(), "site/height": number / 4},
+    )
+
+
+@pytest.fixture(scope="module", params=["stretch", "fill_crop", "letterbox"])
+def done(request: Any, clouds: Path, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    result = run(clouds, tmp_path_factory.mktemp("done"), recipe_of(resize=request.param, encoding="png"))
+    result.policy = request.param
+    return result
+
+
+def test_records_are_the_resized_images_with_their_masks(clouds: Path, done: SimpleNamespace) -> None:
+    assert [s.records for s in Dataset.open(done.examples).manifest.shards] == [2, 0, 4, 3]
+    lost = 0
+    for split in ("train", "eval"):
+        pairs = zip(examples_of(clouds, split), examples_of(done.examples, split), strict=True)
+        for before, after in pairs:
+            image = np.asarray(Image.open(io.BytesIO(after["image/encoded"][0])))
+            expected = pixels.decode_resized(before["image/encoded"][0], 20, 30, done.policy)
+            np.testing.assert_array_equal(image, expected)
+            height, width = int(before["image/height"][0]), int(before["image/width"][0])
+            plan = plan_geometry(done.policy, height, width, 20, 30)
+            present = []
+            for index, name in enumerate(("Fish", "Sugar")):
+                runs = rle.resample(rle.from_flat(before[f"image/segmentation/{name}/rle"]), plan)
+                np.testing.assert_array_equal(after[f"image/segmentation/{name}/rle"], runs.reshape(-1))
+                assert after[f"image/segmentation/{name}/area"].tolist() == [rle.area(runs)]
+                present += [index] if len(runs) else []
+            assert after["image/class/label"].tolist() == present
+            assert after["image/class/text"] == [(b"Fish", b"Sugar")[index] for index in present]
+            lost += len(before["image/class/label"]) - len(present)
+            changed = {name for name in after if name not in before or not np.array_equal(before[name], after[name])}
+            new = {"image/original/height", "image/original/width"}
+            allowed = {"image/encoded", "image/height", "image/width", "image/class/label", "image/class/text"} | new
+            assert {n for n in changed if not n.startswith("image/segmentation/")} <= allowed
+            assert set(after) == set(before) | new
+            assert [int(after[f"image/{n}"][0]) for n in ("height", "width")] == [20, 30]
+            assert [int(after[f"image/original/{n}"][0]) for n in ("height", "width")] == [height, width]
+    manifest = Dataset.open(done.examples).manifest
+    assert set(manifest.features) == set(after)
+    assert manifest.kind == "transform"
+    assert manifest.parent == Dataset.open(clouds).manifest.digest
+
+
+def test_statistics_equal_numpy(done: SimpleNamespace) -> None:
+    after = examples_of(done.examples, "train")
+    values = np.concatenate(
+        [np.asarray(Image.open(io.BytesIO(e["image/encoded"][0]))).reshape(-1, 3) for e in after]
+    ).astype(np.float64)
+    found = loader.dataset_statistics(done.graph)
+    np.testing.assert_allclose(found["mean"], values.mean(axis=0), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found["std"], values.std(axis=0), rtol=0, atol=1e-6)
+    for index, name in enumerate(("Fish", "Sugar")):
+        areas = [int(e[f"image/segmentation/{name}/area"][0]) for e in after]
+        assert found["class_frequency"][name] == pytest.approx(
+            np.mean([index in e["image/class/label"] for e in after])
+        )
+        assert found["pixel_frequency"][name] == pytest.approx(sum(areas) / (len(after) * 20 * 30))
+    assert found["size"] == [20, 30]
+    assert found["policy"] == done.policy
+    assert loader.dataset_statistics(done.examples) == found
+
+
+def test_the_graph_serves_raw_bytes(done: SimpleNamespace, clouds: Path) -> None:
+    graph = tft.TFTransformOutput(str(done.graph))
+    assert graph.raw_feature_spec()["image/encoded"] == tf.io.FixedLenFeature([], tf.string)
+    encoded = [e["image/encoded"][0] for e in examples_of(clouds, "train")]
+    served = graph.transform_raw_features({"image/encoded": tf.constant(encoded)})
+    assert graph.transformed_feature_spec()["image"].shape == [20, 30, 3]
+    stored = [pixels.decode(e["image/encoded"][0]).numpy() for e in examples_of(done.examples, "train")]
+    np.testing.assert_array_equal(served["image"], np.stack(stored))
+    figures = loader.dataset_statistics(done.graph)
+    for name in ("mean", "std"):
+        np.testing.assert_allclose(served[f"statistics/{name}"], [figures[name]] * len(encoded), rtol=1e-6)
+
+    # As an exported model calls it: inside a traced function, with any number of images.
+    layer = graph.transform_features_layer()
+    serve = tf.function(lambda images: layer({"image/encoded": images})["image"])
+    concrete = serve.get_concrete_function(tf.TensorSpec([None], tf.string))
+    np.testing.assert_array_equal(concrete(tf.constant(encoded[:1])), stored[:1])
+
+
+def test_the_loader_reads_it(done: SimpleNamespace) -> None:
+    images, masks = next(loader.load(done.examples, "train", 7, normalize="dataset").as_numpy_iterator())
+    assert images.shape == (7, 20, 30, 3)
+    np.testing.assert_allclose(images.mean(axis=(0, 1, 2)), 0, atol=1e-3)
+    np.testing.assert_allclose(images.std(axis=(0, 1, 2)), 1, atol=1e-3)
+    assert masks.any(axis=(0, 1, 2)).all()
+
+
+def test_the_artifacts_say_what_they_are(done: SimpleNamespace, clouds: Path) -> None:
+    assert artifact_utils.decode_split_names(done.artifact.split_names) == ["eval", "test", "train"]
+    assert done.artifact.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
+    assert not done.artifact.get_string_custom_property("file_format")
+    lineage = read_lineage(done.graph)
+    assert lineage["parents"]["examples"] == Dataset.open(clouds).manifest.digest
+    assert read_lineage(done.examples)["kind"] == "transform"
+    assert all(f.name.endswith(".tfrecord") for f in done.examples.glob("Split-*/*"))
+
+
+def test_bytes_depend_on_no_worker_and_no_folder(clouds: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(encoding="jpeg", quality=80)
+    runs = [
+        run(clouds, tmp_path / name, recipe, *arguments)
+        for name, arguments in (("a", []), ("b", ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]))
+    ]
+    for part in ("examples", "graph"):
+        first, second = (contents(getattr(r, part)) for r in runs)
+        assert first.keys() == second.keys()
+        assert [name for name in first if first[name] != second[name]] == []
+    assert examples_of(runs[0].examples, "eval")[0]["image/format"] == [b"jpeg"]
+
+
+def test_classification(small_dataset: MakeDataset, tmp_path: Path) -> None:
+    source = small_dataset(tmp_path / "in", task="classification", classes=("daisy", "rose"), image_format="jpeg")
+    done = run(source, tmp_path / "out", recipe_of())
+    figures = loader.dataset_statistics(done.graph)
+    labels = [int(e["image/class/label"][0]) for e in examples_of(source, "train")]
+    assert figures["class_frequency"] == {"daisy": labels.count(0) / 5, "rose": labels.count(1) / 5}
+    after = examples_of(done.examples, "train")
+    assert [int(e["image/class/label"][0]) for e in after] == labels
+    loaded = next(loader.load(done.examples, "train", 5).as_numpy_iterator())[1]
+    assert sorted(loaded.tolist()) == sorted(labels)
+
+
+def damage(numbers: set[int]) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
+    """Spoils the pixels of some PNGs behind headers and checksums that are right."""
+
+    def change(number: int, example: dict[str, Any]) -> dict[str, Any]:
+        if number not in numbers:
+            return example
+        data = bytearray(example["image/encoded"])
+        kind = data.index(b"IDAT")
+        end = kind + 4 + int.from_bytes(data[kind - 4 : kind], "big")
+        data[kind + 4 : end] = bytes(end - kind - 4)
+        data[end : end + 4] = zlib.crc32(data[kind:end]).to_bytes(4, "big")
+        return {**example, "image/encoded": bytes(data)}
+
+    return change
+
+
+def test_what_cannot_be_decoded_is_rejected_with_a_row(small_dataset: MakeDataset, tmp_path: Path) -> None:
+    def change(number: int, example: dict[str, Any]) -> dict[str, Any]:
+        if number == 3:
+            return {**example, "image/encoded": b"no image at all"}
+        if number == 4:
+            return {**example, "image/height": 25}
+        return damage({2})(number, example)
+
+    source = small_dataset(tmp_path / "in", counts={"train": [4, 2], "eval": [2]}, change=change)
+    done = run(source, tmp_path / "out", recipe_of())
+    rejected = {row.key: row for row in Dataset.open(done.examples).ledger() if row.status == "rejected"}
+    assert {key: row.code for key, row in rejected.items()} == {
+        "train/0002": "undecodable",
+        "train/0003": "not_an_image",
+        "train/0004": "size_mismatch",
+    }
+    assert "24 x 36, its record says 25 x 36" in rejected["train/0004"].reason
+    totals = Dataset.open(done.examples).manifest.totals
+    assert (totals["inputs"], totals["written"], totals["rejected"]) == (8, 5, 3)
+    assert len(examples_of(done.examples, "train")) == totals["records/train"] == 3
+    assert next(loader.load(done.examples, "train", 8).as_numpy_iterator())[0].shape[0] == 3
+
+
+def test_too_many_rejects_stop_it(small_dataset: MakeDataset, tmp_path: Path) -> None:
+    source = small_dataset(tmp_path / "in", counts={"train": [16]}, change=damage(set(range(11))))
+    with pytest.raises(CheckFailed, match=r"11 of 16 inputs were rejected, 10 are allowed .*undecodable 11"):
+        run(source, tmp_path / "out", recipe_of())
+    assert not contents(tmp_path / "out/transformed")
+
+
+def test_a_train_split_without_images_stops_it(small_dataset: MakeDataset, tmp_path: Path) -> None:
+    source = small_dataset(tmp_path / "in", counts={"train": [2], "eval": [2]}, change=damage({2, 3}))
+    with pytest.raises(CheckFailed, match=r"'train' has no image left to train on: 2 were rejected(.|\n)*undecodable"):
+        run(source, tmp_path / "out", recipe_of())
+
+
+def test_finished_shards_are_used_again(clouds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
+    recipe = recipe_of()
+    parsed, rejects = read_recipe(recipe)
+    source = Dataset.open(clouds)
+    plan = executor.plan_transform(source, parsed, rejects)
+    staging = Staging.open(tmp_path / "staging", plan.fingerprint)
+    files = {shard.path: shard.file for split in source.splits for shard in source.shards(split)}
+    for planned, shard in zip(plan.shards, source.manifest.shards, strict=True):
+        rewrite.write_shard(rewrite.ShardJob(staging, planned, files[shard.path], parsed, plan.task, plan.classes))
+
+    def never(*_: object) -> None:
+        raise AssertionError("a finished shard was written again")
+
+    monkeypatch.setattr(rewrite, "rewrite", never)
+    resumed = run(clouds, tmp_path / "resumed", recipe)
+    monkeypatch.undo()
+    fresh = run(clouds, tmp_path / "fresh", recipe)
+    assert contents(resumed.examples) == contents(fresh.examples)
+    assert contents(resumed.graph) == contents(fresh.graph)
+    assert not (tmp_path / "staging" / plan.fingerprint).exists()
+
+
+def test_an_input_that_is_no_dataset_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(DatasetError, match=r"no manifest\.json"):
+        run(tmp_path / "in", tmp_path / "out", recipe_of())
+
+
+def test_the_recipe_holds_what_changes_bytes() -> None:
+    assert json.loads(recipe_of(quality=80)) == {
+        "code": 1, "encoding": "jpeg", "max_rejects": 0.01, "quality": 80, "resize": "stretch", "size": [20, 30]
+    }  # fmt: skip
+    assert recipe_of(encoding="png", quality=80) == recipe_of(encoding="png", quality=90)
+    old = canonical_json({**json.loads(recipe_of()), "code": 0})
+    with pytest.raises(ValueError, match="code version 0, this is 1"):
+        read_recipe(old)
+
+
+def test_the_component_has_its_channels() -> None:
+    from tfx.types import channel_utils
+
+    examples, schema = standard_artifacts.Examples(), standard_artifacts.Schema()
+    made = component.ImageTransform(
+        examples=channel_utils.as_channel([examples]), schema=channel_utils.as_channel([schema]), recipe=recipe_of()
+    )
+    assert set(made.outputs) == {"transformed_examples", "transform_graph"}
+    assert made.exec_properties == {"recipe": recipe_of()}
