@@ -13,7 +13,7 @@ from tfx.types import artifact_utils
 
 from shardwright.commit import commit
 from shardwright.errors import UsageError
-from shardwright.ingest import IngestPlan, IngestRecipe, InputLocation, plan_ingest, write_shard
+from shardwright.ingest import IngestRecipe, InputLocation, plan_ingest, write_shard
 from shardwright.staging import Staging
 
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
@@ -21,7 +21,10 @@ STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Neither pixels nor run lengths pass through Beam: only shard numbers do."""
+    """Neither pixels nor run lengths pass through Beam: only shard numbers do.
+
+    What is mapped is the core's own function, so that Beam's worker processes start without importing TFX.
+    """
 
     def Do(  # noqa: N802 - TFX's name
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
@@ -48,7 +51,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     | "ShardNumbers" >> beam.Create(range(len(plan.dataset.shards)))
                     # Without it the numbers stay one bundle, and one worker writes every shard.
                     | "Spread" >> beam.Reshuffle()
-                    | "WriteShard" >> beam.Map(_write_one, plan=plan, staging=staging)
+                    | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
                 )
             manifest = commit(staging, plan.dataset, examples.uri, {"runner": "tfx", "notes": list(plan.notes)})
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
@@ -68,7 +71,3 @@ def _location(exec_properties: dict[str, Any]) -> InputLocation:
         raise UsageError(
             f'The input\'s location is {text!r}, not JSON like {{"images": "/data", "labels": null}}.'
         ) from None
-
-
-def _write_one(number: int, plan: IngestPlan, staging: Staging) -> int:
-    return write_shard(plan, staging, plan.dataset.shards[number]).info.records

@@ -18,7 +18,7 @@ from shardwright.ingest.plan import IngestPlan, plan_ingest
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
 from shardwright.manifest import Manifest
-from shardwright.staging import PlannedShard, ShardResult, Staging
+from shardwright.staging import ShardResult, Staging
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
@@ -91,24 +91,22 @@ def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
 
 def _write_all(plan: IngestPlan, staging: Staging, workers: int | None) -> Iterator[ShardResult]:
     """Writes the shards that are not finished yet; yields each as it is done."""
-    todo = [planned for planned in plan.dataset.shards if staging.result(planned) is None]
+    todo = [number for number, planned in enumerate(plan.dataset.shards) if staging.result(planned) is None]
     if workers is None:
         workers = (os.cpu_count() or 1) if plan.total_bytes > _BYTES_WORTH_PROCESSES else 1
     workers = min(workers, len(todo))
     if workers <= 1:
-        for planned in todo:
-            yield write_shard(plan, staging, planned)
+        for number in todo:
+            yield write_shard(number, plan, staging)
         return
     yield from _write_in_processes(plan, staging, todo, workers)
 
 
-def _write_in_processes(
-    plan: IngestPlan, staging: Staging, todo: list[PlannedShard], workers: int
-) -> Iterator[ShardResult]:
+def _write_in_processes(plan: IngestPlan, staging: Staging, todo: list[int], workers: int) -> Iterator[ShardResult]:
     # Spawned, because a process that has started TensorFlow or threads cannot safely be forked.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        running = {pool.submit(write_shard, plan, staging, planned) for planned in todo}
+        running = {pool.submit(write_shard, number, plan, staging) for number in todo}
         try:
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)

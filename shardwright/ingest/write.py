@@ -17,12 +17,18 @@ from shardwright.staging import Outcome, PlannedShard, ShardResult, Staging
 from shardwright.storage import in_parallel, read_bytes
 
 
-def write_shard(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> ShardResult:
+def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
     """Writes a shard of a plan into staging, unless it is finished already.
+
+    Args:
+        number: position in `plan.dataset.shards`.
+        plan: the plan.
+        staging: its staging folder, where its task files are.
 
     Raises:
         CheckFailed: an image has changed since it was hashed.
     """
+    planned = plan.dataset.shards[number]
     return staging.write_shard(planned, _outcomes(plan, staging, planned))
 
 

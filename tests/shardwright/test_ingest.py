@@ -465,9 +465,8 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
     assert not (tmp_path / "out").exists()
     monkeypatch.setattr(module, "_write_all", write_all)
     written = []
-    monkeypatch.setattr(module, "write_shard", lambda *args: written.append(args[2]) or write_shard(*args))
-    from shardwright.ingest.write import write_shard
-
+    write_shard = module.write_shard
+    monkeypatch.setattr(module, "write_shard", lambda *args: written.append(args[0]) or write_shard(*args))
     resumed = run(raw, tmp_path / "out")
     assert len(written) == len(resumed.shards) - 2
     assert resumed == run(raw, tmp_path / "whole")

@@ -1,0 +1,167 @@
+"""ImageExampleGen: the command line's bytes through Beam, an artifact that TFX reads, retries that reuse shards."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tfx.components.statistics_gen import executor as statistics_executor
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.types import artifact_utils, standard_artifacts
+
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate, resolve_classes, write
+from shardwright.lineage import read_lineage
+from shardwright_components.image_example_gen.component import ImageExampleGen
+from shardwright_components.image_example_gen.executor import Executor
+
+
+def tree(root):
+    free = ("build.json", "lineage.json")
+    files = [p for p in Path(root).rglob("*") if p.is_file() and p.name not in free]
+    return {str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+@pytest.fixture
+def prepared(tmp_path, image_input, monkeypatch):
+    """A configuration, ImageExampleGen's parameters for it, and the environment that a run sets."""
+    config = parse_config(image_input(tmp_path / "in"), base="/")
+    location = locate(config)
+    classes, _ = resolve_classes(config, location)
+    monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(location)))
+    monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
+    properties = {
+        "input_fingerprint": input_fingerprint(config, location),
+        "recipe": ingest_recipe(config, classes),
+        "input_location": "",
+    }
+    return config, properties
+
+
+def execute(uri, properties, beam_args=()):
+    """Runs the executor as a launcher does: into a fresh empty folder."""
+    artifact = standard_artifacts.Examples()
+    artifact.uri = str(uri)
+    Path(uri).mkdir(parents=True)
+    context = BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args), tmp_dir=f"{uri}.tmp", unique_id="1")
+    Executor(context).Do({}, {"examples": [artifact]}, properties)
+    return artifact
+
+
+def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, prepared):
+    config, properties = prepared
+    manifest = ingest(config, tmp_path / "cli", quiet=True)
+    artifact = execute(tmp_path / "examples" / "1", properties)
+    assert tree(artifact.uri) == tree(tmp_path / "cli")
+    assert artifact.split_names == '["eval", "test", "train"]'
+    assert artifact.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
+    assert not artifact.has_custom_property("file_format")
+    assert artifact.get_string_custom_property("dataset_fingerprint") == manifest.fingerprint
+    lineage = read_lineage(artifact.uri)
+    assert lineage["kind"] == "ingest"
+    assert lineage["parents"] == {"input": properties["input_fingerprint"]}
+    assert not list((tmp_path / "staging").iterdir())
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_bytes(tmp_path, prepared):
+    config, properties = prepared
+    ingest(config, tmp_path / "cli", quiet=True)
+    options = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    artifact = execute(tmp_path / "examples" / "1", properties, options)
+    assert tree(artifact.uri) == tree(tmp_path / "cli")
+
+
+def test_the_location_may_be_a_parameter(tmp_path, prepared, monkeypatch):
+    config, properties = prepared
+    shutil.copytree(tmp_path / "in", tmp_path / "moved")
+    monkeypatch.delenv("SHARDWRIGHT_INPUT")
+    with pytest.raises(UsageError, match="neither input_location nor SHARDWRIGHT_INPUT"):
+        execute(tmp_path / "1", properties)
+    with pytest.raises(UsageError, match="'/data', not JSON"):
+        execute(tmp_path / "2", {**properties, "input_location": "/data"})
+    location = {"images": str(tmp_path / "moved/images"), "labels": str(tmp_path / "moved/labels.csv")}
+    artifact = execute(tmp_path / "3", {**properties, "input_location": json.dumps(location)})
+    ingest(config, tmp_path / "cli", quiet=True)
+    assert tree(artifact.uri) == tree(tmp_path / "cli")
+
+
+def test_input_with_other_content_is_refused(tmp_path, prepared):
+    _, properties = prepared
+    table = tmp_path / "in" / "labels.csv"
+    table.write_text(table.read_text() + "\n")
+    with pytest.raises(CheckFailed, match="the input has changed since the run began"):
+        execute(tmp_path / "1", properties)
+    assert list((tmp_path / "1").iterdir()) == []
+
+
+def test_a_retry_reuses_what_a_failed_attempt_staged(tmp_path, prepared, monkeypatch):
+    config, properties = prepared
+    whole = ingest(config, tmp_path / "cli", quiet=True)
+    encode_sample = write.encode_sample
+    encoded = []
+
+    def failing(plan, sample, *args):
+        if len(encoded) == 15:
+            raise RuntimeError("machine gone")
+        return watching(plan, sample, *args)
+
+    def watching(plan, sample, *args):
+        encoded.append(sample.key)
+        return encode_sample(plan, sample, *args)
+
+    monkeypatch.setattr(write, "encode_sample", failing)
+    with pytest.raises(RuntimeError, match="machine gone"):
+        execute(tmp_path / "1", properties)
+    assert list((tmp_path / "1").iterdir()) == []
+    done = list((tmp_path / "staging").glob("*/done/*.json"))
+    indexes = [file.parents[1] / "index" / file.stem[:-21] / f"{file.stem[-20:]}.jsonl" for file in done]
+    finished = [json.loads(line)["key"] for file in indexes for line in file.read_text().splitlines()]
+    assert 0 < len(finished) <= 15
+
+    encoded.clear()
+    monkeypatch.setattr(write, "encode_sample", watching)
+    artifact = execute(tmp_path / "2", properties)
+    assert sorted([*encoded, *finished]) == [f"{number:03d}.jpg" for number in range(24)]
+    assert Dataset.open(artifact.uri).manifest == whole
+    assert tree(artifact.uri) == tree(tmp_path / "cli")
+
+
+def test_too_many_rejects_leave_the_artifact_empty(tmp_path, prepared):
+    config, properties = prepared
+    for number in range(11):
+        (tmp_path / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"BM")
+    properties["input_fingerprint"] = input_fingerprint(config, locate(config))
+    with pytest.raises(CheckFailed, match="11 of 24 inputs were rejected"):
+        execute(tmp_path / "1", properties)
+    assert list((tmp_path / "1").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_statistics_gen_reads_the_artifact(tmp_path, prepared):
+    from tensorflow_data_validation.utils.stats_util import load_stats_binary
+
+    _, properties = prepared
+    examples = execute(tmp_path / "1", properties)
+    statistics = standard_artifacts.ExampleStatistics()
+    statistics.uri = str(tmp_path / "statistics")
+    context = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=str(tmp_path / "tmp"), unique_id="1")
+    statistics_executor.Executor(context).Do(
+        {"examples": [examples]}, {"statistics": [statistics]}, {"exclude_splits": "[]"}
+    )
+    dataset = Dataset.open(examples.uri)
+    for split in artifact_utils.decode_split_names(examples.split_names):
+        read = load_stats_binary(str(tmp_path / "statistics" / f"Split-{split}" / "FeatureStats.pb")).datasets[0]
+        assert read.num_examples == dataset.num_records(split)
+        assert {".".join(f.path.step) for f in read.features} == set(dataset.manifest.features)
+
+
+def test_the_cache_key_holds_no_path(tmp_path, prepared):
+    _, properties = prepared
+    component = ImageExampleGen(properties["input_fingerprint"], properties["recipe"])
+    assert component.exec_properties == properties
+    assert str(tmp_path) not in json.dumps(component.exec_properties)
+    assert component.outputs["examples"].type is standard_artifacts.Examples
