@@ -68,7 +68,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from tfx import v1 as tfx
 
-    from shardwright_components.image_transform.component import transform_recipe
+    from shardwright_components.image_transform.recipe import transform_recipe
     from shardwright_pipelines.graph import GraphInputs, build_nodes
     from shardwright_pipelines.reporting import NodeReport, run_pipeline
     from shardwright_pipelines.summary import summarize
@@ -76,7 +76,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path
     inputs = GraphInputs(
         input_fingerprint=prepared.fingerprint,
         ingest_recipe=prepared.recipe,
-        transform_recipe=transform_recipe(config, prepared.classes),
+        transform_recipe=transform_recipe(config),
         classes=prepared.classes,
         schema_file=_keep_schema(prepared.schema_text),
         schema_text=prepared.schema_text,

@@ -9,7 +9,7 @@ from pathlib import Path
 from shardwright.manifest import MANIFEST_FILE, Manifest
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
-from shardwright_components.image_trainer.spec import HISTORY_FILE
+from shardwright_components.image_trainer.history import read_history
 from shardwright_pipelines.reporting import RunRecord
 
 
@@ -54,10 +54,11 @@ def _ingest_rows(manifest: Manifest) -> list[tuple[str, str]]:
     rejected = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("rejected/") and n}
     why = f" ({', '.join(f'{n} {code}' for code, n in sorted(rejected.items()))})" if rejected else ""
     splits = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("records/")}
+    by_size = sorted(splits.items(), key=lambda item: (-item[1], item[0]))
     size = sum(shard.bytes for shard in manifest.shards)
     return [
         ("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}"),
-        ("splits", ", ".join(f"{split} {n}" for split, n in splits.items())),
+        ("splits", ", ".join(f"{split} {n}" for split, n in by_size)),
         ("shards", f"{len(manifest.shards)}, {size / 1e6:.1f} MB"),
         ("classes", ", ".join(manifest.classes)),
     ]
@@ -69,9 +70,9 @@ def _anomalies(decision: dict[str, object]) -> str:
 
 
 def _training_rows(model_run: str) -> list[tuple[str, str]]:
-    history = json.loads(Path(model_run, HISTORY_FILE).read_text(encoding="utf-8"))
-    loss = [epoch["loss"] for epoch in history["epochs"]]
-    return [("loss", f"{loss[0]:.4f} -> {loss[-1]:.4f} in {len(loss)} epochs (best: epoch {history['best_epoch']})")]
+    history = read_history(model_run)
+    first, last, epochs = history.loss[0], history.loss[-1], len(history.loss)
+    return [("loss", f"{first:.4f} -> {last:.4f} in {epochs} epochs (kept: epoch {history.best_epoch})")]
 
 
 def _metric_rows(metrics: dict[str, float], baseline: dict[str, float]) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfx import v1 as tfx
-from tfx.types import BaseNode
+from tfx.v1.types import BaseNode
 
 from shardwright.config import Config
 from shardwright_components.image_trainer.run_fn import RECIPE_KEY
