@@ -117,9 +117,11 @@ def test_a_retry_reuses_what_a_failed_attempt_staged(tmp_path, prepared, monkeyp
     with pytest.raises(RuntimeError, match="machine gone"):
         execute(tmp_path / "1", properties)
     assert list((tmp_path / "1").iterdir()) == []
-    done = list((tmp_path / "staging").glob("*/done/*.json"))
-    indexes = [file.parents[1] / "index" / file.stem[:-21] / f"{file.stem[-20:]}.jsonl" for file in done]
-    finished = [json.loads(line)["key"] for file in indexes for line in file.read_text().splitlines()]
+    finished = []
+    for file in (tmp_path / "staging").glob("*/done/*.json"):
+        shard = json.loads(file.read_text())["info"]["path"]
+        index = file.parents[1] / "index" / Path(shard).with_suffix(".jsonl")
+        finished += [json.loads(line)["key"] for line in index.read_text().splitlines()]
     assert 0 < len(finished) <= 15
 
     encoded.clear()
