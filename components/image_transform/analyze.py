@@ -37,6 +37,7 @@ def write_transform_graph(
     output: str,
     temporary: str,
     recipe: Recipe,
+    task: str,
     classes: Sequence[str],
 ) -> dict[str, Any]:
     """Runs the analyzers and writes a TransformGraph.
@@ -52,6 +53,7 @@ def write_transform_graph(
         output: folder of the TransformGraph.
         temporary: folder for TFT's scratch files.
         recipe: size and policy.
+        task: `segmentation` or `classification`.
         classes: names in the order of their indices.
 
     Returns:
@@ -97,7 +99,7 @@ def write_transform_graph(
         _ = transform_fn | "WriteTransformFn" >> tft_beam.WriteTransformFn(output)
         raw = str(Path(output, tft.TFTransformOutput.RAW_METADATA_DIR))
         _ = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(raw, pipeline=p)
-    return statistics(_read_sums(output, list(widths)), recipe, classes)
+    return statistics(_read_sums(output, list(widths)), recipe, task, classes)
 
 
 def _rows(file: str) -> Iterator[dict[str, Any]]:
@@ -123,17 +125,19 @@ def _read_sums(output: str, names: Sequence[str]) -> dict[str, list[int]]:
     return {name[len(_PREFIX) :]: served[name][0].numpy().tolist() for name in names}
 
 
-def statistics(sums: Mapping[str, Sequence[int]], recipe: Recipe, classes: Sequence[str]) -> dict[str, Any]:
+def statistics(sums: Mapping[str, Sequence[int]], recipe: Recipe, task: str, classes: Sequence[str]) -> dict[str, Any]:
     """Figures of the train split from exact sums.
 
     Args:
         sums: `channel_sum`, `channel_square_sum`, `pixels`, `present`, `area`, `records`.
         recipe: size and policy, told along.
+        task: `segmentation` or `classification`.
         classes: names in the order of their indices.
 
     Returns:
         `mean` and `std` per channel (RGB, 0..255 scale, over pixels), `class_frequency` (share of the images that show
-        the class), `pixel_frequency` (share of the pixels its mask covers), `size` [height, width], `policy`.
+        the class), `pixel_frequency` (share of the pixels its mask covers; empty without masks), `size` [height,
+        width], `policy`.
     """
     pixel_count, images = sums["pixels"][0], sums[_RECORDS][0]
     means = [Fraction(total, pixel_count) for total in sums["channel_sum"]]
@@ -141,11 +145,12 @@ def statistics(sums: Mapping[str, Sequence[int]], recipe: Recipe, classes: Seque
         Fraction(squares, pixel_count) - mean**2
         for squares, mean in zip(sums["channel_square_sum"], means, strict=True)
     ]
+    areas = dict(zip(classes, sums["area"], strict=True)) if task == "segmentation" else {}
     return {
         "mean": [float(mean) for mean in means],
         "std": [math.sqrt(variance) for variance in variances],
         "class_frequency": {name: n / images for name, n in zip(classes, sums["present"], strict=True)},
-        "pixel_frequency": {name: n / pixel_count for name, n in zip(classes, sums["area"], strict=True)},
+        "pixel_frequency": {name: area / pixel_count for name, area in areas.items()},
         "size": list(recipe.size),
         "policy": recipe.resize,
     }

@@ -62,7 +62,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             figures = [figures_file(staging, planned) for planned in train]
             scratch = str(staging.path("tft"))
             statistics = write_transform_graph(
-                self._make_beam_pipeline, figures, graph, scratch, recipe, source.manifest.classes
+                self._make_beam_pipeline, figures, graph, scratch, recipe, plan.task, plan.classes
             )
             manifest = commit(staging, plan, examples.uri, {"runner": "beam"})
 
@@ -77,6 +77,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # file_format stays unset: TFX knows no value for TFRecords that are not compressed.
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+        examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
+        examples.set_string_custom_property("dataset_digest", manifest.digest)
 
     def _write_shards(self, source: Dataset, plan: DatasetPlan, staging: Staging, recipe: Recipe) -> None:
         files = {shard.path: shard.file for split in source.splits for shard in source.shards(split)}

@@ -20,7 +20,8 @@ from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.fingerprint import canonical_json
-from shardwright.geometry import plan_geometry
+from shardwright.geometry import plan_geometry, source_columns, source_rows
+from shardwright.ingest import ingest
 from shardwright.lineage import read_lineage
 from shardwright.records import decode_example
 from shardwright.staging import Staging
@@ -165,12 +166,15 @@ def test_the_artifacts_say_what_they_are(done: SimpleNamespace, clouds: Path) ->
     assert artifact_utils.decode_split_names(done.artifact.split_names) == ["eval", "test", "train"]
     assert done.artifact.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert not done.artifact.get_string_custom_property("file_format")
+    digest = Dataset.open(done.examples).manifest.digest
+    assert done.artifact.get_string_custom_property("dataset_digest") == digest
     lineage = read_lineage(done.graph)
     assert lineage["parents"]["examples"] == Dataset.open(clouds).manifest.digest
     assert read_lineage(done.examples)["kind"] == "transform"
     assert all(f.name.endswith(".tfrecord") for f in done.examples.glob("Split-*/*"))
 
 
+@pytest.mark.slow
 def test_bytes_depend_on_no_worker_and_no_folder(clouds: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoding="jpeg", quality=80)
     runs = [
@@ -189,6 +193,7 @@ def test_classification(small_dataset: MakeDataset, tmp_path: Path) -> None:
     done = run(source, tmp_path / "out", recipe_of())
     figures = loader.dataset_statistics(done.graph)
     labels = [int(e["image/class/label"][0]) for e in examples_of(source, "train")]
+    assert figures["pixel_frequency"] == {}
     assert figures["class_frequency"] == {"daisy": labels.count(0) / 5, "rose": labels.count(1) / 5}
     after = examples_of(done.examples, "train")
     assert [int(e["image/class/label"][0]) for e in after] == labels
@@ -248,6 +253,7 @@ def test_a_train_split_without_images_stops_it(small_dataset: MakeDataset, tmp_p
         run(source, tmp_path / "out", recipe_of())
 
 
+@pytest.mark.slow
 def test_finished_shards_are_used_again(clouds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
     recipe = recipe_of()
@@ -296,3 +302,34 @@ def test_the_component_has_its_channels() -> None:
     )
     assert set(made.outputs) == {"transformed_examples", "transform_graph"}
     assert made.exec_properties == {"recipe": recipe_of()}
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+@pytest.mark.parametrize("policy", ["stretch", "letterbox"])
+def test_real_masks_stay_on_their_images(shared_data: Path, tmp_path: Path, policy: str) -> None:
+    """Steel defects from ingest to batches: the loader's masks are the painted ones, sampled by the same plan."""
+    raw = {
+        "input": {
+            "images": str(shared_data / "steel_defects/images"),
+            "labels": {"format": "rle_csv", "path": str(shared_data / "steel_defects/image_class.csv")},
+        },
+        "transform": {"size": [96, 160], "resize": policy, "encoding": "png"},
+    }
+    config = parse_config(raw, base=".")
+    ingest(config, tmp_path / "in", quiet=True)
+    done = run(tmp_path / "in", tmp_path / "out", transform_recipe(config))
+    plan = plan_geometry(policy, 200, 200, 96, 160)
+    rows, columns = source_rows(plan), source_columns(plan)
+    before = {e["image/key"][0]: e for e in examples_of(tmp_path / "in", "eval")}
+    loaded = loader.load(done.examples, "eval", 1, normalize="none").as_numpy_iterator()
+    count = 0
+    for after, (images, masks) in zip(examples_of(done.examples, "eval"), loaded, strict=True):
+        key = after["image/key"][0].decode()
+        painted = np.asarray(Image.open(shared_data / "steel_defects/masks" / Path(key).with_suffix(".png")))
+        sampled = np.where((rows < 0)[:, None] | (columns < 0), 0, painted[np.ix_(rows, columns)])
+        np.testing.assert_array_equal(masks[0], sampled[..., None] == [1, 2, 3])
+        source = before[after["image/key"][0]]["image/encoded"][0]
+        np.testing.assert_array_equal(images[0], pixels.decode_resized(source, 96, 160, policy))
+        count += 1
+    assert count == Dataset.open(done.examples).num_records("eval") > 50
