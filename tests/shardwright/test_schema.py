@@ -41,9 +41,7 @@ def test_curation_is_welcome() -> None:
 
 def test_another_class_is_refused_with_the_difference() -> None:
     text = render_schema("segmentation", CLASSES)
-    with pytest.raises(
-        UsageError, match=r"(?s)clouds\.schema.*-feature image/segmentation/Sugar/area: INT.*Salt"
-    ):
+    with pytest.raises(UsageError, match=r"(?s)clouds\.schema.*-feature image/segmentation/Sugar/area: INT.*Salt"):
         check_schema(text, "segmentation", ("Fish", "Flower", "Gravel", "Salt"), "clouds.schema.pbtxt")
 
 
