@@ -326,6 +326,16 @@ def test_what_cannot_be_opened_is_accounted_for_once(tmp_path, image_input):
     assert ledger(tmp_path / "out")["\\xff.jpg"].code == "bad_name"
 
 
+def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    from shardwright.ingest import inputs
+
+    hash_file = inputs.hash_file
+    monkeypatch.setattr(inputs, "hash_file", lambda path: None if path.endswith("004.jpg") else hash_file(path))
+    assert run(raw, tmp_path / "out").totals["rejected/unreadable"] == 1
+    assert ledger(tmp_path / "out")["004.jpg"].code == "unreadable"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
