@@ -1,8 +1,8 @@
 """`shardwright run`: the whole pipeline on this machine, by BeamDagRunner with SQLite metadata.
 
-The process works inside the run's root, and every path TFX sees is relative to it: no absolute path gets into a cache key
-or into the metadata, so a root can be moved and goes on being cached. Only the input and the staging folder are absolute;
-they come to the executors through the environment, outside all keys.
+The process works inside the run's root, and every path TFX sees is relative to it: no absolute path gets into a cache
+key or into the metadata, so a root can be moved and goes on being cached. Only the input and the staging folder are
+absolute; they come to the executors through the environment, outside all keys.
 """
 
 from __future__ import annotations
@@ -102,10 +102,8 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path
         node, error = record.failure
         logging.getLogger(__name__).error("%s failed", node, exc_info=error)
         print(f"  {node:<18}   failed", flush=True)
-        if isinstance(error, ShardwrightError):
-            raise error
-        raise ShardwrightError(
-            f"{node} failed with {type(error).__name__}: {_first_line(error)}. All that was said: {log_file}"
+        raise _ours(error) or ShardwrightError(
+            f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {log_file}"
         )
     summary = summarize(record, run_root)
     print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {log_file}", flush=True)
@@ -114,9 +112,20 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path
     return 0 if summary.blessed else 1
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else "(no message)"
+def _ours(error: BaseException) -> ShardwrightError | None:
+    """The error of ours behind an error, where Beam has wrapped it in one of its own."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, ShardwrightError):
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def _last_line(error: BaseException) -> str:
+    """What an error says; Beam's are whole tracebacks, in which the last line is the error."""
+    lines = [line for line in str(error).strip().splitlines() if not line.startswith("[while running")]
+    return lines[-1].strip()[:300] if lines else "(no message)"
 
 
 def _keep_schema(text: str) -> str:

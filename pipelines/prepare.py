@@ -1,4 +1,4 @@
-"""What has to be known before the graph can be built: where the input lies, its classes, its fingerprint, its schema."""
+"""What has to be known before the graph can be built: the input's place, classes and fingerprint, and the schema."""
 
 from __future__ import annotations
 

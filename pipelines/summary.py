@@ -1,4 +1,4 @@
-"""The table at the end of a run: images in and out, anomalies, loss, metrics, the verdict, and where everything lies."""
+"""The table at the end of a run: images in and out, anomalies, loss, metrics, the verdict, where everything lies."""
 
 from __future__ import annotations
 

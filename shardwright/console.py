@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -40,12 +41,11 @@ class _Lines:
 
 
 class _Bar:
-    def __init__(self, advance: "object", task: object) -> None:
-        self._progress = advance
-        self._task = task
+    def __init__(self, step: Callable[[int], None]) -> None:
+        self._step = step
 
     def advance(self, amount: int = 1) -> None:
-        self._progress.advance(self._task, amount)  # type: ignore[attr-defined]
+        self._step(amount)
 
 
 SILENT: Progress = _Silent()
@@ -71,6 +71,6 @@ def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progres
 
         columns = ("  {task.description}", bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
         with bars.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-            yield _Bar(shown, shown.add_task(label, total=total))
+            yield _Bar(partial(shown.advance, shown.add_task(label, total=total)))
     else:
         yield _Lines(label, total)

@@ -1,4 +1,4 @@
-"""The command line: it answers at once, and what is wrong with a call is said in one message with the right exit code."""
+"""The command line: it answers at once; what is wrong with a call is said in one message with the right exit code."""
 
 import subprocess
 import sys
