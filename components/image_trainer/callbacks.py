@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -11,8 +12,9 @@ import numpy as np
 
 from shardwright.errors import ShardwrightError
 from shardwright.metrics import LabelCounts, MaskSums, better
+from shardwright_components.image_trainer.events import ScalarLog
 from shardwright_components.image_trainer.losses import build_loss
-from shardwright_components.image_trainer.spec import TrainSpec
+from shardwright_components.image_trainer.spec import LOG_FOLDER, TrainSpec
 
 
 class StopAtNaN(keras.callbacks.Callback):
@@ -56,6 +58,8 @@ class EpochReport(keras.callbacks.Callback):
         self._evaluation = evaluation
         self._send = send
         self._loss = build_loss(spec.task)
+        # Two runs in TensorBoard, so that both losses share a chart.
+        self._training, self._held_out = (ScalarLog(Path(spec.output, LOG_FOLDER, run)) for run in ("train", "eval"))
         self._best: dict[str, float] | None = None
         self.losses: list[float] = []
         self.evaluations: list[dict[str, float]] = []
@@ -63,18 +67,23 @@ class EpochReport(keras.callbacks.Callback):
         self.best_weights: list[Any] = []
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Evaluates, compares, reports; `logs` gets the metrics too, so that TensorBoard shows them."""
-        logs = logs if logs is not None else {}
-        self.losses.append(float(logs["loss"]))
+        """Evaluates, compares, keeps, reports."""
+        self.losses.append(float((logs or {})["loss"]))
+        self._training.write(epoch + 1, {"loss": self.losses[-1]})
         metrics: dict[str, float] | None = None
         if self._evaluation is not None:
             metrics = evaluate(self.model, self._evaluation, self._spec, self._loss)
             self.evaluations.append(metrics)
-            logs.update({f"val_{name}": value for name, value in metrics.items()})
+            self._held_out.write(epoch + 1, metrics)
         if metrics is None or better(self._spec.task, metrics, self._best):
             self._best, self.best_epoch, self.best_weights = metrics, epoch + 1, self.model.get_weights()
         message = {"epoch": epoch + 1, "epochs": self._spec.recipe.epochs, "loss": self.losses[-1]}
         self._send(message if metrics is None else {**message, "eval": metrics})
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Closes the logs."""
+        self._training.close()
+        self._held_out.close()
 
 
 def evaluate(model: Any, batches: Any, spec: TrainSpec, loss: Any) -> dict[str, float]:

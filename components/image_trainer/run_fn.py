@@ -13,6 +13,7 @@ from typing import Any
 from shardwright import loader
 from shardwright.console import progress
 from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError
 from shardwright.lineage import LINEAGE_FILE, write_lineage
 from shardwright.metrics import headline
 from shardwright_components.image_trainer.spec import SPEC_FILE, Recipe, TrainSpec
@@ -20,6 +21,7 @@ from shardwright_components.image_trainer.worker import Message, run_worker
 
 RECIPE_KEY = "recipe"
 
+_TRAIN = "train"
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -59,7 +61,7 @@ def train_and_export(recipe: Recipe, *, dataset: Path, run_folder: Path, export_
         What the workers were told.
 
     Raises:
-        DatasetError: there is no such dataset.
+        DatasetError: there is no such dataset, or nothing to train on.
         ShardwrightError: a worker failed.
     """
     manifest = Dataset.open(dataset).manifest
@@ -87,6 +89,8 @@ def train_and_export(recipe: Recipe, *, dataset: Path, run_folder: Path, export_
 def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
     opened = Dataset.open(dataset)
     manifest = opened.manifest
+    if not opened.num_records(_TRAIN):
+        raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
     height, width = loader.image_size(opened)
     mean = std = None
     if recipe.normalize == "dataset":

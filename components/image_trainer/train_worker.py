@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.dataset import Dataset
-from shardwright.errors import DatasetError
 from shardwright_components.image_trainer import worker
 from shardwright_components.image_trainer.history import History, write_history
-from shardwright_components.image_trainer.spec import LOG_FOLDER, MODEL_FILE, TrainSpec
+from shardwright_components.image_trainer.spec import MODEL_FILE, TrainSpec
 
 _WARM_UP = 0.05
 _FLOOR = 0.01
@@ -28,7 +27,6 @@ def train(spec: TrainSpec) -> None:
     """Trains, and writes `model.keras`, `history.json` and TensorBoard logs to `spec.output`.
 
     Raises:
-        DatasetError: the training split is empty.
         ShardwrightError: the loss is no number any more.
     """
     import keras
@@ -43,8 +41,6 @@ def train(spec: TrainSpec) -> None:
     keras.utils.set_random_seed(spec.recipe.seed)
     recipe, dataset = spec.recipe, Dataset.open(spec.dataset)
     records = dataset.num_records("train")
-    if not records:
-        raise DatasetError(f"{spec.dataset}: the split train is empty. Give more images, or a larger share of them.")
     batch_size = min(recipe.batch_size, records)
     steps = records // batch_size
     statistics = {"mean": spec.mean, "std": spec.std} if recipe.normalize == "dataset" else None
@@ -75,12 +71,11 @@ def train(spec: TrainSpec) -> None:
     # On a CPU XLA costs more time compiling than it saves in a run of minutes.
     model.compile(_optimizer(recipe.learning_rate, steps * recipe.epochs), build_loss(spec.task), jit_compile=False)
     report = EpochReport(spec, evaluation, worker.send)
-    logs = keras.callbacks.TensorBoard(str(Path(spec.output, LOG_FOLDER)), write_graph=False)
     model.fit(
         data,
         epochs=recipe.epochs,
         steps_per_epoch=steps,
-        callbacks=[StopAtNaN(), report, logs],
+        callbacks=[StopAtNaN(), report],
         verbose=0,
     )
     model.set_weights(report.best_weights)

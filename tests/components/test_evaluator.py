@@ -1,0 +1,235 @@
+"""Evaluator, BaselineResolver and Pusher by their executors, with models whose quality is known."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from shardwright.blessing import BLESSING_FILE, baseline_digest, read_blessing
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, DatasetError
+from shardwright.lineage import read_lineage, write_lineage
+from shardwright.metrics import LabelCounts, MaskSums
+from shardwright_components.evaluator.summary import read_evaluation
+
+pytestmark = pytest.mark.slow
+
+SHAPES, COLOURS = ["Disc", "Bar"], ["red", "green", "blue"]
+
+
+def artifact(kind: str, uri: Path):
+    from tfx.types import standard_artifacts
+
+    made = getattr(standard_artifacts, kind)()
+    made.uri = str(uri)
+    uri.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+class Line:
+    """The end of a pipeline, for one dataset: evaluates models, pushes them, resolves the baseline."""
+
+    def __init__(self, root: Path, data: Path, task: str = "segmentation", **evaluator) -> None:
+        self.root, self.data, self.runs = root, data, 0
+        self.classes = SHAPES if task == "segmentation" else COLOURS
+        self.push = root / "pushed"
+        self.config = parse_config({"task": task, "input": {"images": "x"}, "evaluator": evaluator}, base="/")
+
+    def run(self, model):
+        """One run over a model; returns the evaluation's summary."""
+        self.runs += 1
+        home = self.root / f"run-{self.runs}"
+        baseline = artifact("Model", home / "baseline")
+        self.resolve(baseline)
+        evaluation, blessing = self.evaluate(model, baseline, home)
+        self.pushed = artifact("PushedModel", home / "pushed")
+        from shardwright_components.pusher import component, executor
+
+        destination = json.dumps({"filesystem": {"base_directory": str(self.push)}})
+        inputs = {"model": [model], "model_blessing": [blessing], "evaluation": [evaluation]}
+        assert set(inputs) | {"infra_blessing"} == set(component.PusherSpec.INPUTS)
+        executor.Executor().Do(inputs, {"pushed_model": [self.pushed]}, {"push_destination": destination})
+        return read_evaluation(evaluation.uri)
+
+    def resolve(self, baseline, digest: str | None = None) -> None:
+        from shardwright_components.baseline_resolver import executor
+
+        properties = {
+            "push_directory": str(self.push),
+            "baseline_digest": baseline_digest(self.push) if digest is None else digest,
+        }
+        executor.Executor().Do({}, {"model": [baseline]}, properties)
+
+    def evaluate(self, model, baseline, home: Path):
+        from tfx.utils import proto_utils
+
+        from shardwright_components.evaluator.eval_config import build_eval_config
+        from shardwright_components.evaluator.executor import Executor
+
+        examples = artifact("Examples", self.data)
+        examples.split_names = json.dumps(list(Dataset.open(self.data).splits))
+        evaluation, blessing = artifact("ModelEvaluation", home / "evaluation"), artifact("ModelBlessing", home / "b")
+        context = Executor.Context(
+            beam_pipeline_args=["--runner=DirectRunner"], tmp_dir=str(home / "tmp"), unique_id=str(self.runs)
+        )
+        properties = {
+            "eval_config": proto_utils.proto_to_json(build_eval_config(self.config, self.classes)),
+            "example_splits": json.dumps([self.config.evaluator.split]),
+            "fairness_indicator_thresholds": "null",
+        }
+        inputs = {"examples": [examples], "model": [model], "baseline_model": [baseline]}
+        Executor(context).Do(inputs, {"evaluation": [evaluation], "blessing": [blessing]}, properties)
+        return evaluation, blessing
+
+
+@pytest.fixture(scope="module")
+def masks(tmp_path_factory, write_shapes):
+    return write_shapes(tmp_path_factory.mktemp("masks") / "raw", kind="ingest")
+
+
+@pytest.fixture(scope="module")
+def segmenter(tmp_path_factory):
+    """Makes a model that answers with the truth's area, of which a given share is hit."""
+
+    def make(share: float, classes=SHAPES):
+        import tensorflow as tf
+
+        areas = {f"image/segmentation/{name}/area": tf.io.FixedLenFeature([], tf.int64) for name in SHAPES}
+
+        def examples(examples):
+            parsed = tf.io.parse_example(examples, areas)
+            truth = tf.cast(tf.stack([parsed[name] for name in areas], 1), tf.float32)
+            return {"intersection": truth * share, "prediction": truth, "truth": truth}
+
+        return _saved(tmp_path_factory.mktemp("model"), examples, classes, f"share {share}")
+
+    return make
+
+
+def _saved(root: Path, function, classes, fingerprint: str):
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.examples = tf.function(function, input_signature=[tf.TensorSpec([None], tf.string, "examples")])
+    serving = root / "Format-Serving"
+    tf.saved_model.save(module, str(serving), signatures={"examples": module.examples})
+    (serving / "assets").mkdir(exist_ok=True)
+    (serving / "assets/classes.json").write_text(json.dumps(list(classes)))
+    for folder in (root, serving):
+        write_lineage(folder, kind="model", fingerprint=fingerprint, parents={"dataset": "d"}, recipe={})
+    return artifact("Model", root)
+
+
+def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segmenter):
+    """First a model too bad, then a good one, a worse one that would pass alone, the same again, a better one."""
+    line = Line(tmp_path, masks, min_dice=0.5, min_change=0.0)
+
+    bad = line.run(segmenter(0.25))
+    assert not bad.blessed
+    assert bad.baseline == {}
+    assert bad.reasons == ["mean_dice 0.2500 is less than 0.5000"]
+    assert not line.push.exists()
+    assert line.pushed.get_int_custom_property("pushed") == 0
+
+    good_model = segmenter(0.75)
+    good = line.run(good_model)
+    assert (good.blessed, good.reasons, good.baseline) == (True, [], {})
+    assert good.metrics["mean_dice"] == pytest.approx(0.75)
+    in_force = read_blessing(line.push)
+    assert in_force.metrics == good.metrics
+    assert in_force.fingerprints == {"training": "share 0.75", "dataset": "d"}
+    assert (line.push / in_force.model / "saved_model.pb").exists()
+
+    before = (line.push / BLESSING_FILE).read_bytes()
+    worse = line.run(segmenter(0.625))
+    assert not worse.blessed
+    assert worse.baseline["mean_dice"] == pytest.approx(0.75)
+    assert "0.6250 against 0.7500 of the last blessed model" in worse.reasons[0]
+    assert (line.push / BLESSING_FILE).read_bytes() == before
+    assert sorted(os.listdir(line.push)) == sorted([in_force.model, BLESSING_FILE])
+
+    again = line.run(good_model)
+    assert again.blessed
+    assert again.metrics == again.baseline
+    assert read_blessing(line.push) == in_force
+    assert sorted(os.listdir(line.push)) == sorted([in_force.model, BLESSING_FILE])
+
+    # Another set of classes cannot be compared: the model stands alone, and that is said.
+    other = line.run(segmenter(0.625, classes=["Disc", "Ring"]))
+    assert other.blessed
+    assert "classes are others: Disc, Bar instead of Disc, Ring" in other.reasons[0]
+
+
+def test_figures_are_those_of_the_core(tmp_path, masks, segmenter):
+    import numpy as np
+
+    from shardwright.records import decode_example
+
+    found = Line(tmp_path, masks).run(segmenter(0.5))
+    examples = [decode_example(record) for _, record in Dataset.open(masks).records("test")]
+    truth = np.array([[float(e[f"image/segmentation/{n}/area"][0]) for n in SHAPES] for e in examples])
+    assert found.metrics == pytest.approx(MaskSums.of_images(truth / 2, truth, truth).report(SHAPES))
+
+
+def test_a_required_change_is_required(tmp_path, masks, segmenter):
+    line = Line(tmp_path, masks, min_dice=0.1, min_change=0.2)
+    assert line.run(segmenter(0.5)).blessed
+    assert not line.run(segmenter(0.625)).blessed
+    assert line.run(segmenter(0.75)).baseline["mean_dice"] == pytest.approx(0.5)
+
+
+def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
+    import tensorflow as tf
+
+    data = write_shapes(tmp_path / "raw", task="classification", kind="ingest")
+    label = {"image/class/label": tf.io.FixedLenFeature([], tf.int64)}
+
+    def always_right(examples):
+        true = tf.io.parse_example(examples, label)["image/class/label"]
+        return {"probabilities": tf.one_hot(true, 3), "label": true}
+
+    def always_red(examples):
+        true = tf.io.parse_example(examples, label)["image/class/label"]
+        return {"probabilities": tf.one_hot(tf.zeros_like(true), 3), "label": true}
+
+    line = Line(tmp_path, data, task="classification", min_accuracy=0.9)
+    right = line.run(_saved(tmp_path / "right", always_right, COLOURS, "right"))
+    assert right.blessed
+    assert right.metrics["accuracy"] == 1.0
+    red = line.run(_saved(tmp_path / "red", always_red, COLOURS, "red"))
+    assert not red.blessed
+    assert len(red.reasons) == 2
+    true = [tf.io.parse_example([r], label)["image/class/label"][0] for _, r in Dataset.open(data).records("test")]
+    wanted = LabelCounts.of_labels([0] * len(true), true, 3).report(COLOURS)
+    assert red.metrics == pytest.approx(wanted)
+
+
+def test_the_evaluation_tells_its_lineage(tmp_path, masks, segmenter):
+    line = Line(tmp_path, masks)
+    line.run(segmenter(0.5))
+    lineage = read_lineage(tmp_path / "run-1/evaluation")
+    assert lineage["parents"] == {"model": "share 0.5", "examples": Dataset.open(masks).manifest.digest}
+
+
+def test_an_empty_split_cannot_be_evaluated(tmp_path, write_shapes, segmenter):
+    data = write_shapes(tmp_path / "raw", kind="ingest", counts={"train": 2, "test": 0})
+    with pytest.raises(CheckFailed, match=r"split test of .* holds no image.*evaluator\.split"):
+        Line(tmp_path, data).run(segmenter(0.5))
+
+
+def test_a_blessing_that_changed_during_the_run_is_not_taken(tmp_path, masks, segmenter):
+    line = Line(tmp_path, masks, min_dice=0.1)
+    with pytest.raises(CheckFailed, match="another model was blessed since"):
+        line.resolve(artifact("Model", tmp_path / "b"), "d" * 64)
+    line.run(segmenter(0.5))
+    weights = line.push / read_blessing(line.push).model / "assets/classes.json"
+    weights.write_text("[]")
+    with pytest.raises(CheckFailed, match="not the ones that were blessed"):
+        line.resolve(artifact("Model", tmp_path / "c"))
+
+
+def test_a_folder_without_an_evaluation_is_told(tmp_path):
+    with pytest.raises(DatasetError, match="Run the Evaluator again"):
+        read_evaluation(tmp_path)

@@ -1,0 +1,181 @@
+"""Training and export in their worker processes, on small images that are easy to tell apart."""
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from shardwright.dataset import Dataset
+from shardwright.errors import ShardwrightError
+from shardwright.lineage import read_lineage
+from shardwright.metrics import LabelCounts, MaskSums
+from shardwright_components.image_trainer.history import read_history
+from shardwright_components.image_trainer.run_fn import train_and_export
+from shardwright_components.image_trainer.spec import Recipe
+
+pytestmark = pytest.mark.slow
+
+MASKS = Recipe("unet", 8, 8, 4, 1e-2, 3, "imagenet_torch", ("flip_left_right",), 64, 0.5, "eval")
+LABELS = dataclasses.replace(MASKS, model="cnn", epochs=12, normalize="unit")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, write_shapes):
+    """A trained and exported segmenter: folder with data (24x40), raw (48x60), run and export."""
+    root = tmp_path_factory.mktemp("trained")
+    write_shapes(root / "data")
+    write_shapes(root / "raw", kind="ingest", size=(48, 60))
+    train_and_export(MASKS, dataset=root / "data", run_folder=root / "run", export_folder=root / "export")
+    return root
+
+
+def test_training_learns_and_keeps_the_best_epoch(trained):
+    history = read_history(trained / "run")
+    assert len(history.loss) == len(history.evaluation) == MASKS.epochs
+    assert history.loss[-1] < history.loss[0] * 0.7
+    dice = [metrics["mean_dice"] for metrics in history.evaluation]
+    assert dice[history.best_epoch - 1] == max(dice)
+    assert {"dice/Disc", "dice/Bar", "iou/Bar", "kaggle_dice", "loss"} <= set(history.evaluation[-1])
+    assert history.steps_per_epoch == 3
+
+
+def test_the_same_seed_and_data_give_the_same_curve_to_the_last_digit_and_a_line_an_epoch(trained, tmp_path, capsys):
+    train_and_export(MASKS, dataset=trained / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export")
+    assert read_history(tmp_path / "run") == read_history(trained / "run")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"  epoch {n + 1}/{MASKS.epochs}" for n in range(MASKS.epochs)]
+    assert "mean_dice" in lines[0]
+
+
+def test_raw_bytes_of_a_size_never_seen_are_answered_in_a_clean_process(trained, tmp_path):
+    from PIL import Image
+
+    jpeg = io.BytesIO()
+    Image.fromarray(np.full((77, 131, 3), 90, np.uint8)).save(jpeg, "jpeg")
+    (tmp_path / "strange.jpg").write_bytes(jpeg.getvalue())
+    program = (
+        "import sys, json, tensorflow as tf\n"
+        "model = tf.saved_model.load(sys.argv[1])\n"
+        "image = open(sys.argv[2], 'rb').read()\n"
+        "answer = model.signatures['serving_default'](image_bytes=tf.constant([image, image]))\n"
+        "p = answer['probabilities'].numpy()\n"
+        "print(json.dumps([list(p.shape), str(p.dtype), float(p.min()), float(p.max())]))\n"
+    )
+    command = [sys.executable, "-c", program, str(trained / "export"), str(tmp_path / "strange.jpg")]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    shape, dtype, low, high = json.loads(subprocess.check_output(command, env=environment, cwd=tmp_path, text=True))
+    assert shape == [2, 24, 40, 2]
+    assert dtype == "float32"
+    assert 0 <= low < high <= 1
+
+
+def test_the_examples_signature_returns_the_sums_of_the_served_masks_and_the_sampled_truth(trained):
+    import tensorflow as tf
+
+    from shardwright import rle
+    from shardwright.geometry import plan_geometry
+    from shardwright.records import decode_example
+
+    model = tf.saved_model.load(str(trained / "export"))
+    records = [record for _, record in Dataset.open(trained / "raw").records("test")]
+    found = {k: v.numpy() for k, v in model.signatures["examples"](examples=tf.constant(records)).items()}
+    assert set(found) == {"intersection", "prediction", "truth", "kaggle_dice"}
+    plan = plan_geometry("stretch", 48, 60, 24, 40)
+    examples = [decode_example(record) for record in records]
+    truth = np.stack(
+        [
+            np.stack(
+                [
+                    rle.draw(rle.resample(rle.from_flat(e[f"image/segmentation/{name}/rle"]), plan), 24, 40)
+                    for name in ("Disc", "Bar")
+                ],
+                -1,
+            )
+            for e in examples
+        ]
+    ).astype(bool)
+    images = tf.constant([e["image/encoded"][0] for e in examples])
+    predicted = model.signatures["serving_default"](image_bytes=images)["probabilities"].numpy() >= 0.5
+    wanted = MaskSums.of_masks(predicted, truth)
+    np.testing.assert_array_equal(found["truth"], truth.sum((1, 2)))
+    np.testing.assert_allclose(found["prediction"].sum(0), wanted.prediction, atol=2)
+    np.testing.assert_allclose(found["intersection"].sum(0), wanted.intersection, atol=2)
+    np.testing.assert_allclose(found["kaggle_dice"].sum(0), wanted.kaggle, atol=0.05)
+    # It has learned: images of another size than those it was trained on are told apart.
+    assert (
+        MaskSums.of_images(found["intersection"], found["prediction"], found["truth"]).report("ab")["mean_dice"] > 0.5
+    )
+
+
+def test_the_export_holds_plain_ops_and_its_assets(trained):
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel.FromString((trained / "export/saved_model.pb").read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    ops = {node.op for function in graph.library.function for node in function.node_def} | {n.op for n in graph.node}
+    assert "Conv2D" in ops
+    assert not [op for op in ops if op.startswith("Xla")]
+    assets = {file.name: json.loads(file.read_text()) for file in (trained / "export/assets").iterdir()}
+    assert assets["classes.json"] == ["Disc", "Bar"]
+    assert assets["preparation.json"]["height"] == 24
+    assert assets["preparation.json"]["normalize"] == "imagenet_torch"
+    lineage = read_lineage(trained / "export")
+    assert lineage["fingerprint"] == assets["training.json"]["fingerprint"] == read_history(trained / "run").fingerprint
+    assert lineage["parents"] == {"dataset": Dataset.open(trained / "data").manifest.digest}
+
+
+def test_tensorboard_can_read_the_curves(trained):
+    import tensorflow as tf
+
+    found: dict[str, dict[str, list[float]]] = {}
+    for run in ("train", "eval"):
+        (file,) = (trained / "run/logs" / run).iterdir()
+        values = found.setdefault(run, {})
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            for value in event.summary.value:
+                values.setdefault(value.tag, []).append(value.simple_value)
+    history = read_history(trained / "run")
+    assert found["train"]["loss"] == pytest.approx(history.loss)
+    assert found["eval"]["mean_dice"] == pytest.approx([m["mean_dice"] for m in history.evaluation])
+
+
+def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes):
+    import tensorflow as tf
+
+    counts = {"train": 24, "test": 12}
+    write_shapes(tmp_path / "data", task="classification", counts=counts)
+    recipe = dataclasses.replace(LABELS, eval_split="")
+    train_and_export(recipe, dataset=tmp_path / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export")
+    history = read_history(tmp_path / "run")
+    assert history.best_epoch == LABELS.epochs
+    assert history.evaluation == []
+    model = tf.saved_model.load(str(tmp_path / "export"))
+    records = [record for _, record in Dataset.open(tmp_path / "data").records("test")]
+    found = {k: v.numpy() for k, v in model.signatures["examples"](examples=tf.constant(records)).items()}
+    report = LabelCounts.of_labels(found["probabilities"].argmax(-1), found["label"], 3).report(("r", "g", "b"))
+    assert report["accuracy"] > 0.6
+    images = [tf.train.Example.FromString(r).features.feature["image/encoded"].bytes_list.value[0] for r in records]
+    served = model.signatures["serving_default"](image_bytes=tf.constant(images))
+    assert served["probabilities"].shape == (12, 3)
+    assert set(served["labels"].numpy()) <= {b"red", b"green", b"blue"}
+
+
+def test_a_loss_that_is_no_number_stops_the_training_and_says_so(trained, tmp_path):
+    recipe = dataclasses.replace(MASKS, learning_rate=1e30, epochs=4)
+    with pytest.raises(ShardwrightError, match=r"the loss became .*nan.* Lower trainer.learning_rate"):
+        train_and_export(
+            recipe, dataset=trained / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export"
+        )
+
+
+def test_an_empty_train_split_is_told(tmp_path, write_shapes):
+    write_shapes(tmp_path / "data", counts={"train": 0, "test": 2})
+    with pytest.raises(ShardwrightError, match="split train is empty"):
+        train_and_export(
+            MASKS, dataset=tmp_path / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export"
+        )
