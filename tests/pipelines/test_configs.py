@@ -1,0 +1,26 @@
+"""The configurations that come with the project are valid, and so are the schemas beside them."""
+
+from pathlib import Path
+
+import pytest
+
+from shardwright.config import load_config
+from shardwright.schema import render_schema, schema_file_for
+
+FOLDER = Path(__file__).parents[2] / "pipelines" / "configs"
+CONFIGS = sorted(FOLDER.glob("*.yaml"))
+
+
+def test_the_promised_ones_are_there() -> None:
+    assert {file.stem for file in CONFIGS} >= {"demo", "clouds", "severstal", "flowers"}
+
+
+@pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
+def test_it_is_valid_and_its_schema_is_the_rendered_one(file: Path) -> None:
+    config = load_config(file)
+    assert config.name == file.stem
+    schema = schema_file_for(file)
+    # Where classes are told from the data there is nothing to render before.
+    assert schema.exists() == (config.input.classes is not None)
+    if config.input.classes is not None:
+        assert schema.read_text() == render_schema(config.task, tuple(config.input.classes))
