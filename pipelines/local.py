@@ -22,14 +22,14 @@ from pathlib import Path
 from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
 from shardwright.errors import ShardwrightError, UsageError
+from shardwright.ingest import INPUT_VARIABLE
+from shardwright.staging import STAGING_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
 
 PIPELINE_ROOT = "artifacts"
 PUSH_DIRECTORY = "pushed"
 METADATA_FILE = "metadata.sqlite"
-INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
-STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
 
 
 def run_local(config_path: str, *, root: str | None = None, verbose: bool = False) -> int:

@@ -35,6 +35,9 @@ from shardwright.fingerprint import canonical_json
 from shardwright.manifest import LedgerRow, ShardInfo
 from shardwright.records import RecordWriter
 
+# Says where staging folders go, outside of everything that has a fingerprint.
+STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+
 # A merge keeps one file open per shard; process limits start at 1024.
 _MERGE_WIDTH = 256
 

@@ -47,8 +47,9 @@ def read_anomalies(serialized: bytes, split: str) -> list[Anomaly]:
 def _reasons(info: anomalies_pb2.AnomalyInfo, split: str, feature: str) -> list[Anomaly]:
     if not info.reason:
         return [Anomaly(split, feature, "UNKNOWN_TYPE", info.description or info.short_description)]
+    name_of = anomalies_pb2.AnomalyInfo.Type.Name
     return [
-        Anomaly(split, feature, anomalies_pb2.AnomalyInfo.Type.Name(reason.type), reason.description or reason.short_description)
+        Anomaly(split, feature, name_of(reason.type), reason.description or reason.short_description)
         for reason in info.reason
     ]
 

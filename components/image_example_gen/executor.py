@@ -13,11 +13,9 @@ from tfx.types import artifact_utils
 
 from shardwright.commit import commit
 from shardwright.errors import UsageError
-from shardwright.ingest import IngestRecipe, InputLocation, plan_ingest, write_shard
-from shardwright.staging import Staging
-
-INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
-STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, plan_ingest, write_shard
+from shardwright.staging import STAGING_VARIABLE, Staging
+from shardwright.watch import shards_shown
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -45,7 +43,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         staging = Staging.open(staging_root, plan.dataset.fingerprint)
         with staging.locked():
             prepared.stage(staging)
-            with self._make_beam_pipeline() as pipeline:
+            shown = shards_shown(staging, plan.dataset.shards, "writing shards")
+            with shown, self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
                     | "ShardNumbers" >> beam.Create(range(len(plan.dataset.shards)))

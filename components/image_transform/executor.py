@@ -20,13 +20,13 @@ from shardwright.fingerprint import fingerprint, sha256_file
 from shardwright.lineage import write_lineage
 from shardwright.loader import STATISTICS_FILE
 from shardwright.manifest import REJECTED
-from shardwright.staging import PlannedShard, Staging, write_text
+from shardwright.staging import STAGING_VARIABLE, PlannedShard, Staging, write_text
+from shardwright.watch import shards_shown
 from shardwright_components.image_transform.analyze import write_transform_graph
 from shardwright_components.image_transform.recipe import Recipe, read_recipe
 from shardwright_components.image_transform.rewrite import ShardJob, figures_file, write_shard
 
 TRAIN = "train"
-STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
 _ADDED_FEATURES = {"image/original/height": "int64", "image/original/width": "int64"}
 _EXAMPLES = 3
 
@@ -86,7 +86,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             ShardJob(staging, planned, files[shard.path], recipe, plan.task, plan.classes)
             for planned, shard in zip(plan.shards, source.manifest.shards, strict=True)
         ]
-        with self._make_beam_pipeline() as pipeline:
+        shown = shards_shown(staging, plan.shards, "transforming shards")
+        with shown, self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
                 | "Shards" >> beam.Create(jobs)

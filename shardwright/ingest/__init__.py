@@ -2,11 +2,12 @@
 
 from shardwright.ingest.inputs import input_fingerprint, resolve_classes
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, example_features, plan_ingest
-from shardwright.ingest.recipe import IngestRecipe, InputLocation, ingest_recipe, locate
+from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run import ingest
 from shardwright.ingest.write import write_shard
 
 __all__ = [
+    "INPUT_VARIABLE",
     "IngestPlan",
     "IngestRecipe",
     "InputLocation",

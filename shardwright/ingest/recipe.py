@@ -14,6 +14,9 @@ from shardwright.fingerprint import canonical_json
 # staging folder of an older version is taken for ours.
 _CODE_FORMAT = 1
 
+# Says where the input lies, as JSON, to a component whose parameters must not.
+INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
+
 
 @dataclass(frozen=True)
 class InputLocation:

@@ -1,0 +1,55 @@
+"""The watcher counts shards that somebody else finishes, and ends with the block."""
+
+from pathlib import Path
+
+import pytest
+
+from shardwright import watch
+from shardwright.staging import Outcome, PlannedShard, Staging
+
+
+class _Counted:
+    def __init__(self) -> None:
+        self.done = 0
+
+    def advance(self, amount: int = 1) -> None:
+        self.done += amount
+
+
+@pytest.mark.parametrize("finished_before", [0, 2])
+def test_finished_shards_are_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished_before: int
+) -> None:
+    counted = _Counted()
+    totals = []
+
+    class _Fake:
+        def __init__(self, total: int, label: str) -> None:
+            totals.append((total, label))
+
+        def __enter__(self) -> _Counted:
+            return counted
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(watch, "progress", _Fake)
+    staging = Staging.open(tmp_path, "f" * 64)
+    shards = [PlannedShard("train", i, 4) for i in range(4)]
+
+    def write(shard: PlannedShard) -> None:
+        staging.write_shard(shard, [Outcome(f"{shard.number}.jpg", b"x")])
+
+    for shard in shards[:finished_before]:
+        write(shard)
+    with watch.shards_shown(staging, shards, "writing shards"):
+        for shard in shards[finished_before:]:
+            write(shard)
+    assert totals == [(4 - finished_before, "writing shards")]
+    assert counted.done == 4 - finished_before
+
+
+def test_an_error_in_the_block_comes_out(tmp_path: Path) -> None:
+    staging = Staging.open(tmp_path, "f" * 64)
+    with pytest.raises(RuntimeError, match="Beam"), watch.shards_shown(staging, [PlannedShard("train", 0, 1)], "w"):
+        raise RuntimeError("Beam")
