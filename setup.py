@@ -42,6 +42,7 @@ setup(
         "pillow>=10",
         "pyyaml>=6",
         "rich>=13",
+        "tensorboard>=2.16",
         "tensorflow>=2.16,<2.17; python_version < '3.11'",
         "tensorflow>=2.21,<2.22; python_version >= '3.11'",
         "tfx>=1.16,<1.17; python_version < '3.11'",

@@ -105,7 +105,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path
         raise _ours(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {log_file}"
         )
-    summary = summarize(record, run_root)
+    summary = summarize(record, run_root, PUSH_DIRECTORY)
     print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {log_file}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)

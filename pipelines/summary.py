@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardwright.blessing import read_blessing
 from shardwright.manifest import MANIFEST_FILE, Manifest
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
@@ -33,8 +34,14 @@ class RunSummary:
         return "\n".join(f"{label:<{width}}{value}".rstrip() for label, value in self.rows)
 
 
-def summarize(record: RunRecord, run_root: Path) -> RunSummary:
-    """Reads the figures of a finished run from its artifacts; URIs are relative to the current folder, `run_root`."""
+def summarize(record: RunRecord, run_root: Path, push_directory: str) -> RunSummary:
+    """Reads the figures of a finished run from its artifacts.
+
+    Args:
+        record: what the components did; URIs are relative to the current folder.
+        run_root: that folder, absolute.
+        push_directory: where blessed models are pushed, relative to it.
+    """
     examples = record.output("ImageExampleGen", "examples")
     manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
     decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
@@ -45,7 +52,7 @@ def summarize(record: RunRecord, run_root: Path) -> RunSummary:
     rows.extend(_metric_rows(evaluation.metrics, evaluation.baseline))
     rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
     rows.extend(("", reason) for reason in evaluation.reasons)
-    rows.extend(_places(record, run_root, pushed=evaluation.blessed))
+    rows.extend(_places(record, run_root, push_directory, pushed=evaluation.blessed))
     return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
 
 
@@ -83,13 +90,14 @@ def _metric_rows(metrics: dict[str, float], baseline: dict[str, float]) -> list[
     return rows
 
 
-def _places(record: RunRecord, run_root: Path, *, pushed: bool) -> list[tuple[str, str]]:
+def _places(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
     places = [
         ("dataset", record.output("ImageExampleGen", "examples")),
         ("transformed", record.output("ImageTransform", "transformed_examples")),
         ("TensorBoard", record.output("Trainer", "model_run")),
         ("evaluation", record.output("Evaluator", "evaluation")),
     ]
-    if pushed:
-        places.append(("pushed model", record.output("Pusher", "pushed_model")))
+    blessing = read_blessing(push_directory)
+    if pushed and blessing is not None:
+        places.append(("pushed model", str(Path(push_directory, blessing.model))))
     return [(label, str(run_root / uri)) for label, uri in places]

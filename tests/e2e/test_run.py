@@ -114,7 +114,7 @@ def test_the_pushed_model_answers_alone_in_a_fresh_process(project: Path, tmp_pa
     buffer = io.BytesIO()
     Image.radial_gradient("L").resize((333, 77)).convert("RGB").save(buffer, "JPEG")
     (tmp_path / "odd.jpg").write_bytes(buffer.getvalue())
-    model = project / "runs/small" / blessed(project / "runs/small")["model"]
+    model = project / "runs/small/pushed" / blessed(project / "runs/small")["model"]
     script = (
         "import sys, tensorflow as tf\n"
         "model = tf.saved_model.load(sys.argv[1])\n"
