@@ -3,11 +3,11 @@
 Runs are an int64 array of shape (n, 2) of (start, length). Positions count down the columns from 0 (`column * height +
 row`), the order of most published run-length sets. Runs are sorted, disjoint, do not touch (touching ones are merged)
 and lie within height * width. The text form "start length start length ..." counts from 1: it is what the Kaggle sets
-Understanding Clouds, Severstal and Airbus write.
+Understanding Clouds, Severstal and Airbus write; `shardwright.rle_dialects` reads the other forms.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ class RleError(ValueError):
     """A run-length code is not one; the message tells the position, the value and the limit."""
 
 
-def parse_pairs(text: str, *, height: int, width: int) -> Runs:
-    """Parses "start length start length ..." with starts from 1, column by column.
+def parse_pairs(text: str, *, height: int, width: int, base: int = 1) -> Runs:
+    """Parses "start length start length ...", column by column.
 
     Overlapping, touching and unsorted runs are common in published sets and mean their union.
 
@@ -36,36 +36,81 @@ def parse_pairs(text: str, *, height: int, width: int) -> Runs:
         text: whole numbers separated by spaces, tabs or line ends; no numbers at all means an empty mask.
         height: rows of the mask, at least 1.
         width: columns of the mask, at least 1.
+        base: number of the first pixel, 0 or 1.
 
     Returns:
         The runs, int64 (n, 2).
 
     Raises:
-        RleError: an odd count, something that is not a whole number from 1 on, or a run past the last pixel.
+        RleError: an odd count, something that is not a whole number from 1 on (a start: from `base` on), or a run past
+            the last pixel.
     """
     size = _pixels(height, width)
-    # Bytes other than digits and spaces are told by one pass in C; what is left numpy's text reader takes exactly,
-    # but for numbers beyond int64, which it clips to the largest one and the range check then refuses.
-    plain = text.isascii() and not text.encode("ascii").translate(None, _DIGITS_AND_SPACE)
-    if not plain:
-        _refuse(text, height, width)
-    if not text or text.isspace():
+    numbers = read_numbers(text)
+    if numbers is None or len(numbers) % 2:
+        raise _wrong_pairs(text, height, width, base)
+    if not len(numbers):
         return np.empty((0, 2), np.int64)
-    numbers = np.fromstring(text, dtype=np.int64, sep=" ")
-    if len(numbers) % 2 or numbers.min() < 1 or numbers.max() > size:
-        _refuse(text, height, width)
     runs = numbers.reshape(-1, 2)
-    runs[:, 0] -= 1
+    if numbers.min() < base or numbers.max() > size or runs[:, 1].min() < 1:
+        raise _wrong_pairs(text, height, width, base)
+    runs[:, 0] -= base
     ends = runs[:, 0] + runs[:, 1]
     if ends.max() > size:
-        _refuse(text, height, width)
+        raise _wrong_pairs(text, height, width, base)
     return _merge(runs, ends)
 
 
-def to_pairs(runs: Runs) -> str:
-    """Writes runs as text, starts from 1: what `parse_pairs` reads."""
-    flat = (runs + np.array([1, 0], np.int64)).reshape(-1)
+def to_pairs(runs: Runs, base: int = 1) -> str:
+    """Writes runs as text, starts from `base`: what `parse_pairs` reads."""
+    flat = (runs + np.array([base, 0], np.int64)).reshape(-1)
     return " ".join(map(str, flat.tolist()))
+
+
+def read_numbers(text: str) -> npt.NDArray[np.int64] | None:
+    """Reads whole numbers separated by white space, or gives `None` where there is anything but digits.
+
+    Bytes other than digits and spaces are told by one pass in C; what is left numpy's text reader takes exactly, but
+    for numbers beyond int64, which it clips to the largest one: callers check the range.
+    """
+    if not text.isascii() or text.encode("ascii").translate(None, _DIGITS_AND_SPACE):
+        return None
+    if not text or text.isspace():
+        return np.empty(0, np.int64)
+    return np.fromstring(text, dtype=np.int64, sep=" ")
+
+
+def name_numbers(text: str, kinds: Sequence[str], frame: str) -> Iterator[tuple[str, int]]:
+    """Reads numbers one at a time, slowly, to find the first that is wrong.
+
+    Args:
+        text: what is known to be wrong somewhere.
+        kinds: what the numbers are, in turn, e.g. ("start", "length").
+        frame: the limit, for the message.
+
+    Yields:
+        Where a number stands, e.g. "number 3 of 8 (a start)", and the number.
+
+    Raises:
+        RleError: something that is not a whole number, or is beyond 64 bits.
+    """
+    tokens = text.split()
+    for i, token in enumerate(tokens):
+        kind = kinds[i % len(kinds)]
+        where = f"number {i + 1} of {len(tokens)} ({'an' if kind[0] in 'aeiou' else 'a'} {kind})"
+        shown = repr(token if len(token) <= 40 else token[:40] + "...")
+        if _WHOLE.fullmatch(token) is None or token.startswith("+"):
+            what = "is not a whole number" if _DECIMAL.fullmatch(token) else "is no number"
+            wanted = " ".join([*kinds, *kinds, "..."])
+            raise RleError(f"{where} {what}: {shown}; write '{wanted}' in whole numbers")
+        if len(token.lstrip("-0")) > 19 or abs(int(token)) > _INT64_MAX:
+            raise RleError(f"{where} is beyond 64 bits: {shown}; the limit is {frame}")
+        yield where, int(token)
+
+
+def name_frame(height: int, width: int) -> str:
+    """The limit of positions, for messages."""
+    return f"the {height * width} pixels of {height}x{width} (height x width)"
 
 
 def from_flat(values: Sequence[int] | npt.NDArray[Any]) -> Runs:
@@ -163,6 +208,42 @@ def union(parts: Sequence[Runs]) -> Runs:
     return normalize(np.concatenate(parts))
 
 
+def transpose(runs: Runs, height: int, width: int) -> Runs:
+    """Swaps rows and columns: `encode(draw(runs, height, width).T)`.
+
+    Applied to runs that were counted row by row, as if they were of a mask of `width` x `height`, it gives them column
+    by column. Only the columns that the runs touch are drawn.
+
+    Args:
+        runs: int64 (n, 2).
+        height: rows of the mask, at least 1.
+        width: columns of the mask, at least 1.
+
+    Returns:
+        The runs of the mask of `width` x `height`, int64 (m, 2).
+    """
+    if not len(runs):
+        return runs
+    first, last = int(runs[0, 0]) // height, int(runs[-1].sum() - 1) // height
+    columns = last - first + 1
+    # The band has one empty column more, so that no run of the transposed band goes on from one column to the next;
+    # where the band is the whole mask it may.
+    drawn = draw(runs - np.array([first * height, 0]), height, columns + (columns < width)).T
+    turned = encode(drawn)
+    column, row = np.divmod(turned[:, 0], len(drawn))
+    turned[:, 0] = column * width + first + row
+    return turned
+
+
+def perimeter(runs: Runs, height: int, width: int) -> int:
+    """Counts the pairs of neighbours, below or beside each other, of which one belongs to the mask and one does not."""
+    borders = np.stack([runs[:, 0], runs[:, 0] + runs[:, 1]], axis=1).reshape(-1)
+    within_columns = int(np.count_nonzero(borders % height))
+    # A mask and itself one column on differ between every other one of their borders.
+    both = np.sort(np.concatenate([borders, borders + height]).clip(height, height * width))
+    return within_columns + int((both[1::2] - both[::2]).sum())
+
+
 def area(runs: Runs) -> int:
     """Counts the pixels of a mask."""
     return int(runs[:, 1].sum())
@@ -253,29 +334,22 @@ def _pixels(height: int, width: int) -> int:
     return height * width
 
 
-def _refuse(text: str, height: int, width: int) -> None:
-    """Raises the error that names the first thing wrong with a code known to be wrong."""
-    size = height * width
-    frame = f"the {size} pixels of {height}x{width} (height x width)"
-    tokens = text.split()
-    numbers: list[int] = []
-    for number, token in enumerate(tokens, start=1):
-        kind = "start" if number % 2 else "length"
-        where = f"number {number} of {len(tokens)} (a {kind})"
-        shown = repr(token if len(token) <= 40 else token[:40] + "...")
-        if _WHOLE.fullmatch(token) is None or token.startswith("+"):
-            what = "is not a whole number" if _DECIMAL.fullmatch(token) else "is no number"
-            raise RleError(f"{where} {what}: {shown}; write 'start length start length ...' in whole numbers from 1")
-        if len(token.lstrip("-0")) > 19 or abs(int(token)) > _INT64_MAX:
-            raise RleError(f"{where} is beyond 64 bits: {shown}; the limit is {frame}")
-        numbers.append(int(token))
-        if numbers[-1] < 1:
-            raise RleError(f"{where} is {numbers[-1]}; starts and lengths count from 1")
-        if kind == "start" and numbers[-1] > size:
-            raise RleError(f"{where} is {numbers[-1]}, past {frame}")
-        if kind == "length" and numbers[-2] - 1 + numbers[-1] > size:
-            raise RleError(
-                f"{where} is {numbers[-1]}: the run from {numbers[-2]} ends at {numbers[-2] + numbers[-1] - 1}, past "
-                f"{frame}; is the image's size right, and the order column by column?"
+def _wrong_pairs(text: str, height: int, width: int, base: int) -> RleError:
+    """The error that names the first thing wrong with a code known to be wrong."""
+    size, frame = height * width, name_frame(height, width)
+    counting = "starts and lengths count from 1" if base else "starts count from 0, lengths from 1"
+    start, count = 0, 0
+    for where, number in name_numbers(text, ("start", "length"), frame):
+        count += 1
+        if number < (base if count % 2 else 1):
+            return RleError(f"{where} is {number}; {counting}")
+        if count % 2:
+            start = number
+            if start - base >= size:
+                return RleError(f"{where} is {start}, past {frame}")
+        elif start - base + number > size:
+            return RleError(
+                f"{where} is {number}: the run from {start} ends at {start + number - 1}, past {frame}; is the image's "
+                "size right?"
             )
-    raise RleError(f"an odd count of {len(tokens)} numbers: the last start, {tokens[-1]}, has no length")
+    return RleError(f"an odd count of {count} numbers: the last start, {start}, has no length")
