@@ -1,0 +1,45 @@
+"""`shardwright run` for a classifier: pictures in class folders, made here, so easy that one can tell it learned."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+from running import run
+
+pytestmark = pytest.mark.slow
+
+
+def write_pictures(folder: Path) -> None:
+    """Stripes along or across, of any colour and phase: 30 of each."""
+    rng = np.random.default_rng(5)
+    for name in ("across", "along"):
+        (folder / name).mkdir(parents=True)
+        for i in range(30):
+            wave = np.sin(np.arange(48) / rng.uniform(1.0, 2.0) + rng.uniform(0, 6)) * 80 + 128
+            stripes = np.tile(wave, (48, 1)) if name == "along" else np.tile(wave, (48, 1)).T
+            noisy = stripes[..., None] * rng.uniform(0.6, 1.0, 3) + rng.normal(0, 10, (48, 48, 3))
+            Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(folder / name / f"{i:02}.png")
+
+
+@pytest.mark.two_stacks
+def test_a_classifier_learns_and_is_blessed(tmp_path: Path) -> None:
+    write_pictures(tmp_path / "pictures")
+    config = {
+        "name": "stripes",
+        "task": "classification",
+        "input": {"images": "pictures"},
+        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
+        "transform": {"size": [32, 32], "encoding": "png"},
+        "trainer": {"epochs": 8, "batch_size": 8, "width": 8, "learning_rate": 0.003},
+        "evaluator": {"min_accuracy": 0.75},
+    }
+    (tmp_path / "stripes.yaml").write_text(yaml.safe_dump(config))
+    done = run(tmp_path, "run", "stripes.yaml")
+    assert done.code == 0, done.err
+    assert re.search(r"^images +60 in, 60 written, 0 rejected$", done.out, re.MULTILINE)
+    assert re.search(r"^classes +across, along$", done.out, re.MULTILINE)
+    assert re.search(r"^f1/across +0\.\d{4}|^f1/across +1\.0000", done.out, re.MULTILINE)
+    assert re.search(r"^model +BLESSED and pushed$", done.out, re.MULTILINE)

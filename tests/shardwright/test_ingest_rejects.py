@@ -1,0 +1,187 @@
+"""Ingest: every input is accounted for; what cannot be done is said clearly and publishes nothing."""
+
+import os
+import shutil
+
+import pytest
+from ingesting import changed, examples, ledger, run, tree
+
+from shardwright.errors import CheckFailed, ConfigError, UsageError
+
+
+def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    images, table = tmp_path / "in" / "images", tmp_path / "in" / "labels.csv"
+    rows = table.read_text().splitlines()
+    by_key = {row.rsplit(",", 1)[0]: i for i, row in enumerate(rows)}
+    rows[by_key["001.jpg_Fish"]] = "001.jpg_Fish,1 2 3"
+    rows[by_key["002.jpg_Sugar"]] = "002.jpg_Sugar,1 99999"
+    rows[by_key["004.jpg_Fish"]] = "004.jpg_Fish,many fish"
+    rows.append("lost.jpg_Fish,1 1")
+    table.write_text("\n".join(rows))
+    data = (images / "005.jpg").read_bytes()
+    (images / "005.jpg").write_bytes(data[: len(data) // 2])
+    (images / "006.jpg").write_bytes(b"<html>404</html>")
+    (images / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0")
+    (images / ".DS_Store").write_bytes(b"x")
+    manifest = run(raw, tmp_path / "out")
+    found = ledger(tmp_path / "out")
+    rejected = {key: row.code for key, row in found.items() if row.status == "rejected"}
+    assert rejected == {
+        "001.jpg": "bad_rle",
+        "002.jpg": "bad_rle",
+        "004.jpg": "bad_rle",
+        "005.jpg": "truncated",
+        "006.jpg": "not_an_image",
+        "Thumbs.db": "not_an_image",
+        "lost.jpg": "missing_image",
+    }
+    place = f"labels.csv, row {by_key['002.jpg_Sugar'] + 1}, column EncodedPixels, class Sugar: "
+    assert found["002.jpg"].reason.startswith(place)
+    assert "99999" in found["002.jpg"].reason
+    assert found["001.jpg"].split in manifest.splits
+    assert manifest.totals["inputs"] == len(found) == 26
+    assert manifest.totals["written"] == 19
+    assert manifest.totals["rejected/bad_rle"] == 3
+    assert len(examples(tmp_path / "out")) == 19
+
+
+def test_more_rejects_than_allowed_publish_nothing(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    for number in range(11):
+        (tmp_path / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"GIF89a")
+    with pytest.raises(CheckFailed, match=r"11 of 24 inputs were rejected, 10 are allowed .*unsupported_format 11"):
+        run(raw, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert run({**raw, "rejects": {"max": 0.5}}, tmp_path / "out").totals["written"] == 13
+
+
+def test_nothing_matched_shows_names_of_both_sides(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    table = tmp_path / "in" / "labels.csv"
+    table.write_text(table.read_text().replace(".jpg_", ".png_"))
+    with pytest.raises(CheckFailed) as error:
+        run(raw, tmp_path / "out")
+    assert "names 000.png, 001.png, 002.png" in str(error.value)
+    assert "images are 000.jpg, 001.jpg, 002.jpg" in str(error.value)
+    table.write_text("Image_Label,EncodedPixels\n")
+    with pytest.raises(CheckFailed, match="0 rows below the header"):
+        run(raw, tmp_path / "out")
+
+
+def test_images_without_a_row(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    table = tmp_path / "in" / "labels.csv"
+    kept = [row for row in table.read_text().splitlines() if row[:3] not in ("003", "005", "007", "009")]
+    table.write_text("\n".join(kept))
+    with pytest.raises(CheckFailed, match=r"4 of 24 images have no row in labels.csv: 003.jpg, 005.jpg, 007.jpg, …"):
+        run(raw, tmp_path / "fail")
+    manifest = run(changed(raw, unlisted="reject"), tmp_path / "reject")
+    assert manifest.totals["rejected/unlisted"] == 4
+    assert run(changed(raw, unlisted="empty"), tmp_path / "empty").totals["written"] == 24
+    assert examples(tmp_path / "empty")["003.jpg"]["image/class/label"].tolist() == []
+    with pytest.raises(ConfigError, match="not in this version"):
+        run(changed(raw, unlisted="unlabelled"), tmp_path / "x")
+
+
+def test_severstal_images_without_a_row_have_no_defects(tmp_path, image_input):
+    raw = image_input(tmp_path / "in", layout="image_class")
+    table = tmp_path / "in" / "labels.csv"
+    table.write_text("\n".join(row for row in table.read_text().splitlines() if not row.startswith("003")))
+    assert run(raw, tmp_path / "out").totals["written"] == 24
+    with pytest.raises(ConfigError, match="'empty' means no masks"):
+        run(changed(image_input(tmp_path / "c", layout="label_csv"), unlisted="empty"), tmp_path / "x")
+
+
+def test_the_table_may_lie_among_the_images(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    table = tmp_path / "in" / "images" / "labels.csv"
+    shutil.move(tmp_path / "in" / "labels.csv", table)
+    assert run(changed(raw, labels={"path": str(table)}), tmp_path / "out").totals["inputs"] == 24
+
+
+def test_what_cannot_be_opened_is_accounted_for_once(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    (tmp_path / "in" / "images" / os.fsdecode(b"\xff.jpg")).write_bytes(b"x")
+    os.symlink("/etc/hostname", tmp_path / "in" / "images" / "999.jpg")
+    with (tmp_path / "in" / "labels.csv").open("a") as table:
+        table.write("999.jpg_Fish,1 1\n")
+    assert run(raw, tmp_path / "out").totals["rejected"] == 2
+    assert ledger(tmp_path / "out")["999.jpg"].code == "outside_root"
+    assert ledger(tmp_path / "out")["\\xff.jpg"].code == "bad_name"
+
+
+def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    from shardwright.ingest import inputs
+
+    hash_file = inputs.hash_file
+    monkeypatch.setattr(inputs, "hash_file", lambda path: None if path.endswith("004.jpg") else hash_file(path))
+    assert run(raw, tmp_path / "out").totals["rejected/unreadable"] == 1
+    assert ledger(tmp_path / "out")["004.jpg"].code == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda raw, root: changed(raw, images=str(root / "absent")), "absent does not exist"),
+        (lambda raw, root: changed(raw, images=str(root / "empty")), "holds no files"),
+        (lambda raw, root: changed(raw, labels={"path": str(root / "absent.csv")}), "absent.csv does not exist"),
+        (lambda raw, root: changed(raw, classes=["Fish"]), "row 3: the class 'Sugar' is not in input.classes"),
+        (lambda raw, root: changed(raw, images="gs://bucket/images"), "not in this version"),
+        (lambda raw, root: changed(raw, images=str(root / "texts"), labels={"path": None}), "input.labels.path"),
+        (lambda raw, root: changed(raw, images=str(root / "texts")), "no images below .*a.txt .not_an_image"),
+    ],
+)
+def test_a_wrong_call_is_said_before_anything_is_written(tmp_path, image_input, change, message):
+    raw = image_input(tmp_path / "in")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("x")
+    with pytest.raises(UsageError, match=message):
+        run(change(raw, tmp_path), tmp_path / "out")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "in", "texts"]
+
+
+def test_a_wrong_output_is_refused(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    with pytest.raises(UsageError, match="lies inside the input folder"):
+        run(raw, tmp_path / "in" / "images" / "out")
+    with pytest.raises(UsageError, match="is not empty"):
+        run(raw, tmp_path / "in")
+    with pytest.raises(UsageError, match="--workers: 0"):
+        run(raw, tmp_path / "out", workers=0)
+    first = run(raw, tmp_path / "out")
+    assert run(raw, tmp_path / "out") == first
+    with pytest.raises(UsageError, match="holds another dataset"):
+        run({**raw, "shards": {"records": 3}}, tmp_path / "out")
+
+
+def test_what_was_told_is_told(tmp_path, image_input):
+    notes = []
+    run(changed(image_input(tmp_path / "in", layout="image_class"), classes=None), tmp_path / "out", tell=notes.append)
+    assert any("rle_csv" in note for note in notes)
+    assert any("2 classes told: 1, 2" in note for note in notes)
+
+
+def test_a_file_that_changes_under_the_run_is_noticed(tmp_path, image_input, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    from shardwright.ingest import run as module
+
+    def meddling(plan, staging, workers):
+        (tmp_path / "in" / "images" / "000.jpg").write_bytes(b"other")
+        return write_all(plan, staging, workers)
+
+    write_all = module._write_all
+    monkeypatch.setattr(module, "_write_all", meddling)
+    with pytest.raises(CheckFailed, match="000.jpg: the file has changed"):
+        run(raw, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_annotations_are_partitioned_in_bounded_memory(tmp_path, image_input, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    whole = run(raw, tmp_path / "whole")
+    monkeypatch.setattr("shardwright.ingest.tasks._BUFFERED_CHARACTERS", 100)
+    assert run(raw, tmp_path / "small") == whole
+    assert tree(tmp_path / "small") == tree(tmp_path / "whole")

@@ -1,0 +1,40 @@
+"""Shared by the tests of the ingest: run one, read what it wrote."""
+
+import hashlib
+from pathlib import Path
+
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.ingest import ingest
+from shardwright.records import decode_example
+
+
+def config(raw, **changes):
+    merged = {**raw, **changes}
+    return parse_config(merged, base="/")
+
+
+def changed(raw, **options):
+    return {**raw, "input": {**raw["input"], **options}}
+
+
+def tree(root):
+    free = ("build.json", "lineage.json")
+    return {
+        str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in Path(root).rglob("*")
+        if p.is_file() and p.name not in free
+    }
+
+
+def examples(root):
+    dataset = Dataset.open(root)
+    return {key: decode_example(data) for split in dataset.splits for key, data in dataset.records(split)}
+
+
+def ledger(root):
+    return {row.key: row for row in Dataset.open(root).ledger()}
+
+
+def run(raw, out, **options):
+    return ingest(config(raw), out, quiet=True, **options)
