@@ -43,13 +43,22 @@ def _between(path: str, value: float, low: float, high: float) -> None:
 
 @dataclass(frozen=True)
 class LabelsConfig:
-    """Where the annotations are and how they are written."""
+    """Where the annotations are and how they are written.
+
+    Run lengths are told from the table's header and values unless these say otherwise: `runs` whether the numbers are
+    `absolute` starts (and lengths), `relative` ones (each from the end of the run before, as in SIIM-ACR) or COCO's
+    `counts` (list or compressed); `order` whether positions go down the `column` or along the `row`; `base` whether
+    absolute starts count from 0 or 1.
+    """
 
     PATH: ClassVar[str] = "input.labels"
 
     format: str = "auto"
     path: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    runs: str = "auto"
+    order: str = "auto"
+    base: int | None = None
 
     def __post_init__(self) -> None:
         _one_of("input.labels.format", self.format, LABEL_FORMATS)
@@ -59,6 +68,23 @@ class LabelsConfig:
             raise ConfigError("input.labels.path", f"{self.path!r} is not used by class_folders", "Remove it.")
         for role in self.columns:
             _one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label"))
+        _one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
+        _one_of("input.labels.order", self.order, ("auto", "column", "row"))
+        if self.base not in (None, 0, 1):
+            raise ConfigError("input.labels.base", f"{self.base!r} is no first position", "Use 0 or 1.")
+        if self.base is not None and self.runs in ("relative", "counts"):
+            raise ConfigError("input.labels.base", f"{self.runs} runs have no base", "Remove it.")
+        if self.order == "row" and self.runs == "counts":
+            raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove it.")
+        for name in self.code:
+            if self.path is None or self.format in ("class_folders", "label_csv"):
+                raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
+
+    @property
+    def code(self) -> dict[str, str | int]:
+        """`runs`, `order` and `base`, as far as they are given."""
+        given: dict[str, str | int | None] = {"runs": self.runs, "order": self.order, "base": self.base}
+        return {name: value for name, value in given.items() if value is not None and value != "auto"}
 
 
 @dataclass(frozen=True)
@@ -311,6 +337,8 @@ class Config:
                 f"{self.input.labels.format} holds no masks for the task segmentation",
                 "Use rle_csv, or task: classification.",
             )
+        for name in self.input.labels.code if self.task == "classification" else ():
+            raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")
         if self.trainer.model != "auto" and (self.trainer.model == "unet") != (self.task == "segmentation"):
             raise ConfigError(
                 "trainer.model", f"{self.trainer.model!r} does not solve {self.task}", "Use auto, or the other task."

@@ -14,7 +14,7 @@ from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.sources.base import Source, Survey
 from shardwright.sources.detect import open_source
-from shardwright.storage import Listing, Refusal, hash_file, in_parallel, list_inputs, read_start
+from shardwright.storage import Listing, Refusal, hash_file, in_parallel, list_inputs, read_bytes, read_start
 
 # Files with these endings are images to begin with: they must be annotated, and whether they can be read is found out
 # when they are. Any other file is looked into first.
@@ -71,10 +71,12 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         task=recipe.task,
         label_format=recipe.label_format,
         columns=recipe.columns,
+        code=recipe.code,
         classes=recipe.classes,
         labels=location.labels,
         keys=listing.keys,
         skip=frozenset(no_images),
+        size_of=lambda position: _size(listing.path(position), recipe.images.max_pixels),
     )
     unlisted = source.unlisted if recipe.unlisted == "auto" else recipe.unlisted
     _refuse_unlisted_option(recipe.task, unlisted)
@@ -155,6 +157,14 @@ def _not_images(listing: Listing) -> dict[int, Refusal]:
             # Hashing meets it again and says so in the ledger.
             continue
     return found
+
+
+def _size(path: str, max_pixels: int) -> tuple[int, int] | None:
+    try:
+        header = read_header(read_bytes(path), max_pixels=max_pixels)
+    except (ImageError, OSError):
+        return None  # Why, the ledger says when the image is due.
+    return header.height, header.width
 
 
 def _refuse_unlisted_option(task: str, unlisted: str) -> None:

@@ -50,6 +50,7 @@ class IngestRecipe:
         task: `segmentation` or `classification`.
         label_format: `input.labels.format`.
         columns: `input.labels.columns`.
+        code: `input.labels.runs`, `order` and `base`, as far as they are given.
         classes: name -> id or `None`, in the order of the indices; `None` to tell them from the data.
         unlisted: `input.unlisted`.
         images: what is checked of images.
@@ -61,6 +62,7 @@ class IngestRecipe:
     task: str
     label_format: str
     columns: Mapping[str, str]
+    code: Mapping[str, str | int]
     classes: Mapping[str, int | None] | None
     unlisted: str
     images: ImagesConfig
@@ -81,6 +83,7 @@ class IngestRecipe:
             task=config.task,
             label_format=config.input.labels.format,
             columns=config.input.labels.columns,
+            code=config.input.labels.code,
             classes=told if config.input.classes is None else config.input.classes,
             unlisted=config.input.unlisted,
             images=config.images,
@@ -94,7 +97,7 @@ class IngestRecipe:
         return {
             "code_format": _CODE_FORMAT,
             "task": self.task,
-            "labels": {"format": self.label_format, "columns": dict(self.columns)},
+            "labels": {"format": self.label_format, "columns": dict(self.columns), **self.code},
             # Pairs, because their order counts and that of a mapping does not.
             "classes": None if self.classes is None else [[name, number] for name, number in self.classes.items()],
             "unlisted": self.unlisted,
@@ -122,6 +125,7 @@ class IngestRecipe:
             task=options["task"],
             label_format=options["labels"]["format"],
             columns=options["labels"]["columns"],
+            code={name: value for name, value in options["labels"].items() if name not in ("format", "columns")},
             classes=None if options["classes"] is None else dict(options["classes"]),
             unlisted=options["unlisted"],
             images=ImagesConfig(**options["images"]),

@@ -11,7 +11,7 @@ from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.tasks import read_tasks
 from shardwright.manifest import REJECTED
 from shardwright.records import FeatureValue, byte_strings, encode_example, ints
-from shardwright.rle import RleError, Runs, area, parse_pairs, union
+from shardwright.rle import RleError, Runs, area, union
 from shardwright.sources.base import Sample
 from shardwright.staging import Outcome, PlannedShard, ShardResult, Staging
 from shardwright.storage import in_parallel, read_bytes
@@ -91,7 +91,7 @@ def _parse_masks(plan: IngestPlan, sample: Sample, header: ImageHeader) -> list[
     parts: list[list[Runs]] = [[] for _ in plan.dataset.classes]
     for label, text, row in sample.masks:
         try:
-            parts[label].append(parse_pairs(text, height=header.height, width=header.width))
+            parts[label].append(plan.dialect.parse(text, height=header.height, width=header.width))
         except RleError as error:
             name = plan.dataset.classes[label]
             raise _BadMask(f"{plan.table}, row {row}, column {plan.mask_column}, class {name}: {error}") from None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from shardwright.rle_dialects import Dialect
 from shardwright.storage import Refusal
 
 
@@ -91,11 +92,13 @@ class Source(Protocol):
         unlisted: what `input.unlisted: auto` means here: `empty` or `fail`.
         name: what errors call it: the table's file name, or empty.
         mask_column: header of the column of masks, or empty.
+        dialect: how run lengths are written, where there are masks.
     """
 
     unlisted: str
     name: str
     mask_column: str
+    dialect: Dialect
 
     def survey(self) -> Survey:
         """Reads everything once.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import Annotation, Survey
 from shardwright.sources.classes import ClassMap, map_classes
 from shardwright.sources.names import NameIndex
@@ -52,6 +53,7 @@ class CsvSource(ABC):
 
     unlisted = "fail"
     mask_column = ""
+    dialect = Dialect()
 
     def __init__(
         self,

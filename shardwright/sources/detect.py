@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Source
@@ -21,7 +21,8 @@ from shardwright.sources.tables import (
 )
 
 _RLE_COLUMNS = (
-    "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels"
+    "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels or, for "
+    "one class, ImageId,EncodedPixels"
 )
 
 
@@ -30,10 +31,12 @@ def open_source(
     task: str,
     label_format: str,
     columns: Mapping[str, str],
+    code: Mapping[str, str | int],
     classes: Mapping[str, int | None] | None,
     labels: str | None,
     keys: list[str],
     skip: frozenset[int],
+    size_of: Callable[[int], tuple[int, int] | None],
 ) -> Source:
     """Opens the annotations of an input.
 
@@ -41,13 +44,15 @@ def open_source(
         task: `segmentation` or `classification`.
         label_format: `input.labels.format`.
         columns: `input.labels.columns`.
+        code: `input.labels.runs`, `order` and `base`, as far as they are given.
         classes: `input.classes`.
         labels: absolute path of the table, or `None`.
         keys: sorted keys of the listing.
         skip: positions that are no images.
+        size_of: height and width of the image at a position, `None` where it cannot be read.
 
     Raises:
-        UsageError: the annotations are missing, lack columns, or do not fit the task.
+        UsageError: the annotations are missing, lack columns, do not fit the task, or can be read in two ways.
     """
     if labels is None:
         if task == "segmentation":
@@ -59,12 +64,13 @@ def open_source(
     wanted, reason = _format_of(task, label_format, table, found)
     notes = (f"labels: {wanted}, since {reason}",) if label_format == "auto" else ()
     if wanted == "rle_csv":
-        if MASK not in found or not (IMAGE_LABEL in found or {IMAGE, LABEL} <= set(found)):
+        if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
             raise missing_columns(table, _RLE_COLUMNS)
         # With one column for both, a separate image or label column that only looks like one must not count.
         roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
-        chosen = {role: found[role] for role in roles}
-        return RleCsv(table, chosen, keys, skip, classes, (*notes, columns_note(table, chosen, roles)))
+        chosen = {role: found[role] for role in roles if role in found}
+        notes = (*notes, columns_note(table, chosen, tuple(chosen)))
+        return RleCsv(table, chosen, keys, skip, classes, notes, code, size_of)
     if not {IMAGE, LABEL} <= set(found):
         raise missing_columns(table, "one column for the image and one for its class, e.g. image,label")
     chosen = {role: found[role] for role in (IMAGE, LABEL)}

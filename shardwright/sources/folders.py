@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import Annotation, Survey
 from shardwright.sources.classes import map_classes
 from shardwright.storage import Refusal
@@ -24,6 +25,7 @@ class ClassFolders:
     unlisted = "fail"
     name = ""
     mask_column = ""
+    dialect = Dialect()
 
     def __init__(
         self,

@@ -1,9 +1,10 @@
-"""Which image a table means: by its whole key, or by the bare file name where only one image has it."""
+"""Which image a table means: by its whole key, or by file name, by either without extension where one image fits."""
 
 from __future__ import annotations
 
+import os
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shardwright.errors import UsageError
 
@@ -22,13 +23,13 @@ class NameIndex:
         self._keys = keys
         self._skip = skip
         self._by_key = {key: i for i, key in enumerate(keys)}
-        self._by_base: dict[str, int] | None = None
+        self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
 
     def find(self, name: str) -> int | None:
         """Position of the key that `name` means, or `None`.
 
         Raises:
-            UsageError: a bare file name that several images have.
+            UsageError: a bare file name, or a name without extension, that several images have.
         """
         found = self._by_key.get(name)
         if found is not None:
@@ -37,22 +38,39 @@ class NameIndex:
         while name.startswith("./"):
             name = name[2:]
         found = self._by_key.get(name)
-        if found is not None or not name or "/" in name:
+        if found is not None or not name:
             return found
-        if self._by_base is None:
-            self._by_base = self._base_names()
-        found = self._by_base.get(name)
-        if found == _AMBIGUOUS:
-            both = [key for i, key in enumerate(self._keys) if key.rpartition("/")[2] == name and i not in self._skip]
-            raise UsageError(
-                f"The annotations name {name!r}, which could be {both[0]} or {both[1]}. Write the whole relative path."
-            )
-        return found
+        for form in (_stem,) if "/" in name else (_base, _stem, _base_stem):
+            found = self._named(form).get(name)
+            if found == _AMBIGUOUS:
+                both = [key for i, key in enumerate(self._keys) if form(key) == name and i not in self._skip]
+                raise UsageError(
+                    f"The annotations name {name!r}, which could be {both[0]} or {both[1]}. "
+                    "Write the whole relative path."
+                )
+            if found is not None:
+                return found
+        return None
 
-    def _base_names(self) -> dict[str, int]:
-        by_base: dict[str, int] = {}
-        for key, i in self._by_key.items():
-            if i not in self._skip:
-                base = key.rpartition("/")[2]
-                by_base[base] = _AMBIGUOUS if base in by_base else i
-        return by_base
+    def _named(self, form: Callable[[str], str]) -> dict[str, int]:
+        """The images by a shorter form of their keys; made when it is first needed."""
+        if form not in self._by_form:
+            named: dict[str, int] = {}
+            for key, i in self._by_key.items():
+                if i not in self._skip:
+                    short = form(key)
+                    named[short] = _AMBIGUOUS if short in named else i
+            self._by_form[form] = named
+        return self._by_form[form]
+
+
+def _base(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
+def _stem(key: str) -> str:
+    return os.path.splitext(key)[0]
+
+
+def _base_stem(key: str) -> str:
+    return _stem(_base(key))

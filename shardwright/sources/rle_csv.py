@@ -1,25 +1,45 @@
-"""Masks as run lengths in a table, in the layouts of three Kaggle competitions.
+"""Masks as run lengths in a table.
 
-| competition | columns |
+| set | columns |
 |---|---|
 | Understanding Clouds from Satellite Images | `Image_Label` = `file_Class`, `EncodedPixels` |
 | Severstal Steel Defect Detection, first | `ImageId_ClassId` = `file_id`, `EncodedPixels` |
 | Severstal Steel Defect Detection, later | `ImageId`, `ClassId`, `EncodedPixels`; images without defects have no row |
+| Airbus ships, Data Science Bowl 2018, SIIM-ACR | `ImageId`, `EncodedPixels`; often many rows an image |
+| TGS salt, Carvana | `id` or `img`, `rle_mask` |
+| Sartorius | `id`, `annotation`, and columns that describe the image; a row a cell |
+| UW-Madison | `id`, `class`, `segmentation` |
 
-An empty field is an empty mask. Several rows of one class about one image mean their union.
+Any other names do as well: see `shardwright.sources.rle_layouts` for how the code is told. An empty field is an empty
+mask, and where the header does not say the set, so is `-1`. Several rows of one class about one image mean their union.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from shardwright.errors import UsageError
 from shardwright.sources.classes import as_integer
 from shardwright.sources.csv_source import CsvSource, Statement
-from shardwright.sources.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Row, Table
+from shardwright.sources.rle_layouts import Specimen, tell_layout
+from shardwright.sources.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Row, Table, reduce_header
+
+_ONE_CLASS = "mask"
+# Columns beside image and mask that hold no class of the mask: those of Data Science Bowl's and Sartorius' tables.
+_DESCRIBING = frozenset(
+    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
+)
+# Enough to tell a dialect from, and read in a moment.
+_SPECIMENS, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class RleCsv(CsvSource):
-    """See `CsvSource`. Image and class stand in one column (`image_label`) or in two (`image`, `label`)."""
+    """See `CsvSource`. Image and class stand in one column (`image_label`), in two, or the only class is not named.
+
+    Args:
+        code: `runs`, `order` and `base` as far as the configuration says them.
+        size_of: height and width of the image at a position, `None` where it cannot be read.
+    """
 
     def __init__(
         self,
@@ -29,20 +49,47 @@ class RleCsv(CsvSource):
         skip: frozenset[int],
         classes: Mapping[str, int | None] | None,
         notes: tuple[str, ...],
+        code: Mapping[str, str | int],
+        size_of: Callable[[int], tuple[int, int] | None],
     ) -> None:
         super().__init__(table, columns, keys, skip, classes, notes)
         self.mask_column = table.header[columns[MASK]]
-        self.unlisted = "fail" if IMAGE_LABEL in columns else "empty"
+        self._one_class = "" if LABEL in columns or IMAGE_LABEL in columns else _one_class(table, columns, classes)
+        headers = {role: table.header[column] for role, column in columns.items()}
+        layout = tell_layout(table.path, headers, self._specimens(size_of), code)
+        self.dialect, self.unlisted = layout.dialect, layout.unlisted
+        reason = f", since {layout.reason}" if layout.reason else ""
+        self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base say otherwise)",)
 
     def _take_apart(self, row: Row) -> Statement:
         text = row.fields[self._columns[MASK]].strip()
+        if text in self.dialect.empty:
+            text = ""
         if IMAGE_LABEL in self._columns:
             name, label = self._split(row.fields[self._columns[IMAGE_LABEL]].strip())
         else:
             name = row.fields[self._columns[IMAGE]].strip()
-            label = row.fields[self._columns[LABEL]].strip()
+            label = self._one_class or row.fields[self._columns[LABEL]].strip()
         problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
         return Statement(row.line, name, self._names.find(name), label, text, problem)
+
+    def _specimens(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[Specimen]:
+        """The first rows with a mask, of so many images that can be read."""
+        sizes: dict[int, tuple[int, int] | None] = {}
+        found: list[Specimen] = []
+        for _, name, image, _, text, problem in self._statements():
+            if image is None or not text or problem:
+                continue
+            if image not in sizes:
+                if len(sizes) == _TRIED_IMAGES or sum(size is not None for size in sizes.values()) == _IMAGES:
+                    break
+                sizes[image] = size_of(image)
+            size = sizes[image]
+            if size is not None:
+                found.append(Specimen(text, self._keys[image].endswith(name), *size))
+            if len(found) == _SPECIMENS:
+                break
+        return found
 
     def _split(self, value: str) -> tuple[str, str]:
         """Splits `file_Class` where both may hold underscores: the shortest class whose file exists wins."""
@@ -58,3 +105,26 @@ class RleCsv(CsvSource):
 
     def _may_be_class(self, text: str) -> bool:
         return self._classes is None or text in self._classes or as_integer(text) is not None
+
+
+def _one_class(table: Table, columns: Mapping[str, int], classes: Mapping[str, int | None] | None) -> str:
+    """The class of all masks of a table that has no column of classes.
+
+    Raises:
+        UsageError: several classes are configured, or another column may well hold them.
+    """
+    if classes is not None and len(classes) == 1:
+        return next(iter(classes))
+    if classes is not None:
+        raise UsageError(
+            f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
+            "input.labels.columns.label, or only one class."
+        )
+    rest = [name for i, name in enumerate(table.header) if i not in columns.values()]
+    unknown = [name for name in rest if reduce_header(name) not in _DESCRIBING]
+    if unknown:
+        raise UsageError(
+            f"{table.path}: no column of classes was found; is it {unknown[0]!r}? Name it by "
+            "input.labels.columns.label, or write the only class there is into input.classes."
+        )
+    return _ONE_CLASS

@@ -109,6 +109,11 @@ class Table:
                 raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Mend the file.") from None
 
 
+def reduce_header(name: str) -> str:
+    """A header as synonyms are compared: letters and digits only, lower case."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
 def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]:
     """Finds out which column plays which role.
 
@@ -122,7 +127,7 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
     Raises:
         UsageError: a header that `overrides` names is not there, or twice.
     """
-    reduced = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in table.header]
+    reduced = [reduce_header(name) for name in table.header]
     columns: dict[str, int] = {}
     for role, wanted in overrides.items():
         if table.header.count(wanted) != 1:

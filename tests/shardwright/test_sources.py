@@ -24,17 +24,29 @@ def table(tmp_path):
     return write
 
 
-def source(labels, task="segmentation", keys=KEYS, classes=None, label_format="auto", columns=None, skip=()):
+def source(
+    labels,
+    task="segmentation",
+    keys=KEYS,
+    classes=None,
+    label_format="auto",
+    columns=None,
+    skip=(),
+    code=None,
+    size=(20, 30),
+):
     if isinstance(classes, (list, tuple)):
         classes = dict.fromkeys(classes)
     return open_source(
         task=task,
         label_format=label_format,
         columns=columns or {},
+        code=code or {},
         classes=classes,
         labels=labels,
         keys=list(keys),
         skip=frozenset(skip),
+        size_of=lambda position: size,
     )
 
 
@@ -143,7 +155,7 @@ def test_labels_and_class_folders_are_told_too(table):
     ("header", "task", "message"),
     [
         ("foo,bar", "segmentation", "columns 'foo', 'bar' were found, but expected Image_Label,EncodedPixels"),
-        ("ImageId,EncodedPixels", "segmentation", "expected Image_Label,EncodedPixels"),
+        ("ClassId,EncodedPixels", "segmentation", "expected Image_Label,EncodedPixels"),
         ("image,label", "segmentation", "expected Image_Label,EncodedPixels"),
         ("foo,label", "classification", "expected one column for the image"),
         ("ImageId,ClassId,EncodedPixels", "classification", "holds masks .* task is classification"),
@@ -152,6 +164,28 @@ def test_labels_and_class_folders_are_told_too(table):
 def test_columns_that_do_not_do_name_found_and_expected(table, header, task, message):
     with pytest.raises(UsageError, match=message):
         source(table(f"{header}\n"), task=task)
+
+
+@pytest.mark.parametrize("column", ["kind", "defect", "Score"])
+def test_a_column_that_may_hold_classes_is_not_passed_over(table, column):
+    text = f"ImageId,{column},EncodedPixels\na.jpg,x,1 3\n"
+    with pytest.raises(UsageError, match=rf"no column of classes was found; is it '{column}'\? Name it by input\."):
+        source(table(text))
+    assert read(table(text), classes=["ship"])[0].classes == ("ship",)
+    assert read(table(text), columns={"label": column})[0].classes == ("x",)
+    assert read(table(text.replace(column, "Height")))[0].classes == ("mask",)
+
+
+def test_rows_beside_masks_are_not_looked_at_for_the_dialect(table):
+    """Images that are not there, that cannot be read, and broken rows say nothing about how runs are written."""
+    text = "photo,kind,rle\nz.jpg,x,0 3\n,x,0 3\na.jpg,x\na.jpg,x,\n"
+    columns = {"image": "photo", "label": "kind"}
+    assert read(table(text), columns=columns)[0].notes[-2].startswith("run lengths: absolute starts from 1, column")
+    opened = source(table(text + "a.jpg,x,0 3\n"), columns=columns, size=None)
+    assert opened.dialect.base == 1
+    with pytest.raises(UsageError, match=r"input\.labels\.order"):
+        source(table(text + "a.jpg,x,0 3\n"), columns=columns)
+    assert source(table(text + "a.jpg,x,0 3\n"), columns=columns, code={"order": "row"}).dialect.base == 0
 
 
 def test_masks_need_a_table():
@@ -246,6 +280,22 @@ def test_names_match_by_key_or_by_unique_file_name():
     assert index.find("") is None
     with pytest.raises(UsageError, match=r"'a\.jpg', which could be x/a\.jpg or y/a\.jpg"):
         index.find("a.jpg")
+
+
+def test_names_match_without_extension_where_one_image_fits():
+    index = NameIndex(
+        ["1.2.840.png", "x/a.jpg", "x/a.png", "x/b.jpg", "y/b.jpg", "y/c.tar.png", "z.txt"], frozenset([6])
+    )
+    assert index.find("1.2.840") == 0
+    assert index.find("y/c.tar") == index.find("c.tar") == 5
+    assert index.find("y/b") == 4
+    assert [index.find(name) for name in ("1.2", "c", "z", "c.tar.jpg", ".png", "")] == [None] * 6
+    with pytest.raises(UsageError, match=r"'a', which could be x/a\.jpg or x/a\.png"):
+        index.find("a")
+    with pytest.raises(UsageError, match=r"'x/a', which could be x/a\.jpg or x/a\.png"):
+        index.find("x/a")
+    with pytest.raises(UsageError, match=r"'b', which could be x/b\.jpg or y/b\.jpg"):
+        index.find("b")
 
 
 def test_names_match_however_unicode_spells_them():

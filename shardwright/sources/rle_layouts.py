@@ -1,0 +1,236 @@
+"""Which run-length dialect a table is written in: what its header says, what its values say, how smooth its masks are.
+
+The same numbers draw a mask column by column as well as row by row, and what runs past the end does so in both. The
+outline of the masks tells: objects hang together, while in the wrong order each of their runs lies alone, and the
+outline is several times longer. (A run that crosses the end of a line adds to the outline, too: its pieces lie apart.)
+Where images are square, one order shows the other's mask transposed, and only the header or the user can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from shardwright.errors import UsageError
+from shardwright.rle import RleError, perimeter, read_numbers
+from shardwright.rle_dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect
+from shardwright.sources.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, reduce_header
+
+# An outline counts as longer from this ratio on, and from the larger one where the header says the opposite; so that a
+# handful of pixels decides nothing, it must be longer by some edges as well.
+_CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
+# Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
+_SEVERAL, _MAJORITY = 3, 10
+_NO_MASK = "-1"
+
+
+class Specimen(NamedTuple):
+    """A row looked at beforehand.
+
+    Attributes:
+        text: its code, not empty.
+        extension: whether the table names the image with its extension.
+        height: rows of the image.
+        width: columns of the image.
+    """
+
+    text: str
+    extension: bool
+    height: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a table of run lengths is.
+
+    Attributes:
+        dialect: how its codes are written.
+        unlisted: what an image without a row is, unless the configuration says it: `empty` or `fail`.
+        reason: how that was told, for the user.
+    """
+
+    dialect: Dialect
+    unlisted: str
+    reason: str
+
+
+class _Set(NamedTuple):
+    """A published set: its name, the order of its codes, what an image without a row is."""
+
+    name: str
+    order: str = COLUMN
+    unlisted: str = "fail"
+
+
+# By the headers of image, class and mask, reduced to letters and digits.
+_SETS = {
+    ("id", "", "rlemask"): _Set("TGS salt"),
+    ("img", "", "rlemask"): _Set("Carvana", ROW),
+    ("id", "", "annotation"): _Set("Sartorius", ROW),
+    ("id", "class", "segmentation"): _Set("UW-Madison", ROW),
+}
+_ENCODED_PIXELS = "encodedpixels"
+
+
+def tell_layout(
+    path: str, headers: Mapping[str, str], specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> Layout:
+    """Tells the layout of a table.
+
+    Args:
+        path: the table, for messages.
+        headers: role -> header of the columns that are used.
+        specimens: some of its rows.
+        code: `runs`, `order` and `base` as far as the configuration says them; they win.
+
+    Raises:
+        UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
+    """
+    where = f"{path}, column {headers[MASK]!r}"
+    runs, why_runs = _tell_runs(where, headers, specimens, code)
+    known = _known_set(headers, runs, specimens)
+    if known is not None:
+        unlisted, why_set = known.unlisted, f"the header is that of {known.name}"
+    else:
+        unlisted, why_set = "empty" if LABEL in headers else "fail", ""
+    if runs == COUNTS:
+        return Layout(COCO, unlisted, why_runs)
+    base, why_base = _tell_base(known, runs, specimens, code)
+    # Whatever the first rows hold: a marker may come late.
+    empty = ("",) if runs == ABSOLUTE and _says_absolute(headers) else SIIM.empty
+    dialect = Dialect(runs, COLUMN, base, empty)
+    order, why_order = _tell_order(where, known, dialect, specimens, code)
+    reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
+    return Layout(Dialect(runs, order, base, empty), unlisted, "; ".join(reasons))
+
+
+def _known_set(headers: Mapping[str, str], runs: str, specimens: Sequence[Specimen]) -> _Set | None:
+    image, label, mask = (reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+    one_class = LABEL not in headers and IMAGE_LABEL not in headers
+    if runs == RELATIVE:
+        return _Set("SIIM-ACR") if one_class and mask == _ENCODED_PIXELS else None
+    if runs == COUNTS:
+        return None
+    if IMAGE_LABEL in headers:
+        with_ids = "classid" in reduce_header(headers[IMAGE_LABEL])
+        return _Set("Severstal" if with_ids else "Understanding Clouds")
+    if mask != _ENCODED_PIXELS:
+        return _SETS.get((image, label, mask))
+    if not one_class:
+        return _Set("Severstal", unlisted="empty")
+    if specimens and not any(specimen.extension for specimen in specimens):
+        return _Set("Data Science Bowl 2018")
+    return _Set("Airbus ships", unlisted="empty")
+
+
+def _tell_runs(
+    where: str, headers: Mapping[str, str], specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> tuple[str, str]:
+    """What the numbers mean, and why."""
+    if "runs" in code:
+        return str(code["runs"]), "input.labels.runs says so"
+    if "base" in code:
+        return ABSOLUTE, ""
+    counts = sum(_is_counts(specimen) for specimen in specimens)
+    # No other code can be read as counts, so a few damaged ones are no contradiction.
+    if 2 * counts > len(specimens):
+        if code.get("order") == ROW:
+            raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.order.")
+        return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
+    return (ABSOLUTE, "") if _says_absolute(headers) else _relative_or_absolute(where, specimens)
+
+
+def _says_absolute(headers: Mapping[str, str]) -> bool:
+    """Whether a header is that of a set with absolute starts only; SIIM-ACR shares its own with two that have them."""
+    names = tuple(reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+    return IMAGE_LABEL in headers or names in _SETS or (LABEL in headers and names[2] == _ENCODED_PIXELS)
+
+
+def _is_counts(specimen: Specimen) -> bool:
+    try:
+        COCO.parse(specimen.text, height=specimen.height, width=specimen.width)
+    except RleError:
+        return False
+    return True
+
+
+def _relative_or_absolute(where: str, specimens: Sequence[Specimen]) -> tuple[str, str]:
+    """By codes of several runs: relative ones seldom ascend as starts do, absolute ones soon add up past the end."""
+    not_absolute = not_relative = 0
+    for specimen in specimens:
+        numbers = read_numbers(specimen.text)
+        if numbers is None or len(numbers) < 4 or len(numbers) % 2:
+            continue
+        starts, lengths = numbers[::2].astype(np.float64), numbers[1::2].astype(np.float64)
+        ends = starts + lengths
+        size = specimen.height * specimen.width
+        not_absolute += bool((starts[1:] < ends[:-1]).any() or ends.max() > size + 1)
+        not_relative += bool(ends.sum() > size)
+    if not_absolute >= max(_SEVERAL, _MAJORITY * not_relative):
+        return RELATIVE, f"starts do not ascend in {not_absolute} rows, and as offsets they end within the image"
+    if not_relative >= max(1, _MAJORITY * not_absolute):
+        return ABSOLUTE, ""
+    if not_absolute + not_relative >= _SEVERAL:
+        raise UsageError(
+            f"{where}: whether starts are absolute or relative to the run before cannot be told: {not_absolute} of the "
+            f"first rows cannot be the one, {not_relative} cannot be the other. Set input.labels.runs: absolute or "
+            "relative."
+        )
+    if any(specimen.text == _NO_MASK for specimen in specimens):
+        return RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR"
+    return ABSOLUTE, ""
+
+
+def _tell_base(
+    known: _Set | None, runs: str, specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> tuple[int, str]:
+    if "base" in code:
+        return int(code["base"]), "input.labels.base says so"
+    if runs == RELATIVE:
+        return SIIM.base, ""
+    if known is None:
+        for specimen in specimens:
+            numbers = read_numbers(specimen.text)
+            if numbers is not None and len(numbers) and not numbers[::2].all():
+                return 0, "a start is 0"
+    return 1, ""
+
+
+def _tell_order(
+    where: str, known: _Set | None, dialect: Dialect, specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> tuple[str, str]:
+    if "order" in code:
+        return str(code["order"]), "input.labels.order says so"
+    by_column = by_row = masks = 0
+    for text, _, height, width in specimens:
+        try:
+            runs = dialect.parse_in_order(text, height=height, width=width)
+        except RleError:
+            continue  # It is told again, with its row, when the image is written.
+        by_column += perimeter(runs, height, width)
+        by_row += perimeter(runs, width, height)
+        masks += bool(len(runs))
+    shorter, longer = sorted((by_column, by_row))
+    smooth = COLUMN if by_column <= by_row else ROW
+    ratio = longer / max(shorter, 1)
+    if known is not None:
+        if known.order != smooth and ratio >= _CONTRARY and longer - shorter >= _EDGES:
+            raise UsageError(
+                f"{where}: the header is that of {known.name}, whose runs go {known.order} by {known.order}, but drawn "
+                f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Say by "
+                "input.labels.order which it is: column or row."
+            )
+        return known.order, ""
+    if ratio >= _CLEAR and longer - shorter >= _EDGES:
+        return smooth, f"the other way the outlines of {masks} masks are {ratio:.1f} times as long"
+    if not masks:
+        return COLUMN, ""
+    raise UsageError(
+        f"{where}: whether runs go column by column or row by row cannot be told. The header is that of no known set, "
+        f"and the outlines of {masks} masks are about as long both ways (as always in square images). Set "
+        "input.labels.order: column or row."
+    )
