@@ -60,6 +60,13 @@ def unknown_class(folder: Path) -> None:
         file.write("00.jpg_Whale,1 5\n")
 
 
+def masks_in_an_untold_order(folder: Path) -> None:
+    text = (folder / "train.csv").read_text().replace("Image_Label,EncodedPixels", "photo,class,rle")
+    (folder / "train.csv").write_text(text.replace("_Fish,", ",Fish,"))
+    labels = {"path": "train.csv", "columns": {"image": "photo"}}
+    configure(folder, input={"images": "images", "labels": labels})
+
+
 def images_that_do_not_exist(folder: Path) -> None:
     rows = "".join(f"no{i:02}.jpg_Fish,1 5\n" for i in range(30))
     with open(folder / "train.csv", "a") as file:
@@ -94,6 +101,7 @@ CASES = [
     (no_csv, 2, ["train.csv"]),
     (csv_without_the_columns, 2, ["train.csv", "'a', 'b'"]),
     (unknown_class, 2, ["Whale", "Fish, Flower", "row 42"]),
+    (masks_in_an_untold_order, 2, ["train.csv", "'rle'", "input.labels.order", "column or row"]),
     (images_that_do_not_exist, 1, ["30", "missing_image", "no00.jpg"]),
     (no_row_matches, 1, ["0 ", "x.jpg", "00.jpg"]),
     (masks("1 5 9"), 1, ["20", "bad_rle", "00.jpg", "train.csv", "odd"]),
