@@ -1,0 +1,86 @@
+"""What the README says is done as it stands there: its demonstration, its configurations, its commands, its Python."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytestmark = pytest.mark.slow
+CHECKOUT = Path(__file__).parents[2]
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    # A make around the tests must not reach the one inside.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    print(done.stdout, done.stderr)
+    return done
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the README's configurations, and photographs, flowers and tables for them."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / ".venv").symlink_to(Path(sys.prefix))
+    for text in blocks("yaml"):
+        name = re.match(r"# (\S+\.yaml)\n", text)
+        assert name, "the first line of a configuration in the README is a comment with its name"
+        (folder / name[1]).write_text(text)
+    rng = np.random.default_rng(2)
+
+    def photograph(file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (60, 80, 3), np.uint8)).save(file, quality=80)
+
+    rows = ["ImageId,ClassId,EncodedPixels"]
+    for i in range(30):
+        photograph(folder / f"photos/{i:02}.jpg")
+        rows.append(f"{i:02}.jpg,{i % 3 + 1},{i * 60 + 1} 600")
+        photograph(folder / f"flowers/{('daisy', 'rose')[i % 2]}/{i:02}.jpg")
+    (folder / "train.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def test_its_commands_and_its_python(project: Path) -> None:
+    commands = [line.split("  #")[0] for text in blocks("sh") for line in text.splitlines()]
+    ours = [command for command in commands if "shardwright" in command]
+    assert len(ours) >= 3
+    for command in ours:
+        done = shell(command, project)
+        # Noise teaches nothing: the models need not be blessed, everything else must be right.
+        blessed = re.search(r"^model +(NOT )?BLESSED", done.stdout, re.MULTILINE)
+        assert done.returncode == (1 if blessed and blessed[1] else 0), done.stderr
+        assert " run " not in command or blessed
+    (snippet,) = blocks("python")
+    done = subprocess.run([sys.executable, "-c", snippet], cwd=project, capture_output=True, text=True, check=False)
+    assert "(16, 60, 80, 3) (16, 60, 80, 3)" in done.stdout, done.stderr
+
+
+def test_the_demonstration_ends_in_a_good_model_that_is_pushed() -> None:
+    assert "make demo" in blocks("sh")[0]
+    done = shell("make demo", CHECKOUT)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^images +200 in, 200 written, 0 rejected$", done.stdout, re.MULTILINE)
+    assert re.search(r"^model +BLESSED and pushed$", done.stdout, re.MULTILINE)
+    dice = re.search(r"^mean_dice +([0-9.]+)", done.stdout, re.MULTILINE)
+    assert dice
+    assert float(dice[1]) >= 0.75
+
+
+def test_every_test_it_names_exists() -> None:
+    named = re.findall(r"`((?:tests|tools)/[^`]+)`", README)
+    assert len(named) >= 10
+    for path in named:
+        assert (CHECKOUT / path).exists(), path
