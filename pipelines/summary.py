@@ -46,7 +46,7 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str) -> RunSumm
     manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
     decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
     evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
-    rows = _ingest_rows(manifest)
+    rows = _ingest_rows(manifest, run_root / examples)
     rows.append(("anomalies", _anomalies(decision)))
     rows.extend(_training_rows(record.output("Trainer", "model_run")))
     rows.extend(_metric_rows(evaluation.metrics, evaluation.baseline))
@@ -56,15 +56,18 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str) -> RunSumm
     return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
 
 
-def _ingest_rows(manifest: Manifest) -> list[tuple[str, str]]:
+def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
     totals = manifest.totals
     rejected = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("rejected/") and n}
     why = f" ({', '.join(f'{n} {code}' for code, n in sorted(rejected.items()))})" if rejected else ""
     splits = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("records/")}
     by_size = sorted(splits.items(), key=lambda item: (-item[1], item[0]))
     size = sum(shard.bytes for shard in manifest.shards)
+    rows = [("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}")]
+    if rejected:
+        rows.append(("", f"each with its reason in {dataset / 'ledger'}"))
     return [
-        ("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}"),
+        *rows,
         ("splits", ", ".join(f"{split} {n}" for split, n in by_size)),
         ("shards", f"{len(manifest.shards)}, {size / 1e6:.1f} MB"),
         ("classes", ", ".join(manifest.classes)),
