@@ -23,7 +23,7 @@ HAS_BASELINE = "has_baseline"
 class Executor(base_executor.BaseExecutor):
     """Copies the blessed model into a Model artifact."""
 
-    def Do(  # noqa: N802
+    def Do(
         self,
         input_dict: dict[str, list[Artifact]],
         output_dict: dict[str, list[Artifact]],

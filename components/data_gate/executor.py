@@ -25,7 +25,7 @@ DECISION_FILE = "decision.json"
 class Executor(base_executor.BaseExecutor):
     """Raises `CheckFailed` with a readable table unless every anomaly is of an allowed kind."""
 
-    def Do(  # noqa: N802 - TFX's name
+    def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class."""

@@ -31,7 +31,7 @@ Artifacts = dict[str, list[Artifact]]
 class Executor(executor.Executor):
     """Evaluates a model and compares it with the last blessed one, where there is one that can be compared."""
 
-    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Runs TFX's Evaluator, then writes `summary.json` and `lineage.json` beside TFMA's results.
 
         Args:

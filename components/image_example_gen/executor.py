@@ -24,7 +24,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     What is mapped is the core's own function, so that Beam's worker processes start without importing TFX.
     """
 
-    def Do(  # noqa: N802 - TFX's name
+    def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class.

@@ -38,7 +38,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     else in the component's own temporary folder, and those that an earlier attempt finished are used again.
     """
 
-    def Do(  # noqa: N802 - TFX's name
+    def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:
         """See the base class.

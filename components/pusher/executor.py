@@ -25,7 +25,7 @@ Artifacts = dict[str, list[Artifact]]
 class Executor(executor.Executor):
     """Pushes a blessed model and replaces `BLESSED.json`; the same model is not pushed a second time."""
 
-    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Pushes.
 
         Args:
