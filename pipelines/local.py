@@ -59,11 +59,12 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
+    said = "above" if verbose else str(log_file)
     with _only_run_in(run_root), _working_in(run_root, config, prepared), quiet(log_file, verbose=verbose):
-        return _run(config, prepared, run_root, log_file, started)
+        return _run(config, prepared, run_root, said, started)
 
 
-def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path, started: float) -> int:
+def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, started: float) -> int:
     print("  loading TFX", flush=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from tfx import v1 as tfx
@@ -103,10 +104,10 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, log_file: Path
         logging.getLogger(__name__).error("%s failed", node, exc_info=error)
         print(f"  {node:<18}   failed", flush=True)
         raise _ours(error) or ShardwrightError(
-            f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {log_file}"
+            f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {said}"
         )
     summary = summarize(record, run_root, PUSH_DIRECTORY)
-    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; log: {log_file}", flush=True)
+    print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; all that was said: {said}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
     return 0 if summary.blessed else 1
