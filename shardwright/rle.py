@@ -24,7 +24,13 @@ _INT64_MAX = 2**63 - 1
 
 
 class RleError(ValueError):
-    """A run-length code is not one; the message tells the position, the value and the limit."""
+    """A run-length code is not one; the message tells the position, the value and the limit.
+
+    Attributes:
+        code: what the ledger calls it.
+    """
+
+    code = "bad_rle"
 
 
 def parse_pairs(text: str, *, height: int, width: int, base: int = 1) -> Runs:
@@ -298,20 +304,20 @@ def _resample_by_columns(runs: Runs, geometry: Geometry, rows: Runs, columns: Ru
     last_column = (runs[:, 0] + runs[:, 1] - 1) // height
     counts = last_column - first_column + 1
     owner = np.repeat(np.arange(len(runs)), counts)
-    piece_column = first_column[owner] + _places(counts)
+    piece_column = first_column[owner] + places(counts)
     begin_row = np.maximum(runs[owner, 0] - piece_column * height, 0)
     end_row = np.minimum(runs[owner, 0] + runs[owner, 1] - piece_column * height, height)
     begin, end = np.searchsorted(rows, begin_row), np.searchsorted(rows, end_row)
     first_output = np.searchsorted(columns, piece_column)
     copies = np.where(end > begin, np.searchsorted(columns, piece_column, side="right") - first_output, 0)
     piece = np.repeat(np.arange(len(owner)), copies)
-    output_column = geometry.pad_left + first_output[piece] + _places(copies)
+    output_column = geometry.pad_left + first_output[piece] + places(copies)
     starts = output_column * geometry.height + geometry.pad_top + begin[piece]
     lengths = end[piece] - begin[piece]
     return _merge(np.stack([starts, lengths], axis=1), starts + lengths)
 
 
-def _places(counts: Runs) -> Runs:
+def places(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Numbers the members of groups of the given sizes: [2, 3] gives [0, 1, 0, 1, 2]."""
     return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
 
