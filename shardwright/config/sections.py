@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from shardwright.errors import ConfigError
 
 TASKS = ("segmentation", "classification")
-LABEL_FORMATS = ("auto", "class_folders", "label_csv", "rle_csv")
+LABEL_FORMATS = ("auto", "class_folders", "label_csv", "rle_csv", "coco_json")
 RESIZE_POLICIES = ("stretch", "fill_crop", "letterbox")
 ENCODINGS = ("jpeg", "png")
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
@@ -62,12 +62,15 @@ class LabelsConfig:
 
     def __post_init__(self) -> None:
         _one_of("input.labels.format", self.format, LABEL_FORMATS)
-        if self.format in ("label_csv", "rle_csv") and self.path is None:
-            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a CSV.")
+        if self.format in ("label_csv", "rle_csv", "coco_json") and self.path is None:
+            kind = "COCO JSON file" if self.format == "coco_json" else "CSV"
+            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a {kind}.")
         if self.format == "class_folders" and self.path is not None:
             raise ConfigError("input.labels.path", f"{self.path!r} is not used by class_folders", "Remove it.")
         for role in self.columns:
             _one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label"))
+            if self.format == "coco_json":
+                raise ConfigError(f"input.labels.columns.{role}", "a COCO file has no columns", "Remove it.")
         _one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
         _one_of("input.labels.order", self.order, ("auto", "column", "row"))
         if self.base not in (None, 0, 1):
@@ -77,7 +80,7 @@ class LabelsConfig:
         if self.order == "row" and self.runs == "counts":
             raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove it.")
         for name in self.code:
-            if self.path is None or self.format in ("class_folders", "label_csv"):
+            if self.path is None or self.format in ("class_folders", "label_csv", "coco_json"):
                 raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
 
     @property
@@ -335,7 +338,7 @@ class Config:
             raise ConfigError(
                 "input.labels.format",
                 f"{self.input.labels.format} holds no masks for the task segmentation",
-                "Use rle_csv, or task: classification.",
+                "Use rle_csv or coco_json, or task: classification.",
             )
         for name in self.input.labels.code if self.task == "classification" else ():
             raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")

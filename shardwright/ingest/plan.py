@@ -16,8 +16,8 @@ from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, su
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.tasks import tasks_are_written, write_tasks
 from shardwright.manifest import REJECTED, LedgerRow
-from shardwright.rle_dialects import Dialect
 from shardwright.sharding import shard_bounds, shard_count
+from shardwright.sources.base import MaskCode
 from shardwright.splits import Splitter, assign
 from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Refusal
@@ -47,7 +47,7 @@ class IngestPlan:
         root: folder that file names start from, absolute.
         table: file name of the table of annotations, or empty.
         mask_column: header of its column of masks, or empty.
-        dialect: how run lengths are written there.
+        dialect: how masks are written there.
         max_pixels: `images.max_pixels`.
         notes: what was told from the data, for the user.
         total_bytes: size of all images that are going to be read.
@@ -57,7 +57,7 @@ class IngestPlan:
     root: str
     table: str
     mask_column: str
-    dialect: Dialect
+    dialect: MaskCode
     max_pixels: int
     notes: tuple[str, ...]
     total_bytes: int

@@ -43,7 +43,7 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
         except ImageError as error:
             yield Outcome(sample.key, None, REJECTED, error.code, error.reason)
         except _BadMask as error:
-            yield Outcome(sample.key, None, REJECTED, "bad_rle", str(error))
+            yield Outcome(sample.key, None, REJECTED, error.code, error.reason)
 
 
 def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, header: ImageHeader) -> bytes:
@@ -83,7 +83,12 @@ def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, he
 
 
 class _BadMask(ValueError):
-    """A row's run lengths do not fit the image."""
+    """A row's mask is broken or does not fit the image: `code` and `reason` are for the ledger."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
 
 
 def _parse_masks(plan: IngestPlan, sample: Sample, header: ImageHeader) -> list[Runs]:
@@ -94,7 +99,9 @@ def _parse_masks(plan: IngestPlan, sample: Sample, header: ImageHeader) -> list[
             parts[label].append(plan.dialect.parse(text, height=header.height, width=header.width))
         except RleError as error:
             name = plan.dataset.classes[label]
-            raise _BadMask(f"{plan.table}, row {row}, column {plan.mask_column}, class {name}: {error}") from None
+            # Only tables have columns.
+            place = f"row {row}, column {plan.mask_column}" if plan.mask_column else f"annotations[{row}]"
+            raise _BadMask(error.code, f"{plan.table}, {place}, class {name}: {error}") from None
     return [union(runs) for runs in parts]
 
 

@@ -1,7 +1,7 @@
 """What every input format is turned into.
 
 A source is read twice: `survey` finds the classes, the images that are annotated and everything that is wrong;
-`annotations` then streams what is said about the images, in the order of the table. Run lengths stay the text they are
+`annotations` then streams what is said about the images, in the order of the table. Masks stay the text they are
 until a shard's writer, who knows the image's true size, parses them, so a table of a million rows never sits in memory.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from shardwright.rle_dialects import Dialect
+from shardwright.rle import Runs
 from shardwright.storage import Refusal
 
 
@@ -20,8 +20,8 @@ class Mask(NamedTuple):
 
     Attributes:
         label: index of the class.
-        text: run lengths as the table has them, not empty.
-        row: line of the table, from 1.
+        text: the mask as the source has it, not empty.
+        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0.
     """
 
     label: int
@@ -35,8 +35,8 @@ class Annotation(NamedTuple):
     Attributes:
         image: position of the image's key in the listing.
         label: index of the class.
-        text: run lengths, or `None` where the whole image is of the class.
-        row: line of the table, from 1; 0 where a folder says it.
+        text: the mask as the source has it, or `None` where the whole image is of the class.
+        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; 0 where the image's key says it.
     """
 
     image: int
@@ -85,6 +85,17 @@ class Survey:
     notes: tuple[str, ...] = ()
 
 
+class MaskCode(Protocol):
+    """How the text of a mask is written. Picklable."""
+
+    def parse(self, text: str, *, height: int, width: int) -> Runs:
+        """Reads the mask of an image of `height` x `width`; column by column, int64 (n, 2).
+
+        Raises:
+            RleError: it is no such text, or does not fit the image; `code` is what the ledger calls it.
+        """
+
+
 class Source(Protocol):
     """An input format.
 
@@ -92,13 +103,15 @@ class Source(Protocol):
         unlisted: what `input.unlisted: auto` means here: `empty` or `fail`.
         name: what errors call it: the table's file name, or empty.
         mask_column: header of the column of masks, or empty.
-        dialect: how run lengths are written, where there are masks.
     """
 
     unlisted: str
     name: str
     mask_column: str
-    dialect: Dialect
+
+    @property
+    def dialect(self) -> MaskCode:
+        """How masks are written, where there are any."""
 
     def survey(self) -> Survey:
         """Reads everything once.

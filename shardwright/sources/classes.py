@@ -65,6 +65,13 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     return _by_position(names, values, {value: number for value, number in numbers.items() if number is not None})
 
 
+def check_names(names: Mapping[str, str]) -> None:
+    """Refuses names of classes, each with where it stands, that cannot be part of a feature's name."""
+    for name, where in names.items():
+        if any(ord(c) < 32 for c in name) or "/" in name:
+            raise UsageError(f"{where}: the class {name!r} cannot be part of a feature's name. Rename it.")
+
+
 def _by_id(value: str, where: str, classes: Mapping[str, int | None], by_id: Mapping[int, int]) -> int:
     number = as_integer(value)
     if number is not None and number in by_id:
@@ -90,9 +97,7 @@ def _told(values: Mapping[str, str]) -> ClassMap:
     numbers = [as_integer(value) for value in values]
     numeric = all(number is not None for number in numbers)
     names = tuple(sorted(values, key=lambda value: (as_integer(value) or 0, value) if numeric else (0, value)))
-    for name in names:
-        if any(ord(c) < 32 for c in name) or "/" in name:
-            raise UsageError(f"{values[name]}: the class {name!r} cannot be part of a feature's name. Rename it.")
+    check_names({name: values[name] for name in names})
     if not names:
         raise UsageError("input.classes: none are given, and the annotations name none. Write classes: [A, B].")
     shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Source
+from shardwright.sources.coco_json import CocoJson
 from shardwright.sources.folders import ClassFolders
 from shardwright.sources.label_csv import LabelCsv
 from shardwright.sources.rle_csv import RleCsv
@@ -19,7 +22,9 @@ from shardwright.sources.tables import (
     columns_note,
     missing_columns,
 )
+from shardwright.storage import open_table
 
+_LOOK_INTO = 4096
 _RLE_COLUMNS = (
     "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels or, for "
     "one class, ImageId,EncodedPixels"
@@ -56,9 +61,16 @@ def open_source(
     """
     if labels is None:
         if task == "segmentation":
-            raise ConfigError("input.labels.path", "missing", "Segmentation needs a CSV with run lengths.")
+            raise ConfigError(
+                "input.labels.path", "missing", "Segmentation needs a CSV with run lengths, or COCO JSON."
+            )
         told = ("labels: class folders, since input.labels.path is not given",) if label_format == "auto" else ()
         return ClassFolders(keys, skip, classes, told)
+    why_coco = _why_coco(label_format, labels)
+    if why_coco:
+        _refuse_for_coco(task, why_coco, labels, [*(f"columns.{role}" for role in columns), *code])
+        told = (f"labels: coco_json, since {why_coco}",) if label_format == "auto" else ()
+        return CocoJson(labels, keys, skip, classes, told)
     table = Table.open(labels)
     found = choose_columns(table, columns)
     wanted, reason = _format_of(task, label_format, table, found)
@@ -75,6 +87,30 @@ def open_source(
         raise missing_columns(table, "one column for the image and one for its class, e.g. image,label")
     chosen = {role: found[role] for role in (IMAGE, LABEL)}
     return LabelCsv(table, chosen, keys, skip, classes, (*notes, columns_note(table, chosen, (IMAGE, LABEL))))
+
+
+def _why_coco(label_format: str, labels: str) -> str:
+    """Why a file is taken for COCO's, or nothing. No header of a table begins with a brace."""
+    if label_format != "auto":
+        return "input.labels.format says so" if label_format == "coco_json" else ""
+    name = os.path.basename(labels)
+    if name.lower().endswith(".json"):
+        return f"{name} ends with .json"
+    with open_table(labels) as file, suppress(UnicodeDecodeError):
+        return f"{name} begins with a brace" if file.read(_LOOK_INTO).lstrip()[:1] == "{" else ""
+    return ""  # Whoever reads it as a table says what is wrong.
+
+
+def _refuse_for_coco(task: str, reason: str, labels: str, options: Sequence[str]) -> None:
+    if task == "classification":
+        raise UsageError(
+            f"{labels}: holds masks (coco_json, since {reason}), and task is classification. Use task: segmentation."
+        )
+    if options:
+        raise UsageError(
+            f"input.labels.{options[0]}: {labels} is COCO JSON (since {reason}), which says such things itself. "
+            "Remove the option."
+        )
 
 
 def _format_of(task: str, label_format: str, table: Table, found: Mapping[str, int]) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Wrong inputs, as users give them: one clear message, the right exit code, no traceback, nothing published."""
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,20 @@ def masks_in_an_untold_order(folder: Path) -> None:
     configure(folder, input={"images": "images", "labels": labels})
 
 
+def coco(text: str) -> Callable[[Path], None]:
+    """Masks from a COCO file: `text` is the segmentation of the first twenty images."""
+
+    def replace(folder: Path) -> None:
+        images = [{"id": i, "file_name": f"{i:02}.jpg"} for i in range(40)]
+        said = [{"image_id": i, "category_id": 1, "segmentation": json.loads(text)} for i in range(20)]
+        categories = [{"id": 1, "name": "Fish"}]
+        document = {"images": images, "annotations": said, "categories": categories}
+        (folder / "train.json").write_text(json.dumps(document) if text != "[]" else text)
+        configure(folder, input={"images": "images", "labels": {"path": "train.json"}, "classes": ["Fish"]})
+
+    return replace
+
+
 def images_that_do_not_exist(folder: Path) -> None:
     rows = "".join(f"no{i:02}.jpg_Fish,1 5\n" for i in range(30))
     with open(folder / "train.csv", "a") as file:
@@ -107,6 +122,9 @@ CASES = [
     (masks("1 5 9"), 1, ["20", "bad_rle", "00.jpg", "train.csv", "odd"]),
     (masks("590 20"), 1, ["bad_rle", "600"]),
     (masks("one two"), 1, ["bad_rle", "one"]),
+    (coco("[]"), 2, ["train.json", "it holds list", "images, annotations, categories"]),
+    (coco("[[1, 2, 3, 4]]"), 1, ["20", "bad_polygon", "train.json, annotations[", "polygon 1 of 1 has 4 numbers"]),
+    (coco('{"size": [30, 20], "counts": [600]}'), 1, ["size_mismatch", "30x20", "turned"]),
     (not_images, 1, ["20", "not_an_image", "00.jpg"]),
     (typo, 2, ["trainer.epoch", "epochs"]),
 ]

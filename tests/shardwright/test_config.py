@@ -42,6 +42,18 @@ REFUSED = [
     ({"input": {"images": ""}}, r"input\.images: empty"),
     ({"input": {"images": 3}}, r"input\.images: 3 is no text"),
     ({"input": {"images": "x", "labels": {"format": "rle_csv"}}}, r"input\.labels\.path: missing"),
+    (
+        {"input": {"images": "x", "labels": {"format": "coco_json"}}},
+        r"path: missing\. The format .* of a COCO JSON file",
+    ),
+    (
+        {"input": {"images": "x", "labels": {"format": "coco_json", "path": "t", "columns": {"image": "x"}}}},
+        r"input\.labels\.columns\.image: a COCO file has no columns",
+    ),
+    (
+        {"input": {"images": "x", "labels": {"format": "coco_json", "path": "t", "order": "row"}}},
+        r"input\.labels\.order: there are no run lengths",
+    ),
     ({"input": {"images": "x", "labels": {"format": "rel_csv"}}}, r"input\.labels\.format: 'rel_csv' is not known"),
     ({"input": {"images": "x", "labels": {"format": "class_folders"}}}, r"holds no masks"),
     ({"input": {"images": "x", "labels": {"order": "diagonal"}}}, r"input\.labels\.order: 'diagonal' is not known"),
