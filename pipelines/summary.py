@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shardwright.blessing import read_blessing
 from shardwright.manifest import MANIFEST_FILE, Manifest
+from shardwright.metrics import headline
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
 from shardwright_components.image_trainer.history import read_history
@@ -49,7 +50,7 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str) -> RunSumm
     rows = _ingest_rows(manifest, run_root / examples)
     rows.append(("anomalies", _anomalies(decision)))
     rows.extend(_training_rows(record.output("Trainer", "model_run")))
-    rows.extend(_metric_rows(evaluation.metrics, evaluation.baseline))
+    rows.extend(_metric_rows(evaluation.metrics, evaluation.baseline, first=headline(manifest.task)))
     rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
     rows.extend(("", reason) for reason in evaluation.reasons)
     rows.extend(_places(record, run_root, push_directory, pushed=evaluation.blessed))
@@ -85,9 +86,9 @@ def _training_rows(model_run: str) -> list[tuple[str, str]]:
     return [("loss", f"{first:.4f} -> {last:.4f} in {epochs} epochs (kept: epoch {history.best_epoch})")]
 
 
-def _metric_rows(metrics: dict[str, float], baseline: dict[str, float]) -> list[tuple[str, str]]:
+def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: str) -> list[tuple[str, str]]:
     rows = []
-    for name, value in sorted(metrics.items(), key=lambda item: ("/" in item[0], item[0])):
+    for name, value in sorted(metrics.items(), key=lambda item: (item[0] != first, "/" in item[0], item[0])):
         before = f"   last blessed {baseline[name]:.4f}" if name in baseline else ""
         rows.append((name, f"{value:.4f}{before}"))
     return rows
