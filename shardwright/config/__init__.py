@@ -1,5 +1,6 @@
 """The configuration: one YAML file, frozen dataclasses, refused before any work where it makes no sense."""
 
+from shardwright.config.labels import LabelsConfig
 from shardwright.config.load import load_config, parse_config
 from shardwright.config.sections import (
     BeamConfig,
@@ -8,7 +9,6 @@ from shardwright.config.sections import (
     GateConfig,
     ImagesConfig,
     InputConfig,
-    LabelsConfig,
     LoaderConfig,
     RejectsConfig,
     RunConfig,

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from shardwright.config.checks import at_least, between, one_of
+from shardwright.config.labels import WITHOUT_MASKS, LabelsConfig
 from shardwright.errors import ConfigError
 
 TASKS = ("segmentation", "classification")
-LABEL_FORMATS = ("auto", "class_folders", "label_csv", "rle_csv", "coco_json")
 RESIZE_POLICIES = ("stretch", "fill_crop", "letterbox")
 ENCODINGS = ("jpeg", "png")
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
@@ -24,70 +25,6 @@ AUGMENTATIONS = ("flip_left_right", "flip_up_down", "rotate90", "brightness")
 UNLISTED = ("auto", "empty", "unlabelled", "reject", "fail")
 ANOMALY_KIND = re.compile(r"[A-Z][A-Z0-9_]*")
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-
-
-def _one_of(path: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(path, f"{value!r} is not known", f"Use one of: {', '.join(allowed)}.")
-
-
-def _at_least(path: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise ConfigError(path, f"{value!r} is too small", f"Use at least {least}.")
-
-
-def _between(path: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ConfigError(path, f"{value!r} is out of range", f"Use a value from {low} to {high}.")
-
-
-@dataclass(frozen=True)
-class LabelsConfig:
-    """Where the annotations are and how they are written.
-
-    Run lengths are told from the table's header and values unless these say otherwise: `runs` whether the numbers are
-    `absolute` starts (and lengths), `relative` ones (each from the end of the run before, as in SIIM-ACR) or COCO's
-    `counts` (list or compressed); `order` whether positions go down the `column` or along the `row`; `base` whether
-    absolute starts count from 0 or 1.
-    """
-
-    PATH: ClassVar[str] = "input.labels"
-
-    format: str = "auto"
-    path: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    runs: str = "auto"
-    order: str = "auto"
-    base: int | None = None
-
-    def __post_init__(self) -> None:
-        _one_of("input.labels.format", self.format, LABEL_FORMATS)
-        if self.format in ("label_csv", "rle_csv", "coco_json") and self.path is None:
-            kind = "COCO JSON file" if self.format == "coco_json" else "CSV"
-            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a {kind}.")
-        if self.format == "class_folders" and self.path is not None:
-            raise ConfigError("input.labels.path", f"{self.path!r} is not used by class_folders", "Remove it.")
-        for role in self.columns:
-            _one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label"))
-            if self.format == "coco_json":
-                raise ConfigError(f"input.labels.columns.{role}", "a COCO file has no columns", "Remove it.")
-        _one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
-        _one_of("input.labels.order", self.order, ("auto", "column", "row"))
-        if self.base not in (None, 0, 1):
-            raise ConfigError("input.labels.base", f"{self.base!r} is no first position", "Use 0 or 1.")
-        if self.base is not None and self.runs in ("relative", "counts"):
-            raise ConfigError("input.labels.base", f"{self.runs} runs have no base", "Remove it.")
-        if self.order == "row" and self.runs == "counts":
-            raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove it.")
-        for name in self.code:
-            if self.path is None or self.format in ("class_folders", "label_csv", "coco_json"):
-                raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
-
-    @property
-    def code(self) -> dict[str, str | int]:
-        """`runs`, `order` and `base`, as far as they are given."""
-        given: dict[str, str | int | None] = {"runs": self.runs, "order": self.order, "base": self.base}
-        return {name: value for name, value in given.items() if value is not None and value != "auto"}
 
 
 @dataclass(frozen=True)
@@ -108,7 +45,7 @@ class InputConfig:
     def __post_init__(self) -> None:
         if not self.images:
             raise ConfigError("input.images", "empty", "Give a folder or a glob of images.")
-        _one_of("input.unlisted", self.unlisted, UNLISTED)
+        one_of("input.unlisted", self.unlisted, UNLISTED)
         if self.classes is not None and not self.classes:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
         for name in self.classes or ():
@@ -126,8 +63,8 @@ class ImagesConfig:
     max_pixels: int = 200_000_000
 
     def __post_init__(self) -> None:
-        _one_of("images.verify", self.verify, ("header",))
-        _at_least("images.max_pixels", self.max_pixels, 1)
+        one_of("images.verify", self.verify, ("header",))
+        at_least("images.max_pixels", self.max_pixels, 1)
 
 
 @dataclass(frozen=True)
@@ -141,7 +78,7 @@ class SplitConfig:
     salt: str = ""
 
     def __post_init__(self) -> None:
-        _one_of("split.by", self.by, ("hash",))
+        one_of("split.by", self.by, ("hash",))
         if not self.shares:
             raise ConfigError("split", "no splits", "Write for example {train: 0.8, eval: 0.1, test: 0.1}.")
         for name, share in self.shares.items():
@@ -169,7 +106,7 @@ class ShardsConfig:
         if len(given) > 1:
             raise ConfigError("shards", f"{' and '.join(given)} exclude each other", "Give one of them.")
         for name, value in given.items():
-            _at_least(f"shards.{name}", value, 1)
+            at_least(f"shards.{name}", value, 1)
         if not given:
             object.__setattr__(self, "target_size", 150_000_000)
 
@@ -183,7 +120,7 @@ class RejectsConfig:
     max: float = 0.01
 
     def __post_init__(self) -> None:
-        _between("rejects.max", self.max, 0, 1)
+        between("rejects.max", self.max, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -199,10 +136,10 @@ class TransformConfig:
 
     def __post_init__(self) -> None:
         for side in self.size:
-            _between("transform.size", side, 8, 16384)
-        _one_of("transform.resize", self.resize, RESIZE_POLICIES)
-        _one_of("transform.encoding", self.encoding, ENCODINGS)
-        _between("transform.quality", self.quality, 1, 100)
+            between("transform.size", side, 8, 16384)
+        one_of("transform.resize", self.resize, RESIZE_POLICIES)
+        one_of("transform.encoding", self.encoding, ENCODINGS)
+        between("transform.quality", self.quality, 1, 100)
 
 
 @dataclass(frozen=True)
@@ -217,11 +154,11 @@ class LoaderConfig:
     shuffle_buffer: int = 1024
 
     def __post_init__(self) -> None:
-        _one_of("loader.normalize", self.normalize, NORMALIZATIONS)
+        one_of("loader.normalize", self.normalize, NORMALIZATIONS)
         for name in self.augment:
-            _one_of("loader.augment", name, AUGMENTATIONS)
-        _one_of("loader.order", self.order, ("fast",))
-        _at_least("loader.shuffle_buffer", self.shuffle_buffer, 1)
+            one_of("loader.augment", name, AUGMENTATIONS)
+        one_of("loader.order", self.order, ("fast",))
+        at_least("loader.shuffle_buffer", self.shuffle_buffer, 1)
 
 
 @dataclass(frozen=True)
@@ -240,13 +177,13 @@ class TrainerConfig:
     hosts: int = 1
 
     def __post_init__(self) -> None:
-        _one_of("trainer.model", self.model, ("auto", "unet", "cnn"))
-        _at_least("trainer.epochs", self.epochs, 1)
-        _at_least("trainer.batch_size", self.batch_size, 1)
-        _between("trainer.learning_rate", self.learning_rate, 1e-8, 10)
-        _between("trainer.width", self.width, 4, 256)
-        _at_least("trainer.seed", self.seed, 0)
-        _one_of("trainer.accelerator", self.accelerator, ("cpu",))
+        one_of("trainer.model", self.model, ("auto", "unet", "cnn"))
+        at_least("trainer.epochs", self.epochs, 1)
+        at_least("trainer.batch_size", self.batch_size, 1)
+        between("trainer.learning_rate", self.learning_rate, 1e-8, 10)
+        between("trainer.width", self.width, 4, 256)
+        at_least("trainer.seed", self.seed, 0)
+        one_of("trainer.accelerator", self.accelerator, ("cpu",))
         if self.hosts != 1:
             raise ConfigError("trainer.hosts", f"{self.hosts!r} is more than this version trains on", "Use 1.")
 
@@ -264,10 +201,10 @@ class EvaluatorConfig:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        _between("evaluator.min_dice", self.min_dice, 0, 1)
-        _between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
-        _between("evaluator.min_change", self.min_change, -1, 1)
-        _between("evaluator.threshold", self.threshold, 0, 1)
+        between("evaluator.min_dice", self.min_dice, 0, 1)
+        between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
+        between("evaluator.min_change", self.min_change, -1, 1)
+        between("evaluator.threshold", self.threshold, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -333,13 +270,15 @@ class Config:
             raise ConfigError(
                 "name", f"{self.name!r} is no pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
             )
-        _one_of("task", self.task, TASKS)
-        if self.task == "segmentation" and self.input.labels.format in ("class_folders", "label_csv"):
+        one_of("task", self.task, TASKS)
+        if self.task == "segmentation" and self.input.labels.format in WITHOUT_MASKS:
             raise ConfigError(
                 "input.labels.format",
                 f"{self.input.labels.format} holds no masks for the task segmentation",
                 "Use rle_csv or coco_json, or task: classification.",
             )
+        if self.task == "segmentation" and self.input.labels.pattern is not None:
+            raise ConfigError("input.labels.pattern", "the task segmentation takes no labels from names", "Remove it.")
         for name in self.input.labels.code if self.task == "classification" else ():
             raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")
         if self.trainer.model != "auto" and (self.trainer.model == "unet") != (self.task == "segmentation"):

@@ -77,6 +77,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         keys=listing.keys,
         skip=frozenset(no_images),
         size_of=lambda position: _size(listing.path(position), recipe.images.max_pixels),
+        pattern=recipe.pattern,
     )
     unlisted = source.unlisted if recipe.unlisted == "auto" else recipe.unlisted
     _refuse_unlisted_option(recipe.task, unlisted)

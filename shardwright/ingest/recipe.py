@@ -57,6 +57,7 @@ class IngestRecipe:
         split: shares, salt.
         shards: how many shards.
         rejects_max: share of the inputs that may be rejected. Changes no bytes, so it is not in `options`.
+        pattern: `input.labels.pattern`.
     """
 
     task: str
@@ -69,6 +70,7 @@ class IngestRecipe:
     split: SplitConfig
     shards: ShardsConfig
     rejects_max: float
+    pattern: str | None = None
 
     @staticmethod
     def of(config: Config, classes: Sequence[str] | None = None) -> IngestRecipe:
@@ -90,14 +92,16 @@ class IngestRecipe:
             split=config.split,
             shards=config.shards,
             rejects_max=config.rejects.max,
+            pattern=config.input.labels.pattern,
         )
 
     def options(self) -> dict[str, Any]:
         """The options that change bytes, as plain values: the `recipe` of the manifest."""
+        pattern = {} if self.pattern is None else {"pattern": self.pattern}
         return {
             "code_format": _CODE_FORMAT,
             "task": self.task,
-            "labels": {"format": self.label_format, "columns": dict(self.columns), **self.code},
+            "labels": {"format": self.label_format, "columns": dict(self.columns), **pattern, **self.code},
             # Pairs, because their order counts and that of a mapping does not.
             "classes": None if self.classes is None else [[name, number] for name, number in self.classes.items()],
             "unlisted": self.unlisted,
@@ -119,19 +123,21 @@ class IngestRecipe:
         """
         raw = json.loads(text)
         options = raw["options"]
+        labels = options["labels"]
         if options["code_format"] != _CODE_FORMAT:
             raise ValueError(f"recipe of code format {options['code_format']!r}, this is {_CODE_FORMAT}; compile again")
         return IngestRecipe(
             task=options["task"],
-            label_format=options["labels"]["format"],
-            columns=options["labels"]["columns"],
-            code={name: value for name, value in options["labels"].items() if name not in ("format", "columns")},
+            label_format=labels["format"],
+            columns=labels["columns"],
+            code={name: value for name, value in labels.items() if name not in ("format", "columns", "pattern")},
             classes=None if options["classes"] is None else dict(options["classes"]),
             unlisted=options["unlisted"],
             images=ImagesConfig(**options["images"]),
             split=SplitConfig(**options["split"]),
             shards=ShardsConfig(**options["shards"]),
             rejects_max=raw["rejects_max"],
+            pattern=labels.get("pattern"),
         )
 
 

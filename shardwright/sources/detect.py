@@ -9,7 +9,9 @@ from contextlib import suppress
 from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Source
 from shardwright.sources.coco_json import CocoJson
+from shardwright.sources.file_names import FileNames
 from shardwright.sources.folders import ClassFolders
+from shardwright.sources.key_layouts import CLASS_FOLDERS, FILE_NAME, tell_key_format
 from shardwright.sources.label_csv import LabelCsv
 from shardwright.sources.rle_csv import RleCsv
 from shardwright.sources.tables import (
@@ -25,6 +27,7 @@ from shardwright.sources.tables import (
 from shardwright.storage import open_table
 
 _LOOK_INTO = 4096
+_KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 _RLE_COLUMNS = (
     "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels or, for "
     "one class, ImageId,EncodedPixels"
@@ -42,6 +45,7 @@ def open_source(
     keys: list[str],
     skip: frozenset[int],
     size_of: Callable[[int], tuple[int, int] | None],
+    pattern: str | None = None,
 ) -> Source:
     """Opens the annotations of an input.
 
@@ -55,6 +59,7 @@ def open_source(
         keys: sorted keys of the listing.
         skip: positions that are no images.
         size_of: height and width of the image at a position, `None` where it cannot be read.
+        pattern: `input.labels.pattern`.
 
     Raises:
         UsageError: the annotations are missing, lack columns, do not fit the task, or can be read in two ways.
@@ -64,8 +69,7 @@ def open_source(
             raise ConfigError(
                 "input.labels.path", "missing", "Segmentation needs a CSV with run lengths, or COCO JSON."
             )
-        told = ("labels: class folders, since input.labels.path is not given",) if label_format == "auto" else ()
-        return ClassFolders(keys, skip, classes, told)
+        return _open_keys(label_format, pattern, keys, skip, classes)
     why_coco = _why_coco(label_format, labels)
     if why_coco:
         _refuse_for_coco(task, why_coco, labels, [*(f"columns.{role}" for role in columns), *code])
@@ -87,6 +91,25 @@ def open_source(
         raise missing_columns(table, "one column for the image and one for its class, e.g. image,label")
     chosen = {role: found[role] for role in (IMAGE, LABEL)}
     return LabelCsv(table, chosen, keys, skip, classes, (*notes, columns_note(table, chosen, (IMAGE, LABEL))))
+
+
+def _open_keys(
+    label_format: str,
+    pattern: str | None,
+    keys: list[str],
+    skip: frozenset[int],
+    classes: Mapping[str, int | None] | None,
+) -> Source:
+    notes: tuple[str, ...] = ()
+    if label_format == "auto":
+        if pattern is None:
+            label_format, reason = tell_key_format(keys, skip, classes)
+        else:
+            label_format, reason = FILE_NAME, "input.labels.pattern is given"
+        notes = (f"labels: {_KEY_FORMATS[label_format]}, since {reason}",)
+    if label_format == FILE_NAME:
+        return FileNames(keys, skip, classes, notes, pattern)
+    return ClassFolders(keys, skip, classes, notes)
 
 
 def _why_coco(label_format: str, labels: str) -> str:

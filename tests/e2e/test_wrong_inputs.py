@@ -82,6 +82,13 @@ def coco(text: str) -> Callable[[Path], None]:
     return replace
 
 
+def classes_in_folders_or_in_names(folder: Path) -> None:
+    (folder / "images/train").mkdir()
+    for i in range(40):
+        (folder / f"images/{i:02}.jpg").rename(folder / f"images/train/{'cat' if i % 2 else 'dog'}_{i}.jpg")
+    configure(folder, task="classification", input={"images": "images"})
+
+
 def images_that_do_not_exist(folder: Path) -> None:
     rows = "".join(f"no{i:02}.jpg_Fish,1 5\n" for i in range(30))
     with open(folder / "train.csv", "a") as file:
@@ -122,6 +129,7 @@ CASES = [
     (masks("1 5 9"), 1, ["20", "bad_rle", "00.jpg", "train.csv", "odd"]),
     (masks("590 20"), 1, ["bad_rle", "600"]),
     (masks("one two"), 1, ["bad_rle", "one"]),
+    (classes_in_folders_or_in_names, 2, ["train/cat_1.jpg", "input.labels.format: class_folders or file_name"]),
     (coco("[]"), 2, ["train.json", "it holds list", "images, annotations, categories"]),
     (coco("[[1, 2, 3, 4]]"), 1, ["20", "bad_polygon", "train.json, annotations[", "polygon 1 of 1 has 4 numbers"]),
     (coco('{"size": [30, 20], "counts": [600]}'), 1, ["size_mismatch", "30x20", "turned"]),
