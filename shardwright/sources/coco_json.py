@@ -137,9 +137,8 @@ class CocoJson:
             where = f"{self._path}, categories[{i}]"
             if not number or not isinstance(name, str) or not name.strip() or not _is_text(name):
                 raise UsageError(f"{where}: has no id or no name. Write {{'id': 1, 'name': 'cat'}}.")
-            if number in categories or name in categories.values():
-                what = f"id {number}" if number in categories else f"name {name!r}"
-                raise UsageError(f"{where}: the {what} stands there twice. Give every category its own id and name.")
+            if number in categories:
+                raise UsageError(f"{where}: the id {number} stands there twice. Give every category its own.")
             categories[number] = name
         numeric = all(as_integer(number) is not None for number in categories)
         return dict(sorted(categories.items(), key=lambda item: ((numeric and as_integer(item[0])) or 0, item[0])))
@@ -180,11 +179,13 @@ class CocoJson:
         if self._classes is None:
             return self._told(categories, used)
         ids = {name: number for name, number in self._classes.items() if number is not None}
-        for number, name in categories.items():
-            if name in ids and str(ids[name]) != number:
+        by_category = {name: number for number, name in categories.items()}
+        for name, identity in ids.items():
+            other = categories.get(str(identity), name)
+            if name in by_category and other != name:
                 raise UsageError(
-                    f"input.classes: {name!r} has the id {ids[name]}, but in {self._path} it has {number}. Write the "
-                    "file's ids, or a plain list of names."
+                    f"input.classes: {name!r} has the id {identity}, but in {self._path} that is {other!r}, and "
+                    f"{name!r} has {by_category[name]}. Write the file's ids, or a plain list of names."
                 )
         if ids:
             return map_classes(used, self._classes)
@@ -196,6 +197,12 @@ class CocoJson:
         if not categories:
             raise UsageError(f"{self._path}: 'categories' is empty. Add the categories of the annotations.")
         names = tuple(categories.values())
+        twice = [f"{name!r} ({number})" for number, name in categories.items() if names.count(name) > 1]
+        if twice:
+            raise UsageError(
+                f"{self._path}: two categories have one name: {', '.join(twice[:2])}. Write input.classes: as a list "
+                "of names to join them, as {name: id} to say which is meant."
+            )
         check_names({name: f"{self._path}, category {number}" for number, name in categories.items()})
         notes = [f"{len(names)} classes told, in the order of the category ids: {_shown(categories)}"]
         unused = {number: name for number, name in categories.items() if number not in used}

@@ -125,6 +125,17 @@ def test_input_classes_decide_by_name_or_by_id(write, classes, names, label):
     assert [a.label for a in annotations] == [label]
 
 
+@pytest.mark.parametrize(
+    ("classes", "labels"), [(["car", "fish"], [1, 1, 0]), ({"Fish": 0, "fish": 1, "car": 2}, [0, 1, 2])]
+)
+def test_input_classes_decide_where_two_categories_have_one_name(write, classes, labels):
+    """As some exporters write it: the name of the whole project is a category, too."""
+    categories = [{"id": 0, "name": "fish"}, {"id": 1, "name": "fish"}, {"id": 2, "name": "car"}]
+    said = [annotation(10, number) for number in range(3)]
+    _, annotations = read(write(document(said, categories=categories)), classes=classes)
+    assert [a.label for a in annotations] == labels
+
+
 def test_categories_without_annotations_are_told(write):
     survey, _ = read(write(document([annotation(10, 18)])))
     assert survey.notes[-1] == "without annotations: car (3); input.classes leaves them out"
@@ -187,13 +198,21 @@ CARS = [{"id": 3, "name": "car"}]
         (document(categories=[]), {}, "'categories' is empty"),
         (document([annotation(10, 4)]), {}, r"annotations\[0\]: the category id '4' .* car \(3\), dog \(18\)"),
         (document(categories=[*CARS, {"id": 3, "name": "bus"}]), {}, r"categories\[1\]: the id 3 stands there twice"),
-        (document(categories=[*CARS, {"id": 4, "name": "car"}]), {}, "the name 'car' stands there twice"),
+        (
+            document(categories=[*CARS, {"id": 4, "name": "car"}]),
+            {},
+            r"two categories have one name: 'car' \(3\), 'car' \(4",
+        ),
         (document(categories=[{"id": 3}]), {}, r"categories\[0\]: has no id or no name"),
         (document(categories=[{"id": 3, "name": "a/b"}]), {}, "category 3: the class 'a/b' cannot be part"),
         (document(images=[{"id": 1, "file_name": n} for n in KEYS]), {}, r"images\[1\]: the id 1 is that of 'a.jpg'"),
         (document([annotation(10, 18)]), {"classes": ["car"]}, r"annotations\[0\]: the class 'dog' is not in input"),
         (document([annotation(10, 18)]), {"classes": {"car": 3}}, r"the class '18' is not in input.* car \(3\)"),
-        (document(), {"classes": {"car": 18, "dog": 3}}, "'car' has the id 18, but in .* it has 3"),
+        (
+            document(),
+            {"classes": {"car": 18, "dog": 3}},
+            "'car' has the id 18, but in .* that is 'dog', and 'car' has 3",
+        ),
         (document(), {"task": "classification"}, "holds masks .coco_json, since .* task is classification"),
         (document(), {"columns": {"image": "x"}}, r"input\.labels\.columns\.image: .* is COCO JSON"),
         (document(), {"code": {"order": "row"}}, r"input\.labels\.order: .* is COCO JSON"),
