@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,12 @@ from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.lineage import read_lineage, write_lineage
 from shardwright_components.baseline_resolver.executor import HAS_BASELINE
+from shardwright_components.evaluator.decodable import undecodable, write_without
 from shardwright_components.evaluator.summary import summarize, write_evaluation
 
 Artifacts = dict[str, list[Artifact]]
+
+_SHOWN = 3
 
 
 class Executor(executor.Executor):
@@ -43,8 +48,14 @@ class Executor(executor.Executor):
             CheckFailed: there is nothing to evaluate on.
         """
         examples = Dataset.open(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
-        _check_split(examples, json.loads(exec_properties[EXAMPLE_SPLITS_KEY]))
+        splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
         inputs, reasons = _comparable(input_dict)
+        left_out = undecodable(examples, splits)
+        _check_split(examples, splits, left_out)
+        if left_out:
+            inputs = {**inputs, EXAMPLES_KEY: [self._without(examples, splits, left_out, input_dict)]}
+            shown = ", ".join(left_out[:_SHOWN]) + (", …" if len(left_out) > _SHOWN else "")
+            reasons = [*reasons, f"{len(left_out)} images cannot be decoded and were left out: {shown}"]
         super().Do(inputs, output_dict, exec_properties)
         evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
         summary = summarize(evaluation, reasons)
@@ -60,12 +71,19 @@ class Executor(executor.Executor):
                 recipe={"eval_config": json.loads(exec_properties[EVAL_CONFIG_KEY])},
             )
 
+    def _without(self, examples: Dataset, splits: list[str], keys: list[str], input_dict: Artifacts) -> Artifact:
+        folder = os.path.join(self._get_tmp_dir(), "decodable")
+        write_without(examples, splits, keys, Path(folder))
+        artifact = copy.deepcopy(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]))
+        artifact.uri = folder
+        return artifact
 
-def _check_split(examples: Dataset, splits: list[str]) -> None:
-    if not any(examples.num_records(split) for split in splits):
+
+def _check_split(examples: Dataset, splits: list[str], left_out: list[str]) -> None:
+    if sum(examples.num_records(split) for split in splits) <= len(left_out):
         raise CheckFailed(
-            f"the split {', '.join(splits)} of {examples.root} holds no image, so nothing can be evaluated. "
-            "Give more images, a larger share in `split`, or another evaluator.split."
+            f"the split {', '.join(splits)} of {examples.root} holds no image that can be decoded, so nothing can be "
+            "evaluated. Give more images, a larger share in `split`, or another evaluator.split."
         )
 
 

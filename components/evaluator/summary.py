@@ -26,7 +26,7 @@ class EvaluationSummary:
         metrics: `mean_dice`, `dice/<class>`, ... or `accuracy`, `f1/<class>`, ...
         baseline: the same of the last blessed model over the same split; empty when it was not compared.
         blessed: whether the model reached what was asked for.
-        reasons: why it was not blessed, or why it was not compared; one sentence each.
+        reasons: why it was not blessed or not compared, and what was left out; one sentence each.
     """
 
     metrics: dict[str, float]

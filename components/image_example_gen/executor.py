@@ -39,7 +39,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         recipe = IngestRecipe.from_json(exec_properties["recipe"])
         prepared = plan_ingest(recipe, location, expected_fingerprint=exec_properties["input_fingerprint"])
         plan = prepared.plan
-        staging_root = os.environ.get(STAGING_VARIABLE) or self._get_tmp_dir("staging")
+        staging_root = os.environ.get(STAGING_VARIABLE) or self._get_tmp_dir()
         staging = Staging.open(staging_root, plan.dataset.fingerprint)
         with staging.locked():
             prepared.stage(staging)

@@ -89,6 +89,14 @@ def test_the_location_may_be_a_parameter(tmp_path, prepared, monkeypatch):
     assert tree(artifact.uri) == tree(tmp_path / "cli")
 
 
+def test_without_a_staging_folder_the_components_own_is_used(tmp_path, prepared, monkeypatch):
+    config, properties = prepared
+    monkeypatch.delenv("SHARDWRIGHT_STAGING")
+    artifact = execute(tmp_path / "1", properties)
+    ingest(config, tmp_path / "cli", quiet=True)
+    assert tree(artifact.uri) == tree(tmp_path / "cli")
+
+
 def test_input_with_other_content_is_refused(tmp_path, prepared):
     _, properties = prepared
     table = tmp_path / "in" / "labels.csv"
