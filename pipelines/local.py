@@ -102,6 +102,8 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
     if record.failure is not None:
         node, error = record.failure
         logging.getLogger(__name__).error("%s failed", node, exc_info=error)
+        if isinstance(error, KeyboardInterrupt):
+            raise error
         print(f"  {node:<18}   failed", flush=True)
         raise _ours(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {said}"
