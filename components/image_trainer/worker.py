@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,9 @@ def run_worker(
     failure = ""
     with (
         log_file.open("w", encoding="utf-8") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=variables, text=True) as process,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=variables, text=True
+        ) as process,
     ):
         try:
             for line in process.stdout or ():
@@ -76,6 +79,7 @@ def main(work: Callable[[TrainSpec], None]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--spec", type=Path, required=True)
     spec = TrainSpec.read(parser.parse_args().spec)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _silence_tensorflow()
     try:
         work(spec)
@@ -87,6 +91,13 @@ def main(work: Callable[[TrainSpec], None]) -> None:
 def send(message: Message) -> None:
     """Sends a message to the process that started this one."""
     print(json.dumps(message), flush=True)
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that started it is gone: killed, it cannot end its worker, but its pipe closes."""
+    # Not through `sys.stdin`: its lock, held by this thread, would spoil a regular end of the interpreter.
+    os.read(0, 1)
+    os._exit(1)
 
 
 def _silence_tensorflow() -> None:

@@ -1,5 +1,9 @@
 """Worker processes: messages, and errors that name the cause."""
 
+import os
+import select
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -81,3 +85,33 @@ def test_a_killed_worker_is_told_with_the_likely_cause(run):
 def test_a_worker_that_cannot_start_is_told(run):
     with pytest.raises(ShardwrightError, match="SyntaxError"):
         run("this is no program", raw=True)
+
+
+_WAITING = """
+    import threading
+    held = open({!r}, "w")
+    held.write("x")
+    held.flush()
+    threading.Event().wait()
+"""
+_STARTER = """
+import pathlib, sys
+from shardwright_components.image_trainer import worker
+here = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(here))
+worker.run_worker("made_worker", here / "spec.json", here / "worker.log", environment={})
+"""
+
+
+def test_a_worker_ends_when_the_process_that_started_it_is_killed(tmp_path):
+    """The worker holds a named pipe open; only its end closes it."""
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    (tmp_path / "made_worker.py").write_text(_PROGRAM.format(_WAITING.format(str(alive))))
+    (tmp_path / "spec.json").write_text("{}")
+    with subprocess.Popen([sys.executable, "-c", _STARTER, str(tmp_path)]) as starter, alive.open("rb", 0) as pipe:
+        assert pipe.read(1) == b"x"
+        starter.kill()
+        ready, _, _ = select.select([pipe], [], [], 60)
+        assert ready, "the worker is still there a minute later"
+        assert pipe.read(1) == b""
