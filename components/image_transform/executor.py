@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import tensorflow as tf
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
@@ -54,7 +55,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         recipe, max_rejects = read_recipe(exec_properties["recipe"])
 
         plan = plan_transform(source, recipe, max_rejects)
-        staging = Staging.open(os.environ.get(STAGING_VARIABLE) or self._get_tmp_dir(), plan.fingerprint)
+        staging = open_staging(os.environ.get(STAGING_VARIABLE) or self._get_tmp_dir(), plan)
         with staging.locked():
             self._write_shards(source, plan, staging, recipe)
             train = [planned for planned in plan.shards if planned.split == TRAIN]
@@ -95,6 +96,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 | "Spread" >> beam.Reshuffle()
                 | "Write" >> beam.Map(write_shard)
             )
+
+
+def open_staging(root: str, plan: DatasetPlan) -> Staging:
+    """The staging folder of a plan, one a TensorFlow: re-encoded pixels are promised to be equal within one only."""
+    return Staging.open(os.path.join(root, f"tensorflow-{tf.__version__}"), plan.fingerprint)
 
 
 def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> DatasetPlan:

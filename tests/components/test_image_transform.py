@@ -24,7 +24,6 @@ from shardwright.geometry import plan_geometry, source_columns, source_rows
 from shardwright.ingest import ingest
 from shardwright.lineage import read_lineage
 from shardwright.records import decode_example
-from shardwright.staging import Staging
 from shardwright_components.image_transform import component, executor, rewrite
 from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
 
@@ -260,7 +259,7 @@ def test_finished_shards_are_used_again(clouds: Path, tmp_path: Path, monkeypatc
     parsed, rejects = read_recipe(recipe)
     source = Dataset.open(clouds)
     plan = executor.plan_transform(source, parsed, rejects)
-    staging = Staging.open(tmp_path / "staging", plan.fingerprint)
+    staging = executor.open_staging(str(tmp_path / "staging"), plan)
     files = {shard.path: shard.file for split in source.splits for shard in source.shards(split)}
     for planned, shard in zip(plan.shards, source.manifest.shards, strict=True):
         rewrite.write_shard(rewrite.ShardJob(staging, planned, files[shard.path], parsed, plan.task, plan.classes))
@@ -274,7 +273,7 @@ def test_finished_shards_are_used_again(clouds: Path, tmp_path: Path, monkeypatc
     fresh = run(clouds, tmp_path / "fresh", recipe)
     assert contents(resumed.examples) == contents(fresh.examples)
     assert contents(resumed.graph) == contents(fresh.graph)
-    assert not (tmp_path / "staging" / plan.fingerprint).exists()
+    assert not Path(staging.root).exists()
 
 
 def test_an_input_that_is_no_dataset_is_refused(tmp_path: Path) -> None:
