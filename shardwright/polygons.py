@@ -46,8 +46,8 @@ def read_polygon(numbers: Sequence[object]) -> npt.NDArray[np.float64]:
     if len(numbers) % 2:
         raise PolygonError(f"has an odd count of {len(numbers)} numbers; the last x has no y")
     for i, number in enumerate(numbers):
-        # Not `isinstance`, which takes true and false for numbers.
-        if type(number) not in (int, float) or not abs(number) <= _LARGEST:  # type: ignore[arg-type]
+        # True and false are integers to Python, but no coordinates.
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not abs(number) <= _LARGEST:
             shown = repr(number)[:40]
             raise PolygonError(f"number {i + 1} of {len(numbers)} is {shown}, no number from {-_LARGEST} to {_LARGEST}")
     return np.array(numbers, dtype=np.float64).reshape(-1, 2)

@@ -7,13 +7,11 @@ images (`Figures`), which the analyzers sum up; like the shard they are written 
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +23,8 @@ from shardwright.geometry import plan_geometry
 from shardwright.images import ImageError, read_header
 from shardwright.manifest import REJECTED, shard_name
 from shardwright.staging import Outcome, PlannedShard, Staging, write_text
+from shardwright.storage import in_parallel
 from shardwright_components.image_transform.recipe import Recipe
-
-# Records in work per thread: enough that no thread waits for the one whose turn it is, few enough for any memory.
-_WINDOW = 4
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Figures(NamedTuple):
@@ -85,28 +78,15 @@ def write_shard(job: ShardJob) -> int:
 
 def _outcomes(job: ShardJob) -> Iterator[Outcome]:
     lines = []
-    threads = os.cpu_count() or 1
     # Traced here, once, and not by the first threads all at the same time.
     _pixel_ops(job.recipe)
     payloads = (payload for _, payload in records.read_records(job.source))
-    with ThreadPoolExecutor(threads) as pool:
-        for outcome, figures in _in_order(pool, lambda p: rewrite(p, job), payloads, _WINDOW * threads):
-            if figures is not None:
-                lines.append(canonical_json(figures._asdict()) + "\n")
-            yield outcome
+    for outcome, figures in in_parallel(partial(rewrite, job=job), payloads, threads=os.cpu_count() or 1):
+        if figures is not None:
+            lines.append(canonical_json(figures._asdict()) + "\n")
+        yield outcome
     # Runs when the last outcome is taken, before the shard counts as finished.
     write_text(figures_file(job.staging, job.planned), "".join(lines))
-
-
-def _in_order(pool: ThreadPoolExecutor, work: Callable[[T], R], items: Iterable[T], window: int) -> Iterator[R]:
-    """Results in the order of the items, with at most `window` items in work."""
-    pending: deque[Future[R]] = deque()
-    for item in items:
-        pending.append(pool.submit(work, item))
-        if len(pending) >= window:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
 
 
 def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, Figures | None]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
-from tfx.types import standard_artifacts
+from tfx.types import Channel, standard_artifacts
 
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.records import encode_example, frame
@@ -98,8 +98,11 @@ def test_a_split_without_data_stops_the_run(gate: Any) -> None:
 
 
 def test_a_kind_that_does_not_exist_is_refused_when_the_graph_is_built() -> None:
+    types = (standard_artifacts.ExampleAnomalies, standard_artifacts.Examples, standard_artifacts.Schema)
+    channels = [Channel(type=kind) for kind in types]
+    assert DataGate(*channels, allow=["INT_TYPE_SMALL_INT"]).outputs
     with pytest.raises(ConfigError, match="Did you mean INT_TYPE_SMALL_INT"):
-        DataGate(None, None, None, allow=["INT_TYPE_SMALL_INTS"])  # type: ignore[arg-type]
+        DataGate(*channels, allow=["INT_TYPE_SMALL_INTS"])
 
 
 def test_whole_split_anomalies_have_no_keys() -> None:

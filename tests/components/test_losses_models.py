@@ -1,14 +1,13 @@
 """The models' shapes and guarantees, and the loss against its formula."""
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-keras = pytest.importorskip("keras")
-
-from shardwright_components.image_trainer.losses import CrossEntropyDice, build_loss, soft_dice  # noqa: E402
-from shardwright_components.image_trainer.models import build_model  # noqa: E402
+from shardwright_components.image_trainer.losses import CrossEntropyDice, build_loss, soft_dice
+from shardwright_components.image_trainer.models import build_model
 
 
 @pytest.mark.parametrize("size", [(16, 16), (17, 31), (8, 45), (50, 20)])

@@ -5,33 +5,23 @@ import sys
 
 import pytest
 from ingesting import run, tree
+from killing import KILL_AT_STEP
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 
-KILLED = """
-import json, os, signal, sys
-from pathlib import Path
+KILLED = (
+    KILL_AT_STEP
+    + """
+import json
 from shardwright import staging
 from shardwright.config import parse_config
 from shardwright.ingest import ingest
-left = int(sys.argv[3])
-
-def counted(function):
-    def call(*args, **kwargs):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*args, **kwargs)
-    return call
-
-os.rename, os.link, os.fsync = counted(os.rename), counted(os.link), counted(os.fsync)
-Path.replace, Path.mkdir, Path.rename = counted(Path.replace), counted(Path.mkdir), counted(Path.rename)
 staging.RecordWriter.write = counted(staging.RecordWriter.write)
 ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], quiet=True)
 print("done")
 """
+)
 
 
 @pytest.mark.slow

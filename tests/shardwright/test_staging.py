@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import killing
 import pytest
 
 from shardwright.commit import DatasetPlan, commit, committed
@@ -263,29 +264,17 @@ def test_long_ledgers_are_split_into_equal_parts(tmp_path, monkeypatch):
     assert keys == sorted(keys)
 
 
-KILLED = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[1])
+KILLED = (
+    killing.KILL_AT_STEP
+    + """
+sys.path[:0] = sys.argv[1].split(os.pathsep)
 import test_staging
-from pathlib import Path
-left = int(sys.argv[3])
-
-def counted(function):
-    def call(*args, **kwargs):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*args, **kwargs)
-    return call
-
-os.rename, os.link, os.fsync = counted(os.rename), counted(os.link), counted(os.fsync)
-Path.replace, Path.mkdir = counted(Path.replace), counted(Path.mkdir)
 root = Path(sys.argv[2])
 plan = test_staging.plan()
 test_staging.commit(test_staging.staged(root / "s", plan), plan, root / "out", {})
 print("done")
 """
+)
 
 
 @pytest.mark.slow
@@ -293,12 +282,13 @@ def test_a_kill_at_any_moment_shows_no_dataset_or_the_whole_one(tmp_path):
     the_plan = plan()
     commit(staged(tmp_path / "ws", the_plan), the_plan, tmp_path / "whole", {})
     whole = tree(tmp_path / "whole")
+    modules = [str(Path(__file__).parent), str(Path(killing.__file__).parent)]
     survived = False
     for moment in range(1, 200, 7):
         root = tmp_path / str(moment)
         root.mkdir()
         run = subprocess.run(
-            [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(root), str(moment)],
+            [sys.executable, "-c", KILLED, os.pathsep.join(modules), str(root), str(moment)],
             capture_output=True,
             text=True,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
