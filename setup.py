@@ -32,7 +32,9 @@ setup(
         # The ranges cover both stacks (requirements/*.lock hold the exact versions). Beam 2.69 to 2.76 is in neither.
         "apache-beam>=2.59,<2.69; python_version < '3.11'",
         "apache-beam>=2.77,<2.78; python_version >= '3.11'",
+        "boto3>=1.35",
         "google-cloud-aiplatform<2",
+        "google-cloud-storage>=2.19",
         "google-crc32c>=1.5",
         "jax<=0.4.34; python_version < '3.11'",
         "jax>=0.8; python_version >= '3.11'",
