@@ -1,8 +1,8 @@
 """How many shards a split gets, and which records go into which: pure arithmetic.
 
 Shards of 100-200 MB read well from disk and bucket alike (TFX and TensorFlow advise it); a split has equally many
-records in each, give or take one, so that hosts that share the shards have equal work. Hosts read whole shards each, and
-want ten or more of them (TensorFlow's advice for TPUs), but none of under 10 MB.
+records in each, give or take one, so that hosts that share the shards have equal work. A host reads whole shards and
+wants ten or more of them (TensorFlow's advice for TPUs), but none of under 10 MB.
 """
 
 from __future__ import annotations
