@@ -8,7 +8,17 @@ from pathlib import Path
 
 from shardwright.config import Config
 from shardwright.errors import UsageError
-from shardwright.ingest import InputLocation, ingest_recipe, input_fingerprint, locate, resolve_classes
+from shardwright.ingest import (
+    IngestRecipe,
+    InputLocation,
+    SurveyedInput,
+    example_features,
+    hash_input,
+    ingest_recipe,
+    labels_kind,
+    locate,
+    survey_input,
+)
 from shardwright.schema import check_schema, render_schema, schema_file_for
 
 
@@ -40,15 +50,18 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
         ShardwrightError: something about the input or the schema is wrong.
     """
     location = locate(config)
-    classes, notes = resolve_classes(config, location)
+    surveyed = survey_input(IngestRecipe.of(config), location)
+    classes, notes = surveyed.survey.classes, surveyed.survey.notes
+    rendered = _render(config, surveyed)
     schema_file = schema_file_for(config_file)
     if schema_file.exists():
         schema_text = schema_file.read_text(encoding="utf-8")
-        check_schema(schema_text, config.task, classes, str(schema_file))
+        check_schema(schema_text, rendered, str(schema_file))
     else:
-        schema_text = _write_schema(config, classes, schema_file)
+        schema_text = rendered
+        _write_schema(rendered, schema_file)
         notes = (*notes, f"schema rendered to {schema_file}: commit it")
-    fingerprint = input_fingerprint(config, location)
+    fingerprint = hash_input(surveyed).fingerprint
     return PreparedInput(location, fingerprint, classes, ingest_recipe(config, classes), schema_text, notes)
 
 
@@ -59,20 +72,24 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
         UsageError: there is one already and `force` was not asked for.
     """
     file = schema_file_for(config_file)
-    classes, _ = resolve_classes(config, locate(config))
+    rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
     if file.exists() and not force:
-        check_schema(file.read_text(encoding="utf-8"), config.task, classes, str(file))
+        check_schema(file.read_text(encoding="utf-8"), rendered, str(file))
         raise UsageError(f"{file}: is there already and fits. Use --force to replace what may have been curated.")
-    _write_schema(config, classes, file)
+    _write_schema(rendered, file)
     return file
 
 
-def _write_schema(config: Config, classes: tuple[str, ...], file: Path) -> str:
-    text = render_schema(config.task, classes)
+def _render(config: Config, surveyed: SurveyedInput) -> str:
+    survey = surveyed.survey
+    features = example_features(config.task, survey)
+    return render_schema(config.task, survey.classes, labels_kind(config.task, survey), features)
+
+
+def _write_schema(text: str, file: Path) -> None:
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(file)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written ({error}). Copy the configuration to a folder of yours.") from None
-    return text

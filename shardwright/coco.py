@@ -48,6 +48,18 @@ def mask_text(size: tuple[int, int] | None, segmentation: str) -> str:
 class CocoMasks:
     """Reads texts of masks; see `shardwright.sources.base.MaskCode`."""
 
+    def size(self, text: str) -> tuple[int, int] | None:
+        """Height and width that the run lengths, or the file of the image, tell; `None` where neither does."""
+        told_height, told_width, segmentation = json.loads(text)
+        told = segmentation.get("size") if isinstance(segmentation, dict) else [told_height, told_width]
+        if not isinstance(told, list) or len(told) != 2 or not all(type(side) is int for side in told):
+            return None
+        return told[0], told[1]
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
+        """The one mask of a segmentation; see `parse`."""
+        return [(label, self.parse(text, height=height, width=width))]
+
     def parse(self, text: str, *, height: int, width: int) -> Runs:
         """Reads what `mask_text` wrote.
 

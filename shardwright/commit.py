@@ -39,6 +39,7 @@ class DatasetPlan:
         shards: every shard, by split and number.
         rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
         max_rejects: share of the inputs that may be rejected; 10 always may.
+        labels: what an image is given, as `Manifest.labels` has it; by default what is usual for the task.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class DatasetPlan:
     shards: tuple[PlannedShard, ...]
     rows: tuple[str, ...] = ()
     max_rejects: float = 0.0
+    labels: str | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -171,6 +173,7 @@ def _assemble(
         kind=plan.kind,
         task=plan.task,
         classes=plan.classes,
+        labels=plan.labels or (layout.MASKS if plan.task == "segmentation" else layout.SINGLE),
         recipe=plan.recipe,
         recipe_fingerprint=fingerprint(dict(plan.recipe)),
         parent=plan.parent,

@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright import pixels
-from shardwright.config.sections import AUGMENTATIONS
+from shardwright.config.training import AUGMENTATIONS
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.records import decode_example

@@ -23,6 +23,14 @@ DUPLICATE = "duplicate"
 REJECTED = "rejected"
 STATUSES = (WRITTEN, DUPLICATE, REJECTED)
 
+# What an image is given: masks, one class, any number of classes, nothing.
+MASKS = "masks"
+SINGLE = "single"
+MULTI = "multi"
+NONE = "none"
+# In place of a class's name: the mask of what neither loss nor metric counts.
+IGNORED = "ignore"
+
 
 @dataclass(frozen=True)
 class LedgerRow:
@@ -88,6 +96,7 @@ class Manifest:
         kind: `ingest` or `transform`.
         task: `segmentation` or `classification`.
         classes: names in the order of their indices.
+        labels: what an image is given: `masks`, a `single` class, any number of them (`multi`) or nothing (`none`).
         recipe: the options that change bytes, as plain values; no paths, workers or runners.
         recipe_fingerprint: hash of the recipe.
         parent: what it was made from: fingerprint of the input (`ingest`), digest of the parent dataset (`transform`).
@@ -102,6 +111,7 @@ class Manifest:
     kind: str
     task: str
     classes: tuple[str, ...]
+    labels: str
     recipe: Mapping[str, Any]
     recipe_fingerprint: str
     parent: str | None

@@ -66,6 +66,13 @@ class Dialect:
         forms = {ABSOLUTE: f"absolute starts from {self.base}", RELATIVE: "relative offsets", COUNTS: "COCO counts"}
         return f"{forms[self.runs]}, {self.order} by {self.order}"
 
+    def size(self, text: str) -> None:
+        """No run-length code says how large its image is."""
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
+        """The one mask of a code; see `parse`."""
+        return [(label, self.parse(text, height=height, width=width))]
+
     def parse(self, text: str, *, height: int, width: int) -> Runs:
         """Reads a code.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from shardwright.errors import UsageError
+from shardwright.manifest import MULTI, NONE
 
 _MASK_PREFIX = "image/segmentation/"
+_TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 
 
 def schema_file_for(config_file: str | os.PathLike[str]) -> Path:
@@ -28,37 +30,52 @@ def schema_file_for(config_file: str | os.PathLike[str]) -> Path:
     return file.with_name(f"{file.stem}.schema.pbtxt")
 
 
-def render_schema(task: str, classes: Sequence[str]) -> str:
-    """Renders the schema of a task and its classes.
+def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapping[str, str]) -> str:
+    """Renders the schema of a dataset.
 
     Args:
         task: `segmentation` or `classification`.
         classes: class names in the order of their labels.
+        labels: what an image is given, as `Manifest.labels` has it.
+        features: name -> kind (`bytes`, `int64`, `float32`) of all features that examples may have.
 
     Returns:
         Text proto, the same for the same arguments on every machine.
     """
     schema = _base(task)
-    features = {feature.name: feature for feature in schema.feature}
-    label = features["image/class/label"]
+    known = {feature.name: feature for feature in schema.feature}
+    label = known["image/class/label"]
     label.int_domain.min = 0
-    label.int_domain.max = len(classes) - 1
+    label.int_domain.max = max(0, len(classes) - 1)
     label.int_domain.is_categorical = True
-    features["image/class/text"].string_domain.value.extend(classes)
-    if task == "segmentation":
-        for name in classes:
-            # Runs are pairs: start and length, from 0, column by column.
-            runs = schema.feature.add(name=f"{_MASK_PREFIX}{name}/rle", type=schema_pb2.INT)
-            runs.value_count.min = 0
-            runs.int_domain.min = 0
-            area = schema.feature.add(name=f"{_MASK_PREFIX}{name}/area", type=schema_pb2.INT)
-            area.presence.min_fraction = 1
-            area.presence.min_count = 1
-            area.shape.dim.add(size=1)
-            area.int_domain.min = 0
+    known["image/class/text"].string_domain.value.extend(classes)
+    if labels in (MULTI, NONE):
+        for name in ("image/class/label", "image/class/text"):
+            known[name].ClearField("presence")
+            known[name].ClearField("shape")
+            known[name].value_count.min = 0
+    for name, kind in features.items():
+        if name not in known:
+            _add(schema, name, kind)
     header = f"# Rendered by `shardwright schema render` for {task}: {', '.join(classes)}.\n"
     header += "# Commit it; narrow domains and add thresholds as you like. It must go on fitting the configuration.\n"
     return header + text_format.MessageToString(schema, as_utf8=True)
+
+
+def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
+    feature = schema.feature.add(name=name, type=_TYPES[kind])
+    if name.startswith(_MASK_PREFIX) and name.endswith("/rle"):
+        # Runs are pairs: start and length, from 0, column by column.
+        feature.value_count.min = 0
+        feature.int_domain.min = 0
+    elif name.startswith(_MASK_PREFIX) and name.endswith("/area"):
+        feature.presence.min_fraction = 1
+        feature.presence.min_count = 1
+        feature.shape.dim.add(size=1)
+        feature.int_domain.min = 0
+    else:
+        # What a table says beside the labels: it may lack, and it may be a list.
+        feature.value_count.min = 0
 
 
 def parse_schema(text: str, where: str) -> schema_pb2.Schema:
@@ -73,8 +90,8 @@ def parse_schema(text: str, where: str) -> schema_pb2.Schema:
         raise UsageError(f"{where}: not a schema: {error}. Mend it, or delete it to have it rendered anew.") from None
 
 
-def check_schema(text: str, task: str, classes: Sequence[str], where: str) -> None:
-    """Checks that a curated schema still fits a task and its classes.
+def check_schema(text: str, rendered: str, where: str) -> None:
+    """Checks that a curated schema still fits what `render_schema` says of the dataset.
 
     Curation may change everything but the names and types of the features and the list of classes.
 
@@ -82,7 +99,7 @@ def check_schema(text: str, task: str, classes: Sequence[str], where: str) -> No
         UsageError: it does not fit; the message shows the difference line by line.
     """
     found = _essence(parse_schema(text, where))
-    wanted = _essence(parse_schema(render_schema(task, classes), "rendered schema"))
+    wanted = _essence(parse_schema(rendered, "rendered schema"))
     if found != wanted:
         lines = difflib.unified_diff(found, wanted, where, "what the configuration needs", lineterm="", n=0)
         shown = "\n".join(f"  {line}" for line in lines if not line.startswith("@@"))

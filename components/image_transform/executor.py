@@ -122,6 +122,7 @@ def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> Datas
         inputs=sum(shard.records for shard in manifest.shards),
         shards=tuple(planned),
         max_rejects=max_rejects,
+        labels=manifest.labels,
     )
 
 

@@ -1,22 +1,12 @@
 """The configuration: one YAML file, frozen dataclasses, refused before any work where it makes no sense."""
 
+from shardwright.config.images import ImagesConfig
+from shardwright.config.input import InputConfig
 from shardwright.config.labels import LabelsConfig
-from shardwright.config.load import load_config, parse_config
-from shardwright.config.sections import (
-    BeamConfig,
-    Config,
-    EvaluatorConfig,
-    GateConfig,
-    ImagesConfig,
-    InputConfig,
-    LoaderConfig,
-    RejectsConfig,
-    RunConfig,
-    ShardsConfig,
-    SplitConfig,
-    TrainerConfig,
-    TransformConfig,
-)
+from shardwright.config.layout import RejectsConfig, ShardsConfig, SplitConfig
+from shardwright.config.load import load_config, parse_config, parse_section
+from shardwright.config.sections import BeamConfig, Config, RunConfig
+from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 
 __all__ = [
     "BeamConfig",
@@ -35,4 +25,5 @@ __all__ = [
     "TransformConfig",
     "load_config",
     "parse_config",
+    "parse_section",
 ]

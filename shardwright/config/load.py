@@ -74,7 +74,7 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
     fields = {k: v for k, v in values.items() if k != "base"}
     if "base" in values:
         raise ConfigError("base", "not a key", "Remove it.")
-    config = _section(sections.Config, fields, "")
+    config = parse_section(sections.Config, fields, "")
     return dataclasses.replace(config, base=base)
 
 
@@ -104,7 +104,17 @@ def _name_from(file: Path) -> str:
     return name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
 
 
-def _section(cls: type[Any], raw: object, path: str) -> Any:
+def parse_section(cls: type[Any], raw: object, path: str) -> Any:
+    """Makes a section from plain values.
+
+    Args:
+        cls: class of the section, a frozen dataclass.
+        raw: mapping of its fields, `None` for all defaults.
+        path: YAML path of the section, for messages.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type, or whatever the section refuses.
+    """
     if raw is None:
         raw = {}
     if not isinstance(raw, Mapping):
@@ -138,7 +148,7 @@ def _value(hint: Any, value: object, path: str) -> Any:
         (inner,) = (option for option in get_args(hint) if option is not type(None))
         return None if value is None else _value(inner, value, path)
     if dataclasses.is_dataclass(hint):
-        return _section(typing.cast(type[Any], hint), value, path)
+        return parse_section(typing.cast(type[Any], hint), value, path)
     if value is None:
         raise ConfigError(path, "null", "Give a value or remove the key.")
     if origin is tuple:

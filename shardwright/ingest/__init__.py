@@ -1,7 +1,8 @@
 """Images and annotations into a dataset: recipe and location, plan, write, commit."""
 
-from shardwright.ingest.inputs import input_fingerprint, resolve_classes
-from shardwright.ingest.plan import IngestPlan, PreparedIngest, example_features, plan_ingest
+from shardwright.ingest.features import example_features, labels_kind
+from shardwright.ingest.inputs import SurveyedInput, hash_input, input_fingerprint, survey_input
+from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run import ingest
 from shardwright.ingest.write import write_shard
@@ -12,12 +13,15 @@ __all__ = [
     "IngestRecipe",
     "InputLocation",
     "PreparedIngest",
+    "SurveyedInput",
     "example_features",
+    "hash_input",
     "ingest",
     "ingest_recipe",
     "input_fingerprint",
+    "labels_kind",
     "locate",
     "plan_ingest",
-    "resolve_classes",
+    "survey_input",
     "write_shard",
 ]

@@ -12,7 +12,7 @@ from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.sources.base import Source, Survey
+from shardwright.sources.base import Images, Source, Survey
 from shardwright.sources.detect import open_source
 from shardwright.storage import Listing, Refusal, hash_file, in_parallel, list_inputs, read_bytes, read_start
 
@@ -37,12 +37,14 @@ class SurveyedInput:
         source: their annotations, ready to be streamed.
         survey: what the annotations tell.
         rejected: position -> why that file is not going to be written.
+        labels: absolute path of the annotations, or `None`.
     """
 
     listing: Listing
     source: Source
     survey: Survey
     rejected: dict[int, Refusal]
+    labels: str | None
 
 
 @dataclass(frozen=True)
@@ -69,17 +71,16 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     no_images = _not_images(listing)
     source = open_source(
         task=recipe.task,
-        label_format=recipe.label_format,
-        columns=recipe.columns,
-        code=recipe.code,
-        classes=recipe.classes,
+        options=recipe.input.labels,
+        classes=recipe.input.classes,
         labels=location.labels,
-        keys=listing.keys,
-        skip=frozenset(no_images),
-        size_of=lambda position: _size(listing.path(position), recipe.images.max_pixels),
-        pattern=recipe.pattern,
+        images=Images(
+            keys=listing.keys,
+            skip=frozenset(no_images),
+            size_of=lambda position: _size(listing.path(position), recipe.images.max_pixels),
+        ),
     )
-    unlisted = source.unlisted if recipe.unlisted == "auto" else recipe.unlisted
+    unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
     _refuse_unlisted_option(recipe.task, unlisted)
     survey = source.survey()
     # What lies there and was refused is in the ledger already, under its true reason.
@@ -99,34 +100,23 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if unlisted == "reject":
         for i in rest:
             rejected[i] = Refusal(listing.keys[i], "unlisted", f"{source.name} has no row for it")
-    return SurveyedInput(listing, source, survey, rejected)
+    return SurveyedInput(listing, source, survey, rejected, location.labels)
 
 
-def resolve_classes(config: Config, location: InputLocation) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Class names in the order of their indices, and what was told from the data.
-
-    Raises:
-        UsageError, CheckFailed: see `survey_input`.
-    """
-    survey = survey_input(IngestRecipe.of(config), location).survey
-    return survey.classes, survey.notes
-
-
-def hash_input(listing: Listing, labels: str | None, progress: Progress = SILENT) -> HashedInput:
+def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedInput:
     """Reads all of an input and hashes it: keys, sizes, contents; never times or where it lies."""
-    digests: list[bytes | None] = []
     total = hashlib.sha256()
-    paths = (listing.path(i) for i in range(len(listing.keys)))
-    for i, digest in enumerate(in_parallel(hash_file, paths)):
-        digests.append(digest)
-        _add(total, [listing.keys[i], listing.sizes[i], digest.hex() if digest else None])
-        progress.advance()
+    listing = surveyed.listing
+    digests = _hash_files(listing, total, progress)
     for refusal in listing.refused:
         _add(total, list(refusal))
-    if labels is not None:
-        digest = hash_file(labels)
+    if surveyed.labels is not None:
+        digest = None if os.path.isdir(surveyed.labels) else hash_file(surveyed.labels)
         # The name is part of it, because the reasons in the ledger name the table.
-        _add(total, [os.path.basename(labels), digest.hex() if digest else None])
+        _add(total, [os.path.basename(surveyed.labels), digest.hex() if digest else None])
+    attached = surveyed.source.attachments()
+    if attached is not None:
+        _hash_files(attached, total, SILENT)
     return HashedInput(digests, total.hexdigest())
 
 
@@ -134,10 +124,19 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
     """The content fingerprint of a configuration's input, 64 hex digits.
 
     Raises:
-        UsageError: the folder is missing or empty.
+        UsageError, CheckFailed: see `survey_input`.
     """
-    del config  # An input's content does not depend on how it is to be read.
-    return hash_input(list_inputs(location.images, leave_out=location.labels), location.labels, progress).fingerprint
+    return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
+
+
+def _hash_files(listing: Listing, total: hashlib._Hash, progress: Progress) -> list[bytes | None]:
+    digests: list[bytes | None] = []
+    paths = (listing.path(i) for i in range(len(listing.keys)))
+    for i, digest in enumerate(in_parallel(hash_file, paths)):
+        digests.append(digest)
+        _add(total, [listing.keys[i], listing.sizes[i], digest.hex() if digest else None])
+        progress.advance()
+    return digests
 
 
 def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:

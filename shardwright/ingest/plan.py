@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from shardwright.commit import DatasetPlan
 from shardwright.console import progress
 from shardwright.errors import CheckFailed
+from shardwright.ingest.features import example_features, labels_kind
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.tasks import tasks_are_written, write_tasks
@@ -23,19 +24,6 @@ from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Refusal
 
 _PLAN_ROWS = "plan"
-_COMMON_FEATURES = {
-    "image/encoded": "bytes",
-    "image/format": "bytes",
-    "image/height": "int64",
-    "image/width": "int64",
-    "image/channels": "int64",
-    "image/orientation": "int64",
-    "image/filename": "bytes",
-    "image/key": "bytes",
-    "image/sha256": "bytes",
-    "image/class/label": "int64",
-    "image/class/text": "bytes",
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +36,9 @@ class IngestPlan:
         table: file name of the table of annotations, or empty.
         mask_column: header of its column of masks, or empty.
         dialect: how masks are written there.
-        max_pixels: `images.max_pixels`.
+        recipe: the options.
+        ignore: whether examples have a mask of what is not to be counted.
+        extra: kinds of the further features that the annotations give.
         notes: what was told from the data, for the user.
         total_bytes: size of all images that are going to be read.
     """
@@ -58,7 +48,9 @@ class IngestPlan:
     table: str
     mask_column: str
     dialect: MaskCode
-    max_pixels: int
+    recipe: IngestRecipe
+    ignore: bool
+    extra: Mapping[str, str]
     notes: tuple[str, ...]
     total_bytes: int
 
@@ -108,7 +100,7 @@ def plan_ingest(
     surveyed = survey_input(recipe, location)
     listing, survey = surveyed.listing, surveyed.survey
     with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
-        hashed = hash_input(listing, location.labels, shown)
+        hashed = hash_input(surveyed, shown)
     if expected_fingerprint not in (None, hashed.fingerprint):
         raise CheckFailed(
             f"{location.images}: the input has changed since the run began (content {hashed.fingerprint[:12]}, "
@@ -128,13 +120,14 @@ def plan_ingest(
         task=recipe.task,
         classes=survey.classes,
         # With the classes that were told, so that telling them beforehand makes no difference.
-        recipe=dataclasses.replace(recipe, classes=recipe.classes or dict.fromkeys(survey.classes)).options(),
+        recipe=recipe.with_classes(survey.classes).options(),
         parent=hashed.fingerprint,
-        features=example_features(recipe.task, survey.classes),
+        labels=labels_kind(recipe.task, survey),
+        features=example_features(recipe.task, survey),
         inputs=len(listing.keys) + len(listing.refused) + len(survey.refused),
         shards=tuple(positions),
         rows=(_PLAN_ROWS,),
-        max_rejects=recipe.rejects_max,
+        max_rejects=recipe.rejects.max,
     )
     plan = IngestPlan(
         dataset=dataset,
@@ -142,21 +135,13 @@ def plan_ingest(
         table="" if location.labels is None else os.path.basename(location.labels),
         mask_column=surveyed.source.mask_column,
         dialect=surveyed.source.dialect,
-        max_pixels=recipe.images.max_pixels,
+        recipe=recipe,
+        ignore=survey.ignore,
+        extra=survey.features,
         notes=survey.notes,
         total_bytes=total_bytes,
     )
     return PreparedIngest(plan, surveyed, hashed, positions, rows)
-
-
-def example_features(task: str, classes: tuple[str, ...]) -> dict[str, str]:
-    """Name and type (`bytes`, `int64`) of every feature of an ingested example."""
-    features = dict(_COMMON_FEATURES)
-    if task == "segmentation":
-        for name in classes:
-            features[f"image/segmentation/{name}/rle"] = "int64"
-            features[f"image/segmentation/{name}/area"] = "int64"
-    return features
 
 
 def _shards(

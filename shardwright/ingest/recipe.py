@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+import posixpath
+import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from shardwright.config import Config, ImagesConfig, ShardsConfig, SplitConfig
+from shardwright.config import (
+    Config,
+    ImagesConfig,
+    InputConfig,
+    RejectsConfig,
+    ShardsConfig,
+    SplitConfig,
+    parse_section,
+)
 from shardwright.fingerprint import canonical_json
 
 # Of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no cache and no
 # staging folder of an older version is taken for ours.
-_CODE_FORMAT = 1
+_CODE_FORMAT = 2
+
+# Stands for `input.images`, which is a place.
+_NOWHERE = "."
 
 # Says where the input lies, as JSON, to a component whose parameters must not.
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
@@ -44,33 +57,24 @@ def locate(config: Config) -> InputLocation:
 
 @dataclass(frozen=True)
 class IngestRecipe:
-    """What an ingest needs to know besides the input.
+    """What an ingest needs to know besides where the input lies: the sections of the configuration that it obeys.
 
     Attributes:
         task: `segmentation` or `classification`.
-        label_format: `input.labels.format`.
-        columns: `input.labels.columns`.
-        code: `input.labels.runs`, `order` and `base`, as far as they are given.
-        classes: name -> id or `None`, in the order of the indices; `None` to tell them from the data.
-        unlisted: `input.unlisted`.
-        images: what is checked of images.
-        split: shares, salt.
-        shards: how many shards.
-        rejects_max: share of the inputs that may be rejected. Changes no bytes, so it is not in `options`.
-        pattern: `input.labels.pattern`.
+        input: `input` without places: of `labels.path` only the file's name is left, `images` is a dot, and `classes`
+            may have been told from the data.
+        images: `images`.
+        split: `split`.
+        shards: `shards`.
+        rejects: `rejects`. Changes no bytes, so it is not in `options`.
     """
 
     task: str
-    label_format: str
-    columns: Mapping[str, str]
-    code: Mapping[str, str | int]
-    classes: Mapping[str, int | None] | None
-    unlisted: str
+    input: InputConfig
     images: ImagesConfig
     split: SplitConfig
     shards: ShardsConfig
-    rejects_max: float
-    pattern: str | None = None
+    rejects: RejectsConfig
 
     @staticmethod
     def of(config: Config, classes: Sequence[str] | None = None) -> IngestRecipe:
@@ -80,39 +84,40 @@ class IngestRecipe:
             config: the configuration.
             classes: names that were told from the data, where the configuration gives none.
         """
-        told = None if classes is None else dict.fromkeys(classes)
-        return IngestRecipe(
+        labels = config.input.labels
+        if labels.path is not None:
+            labels = replace(labels, path=posixpath.basename(labels.path.rstrip("/")))
+        recipe = IngestRecipe(
             task=config.task,
-            label_format=config.input.labels.format,
-            columns=config.input.labels.columns,
-            code=config.input.labels.code,
-            classes=told if config.input.classes is None else config.input.classes,
-            unlisted=config.input.unlisted,
+            input=replace(config.input, images=_NOWHERE, labels=labels),
             images=config.images,
             split=config.split,
             shards=config.shards,
-            rejects_max=config.rejects.max,
-            pattern=config.input.labels.pattern,
+            rejects=config.rejects,
         )
+        return recipe if classes is None else recipe.with_classes(classes)
+
+    def with_classes(self, classes: Sequence[str]) -> IngestRecipe:
+        """The same recipe with the classes that were told from the data, unless it names some itself."""
+        if self.input.classes is not None:
+            return self
+        return replace(self, input=replace(self.input, classes=dict.fromkeys(classes)))
 
     def options(self) -> dict[str, Any]:
-        """The options that change bytes, as plain values: the `recipe` of the manifest."""
-        pattern = {} if self.pattern is None else {"pattern": self.pattern}
-        return {
-            "code_format": _CODE_FORMAT,
-            "task": self.task,
-            "labels": {"format": self.label_format, "columns": dict(self.columns), **pattern, **self.code},
-            # Pairs, because their order counts and that of a mapping does not.
-            "classes": None if self.classes is None else [[name, number] for name, number in self.classes.items()],
-            "unlisted": self.unlisted,
-            "images": asdict(self.images),
-            "split": {**asdict(self.split), "shares": dict(self.split.shares)},
-            "shards": {name: value for name, value in asdict(self.shards).items() if value is not None},
-        }
+        """The options that change bytes, as plain values: the `recipe` of the manifest.
+
+        Those that have their default are left out: a later version with more options, at their defaults, makes the
+        same dataset. The order of the classes counts, and that of a mapping does not, so they are pairs.
+        """
+        sections = {name: _changed(getattr(self, name)) for name in _SECTIONS}
+        del sections["input"]["images"]
+        if self.input.classes is not None:
+            sections["input"]["classes"] = [[name, number] for name, number in self.input.classes.items()]
+        return {"code_format": _CODE_FORMAT, "task": self.task, **sections}
 
     def to_json(self) -> str:
         """Canonical JSON of the whole recipe, for a component's parameter."""
-        return canonical_json({"options": self.options(), "rejects_max": self.rejects_max})
+        return canonical_json({"options": self.options(), "rejects": _changed(self.rejects)})
 
     @staticmethod
     def from_json(text: str) -> IngestRecipe:
@@ -123,22 +128,35 @@ class IngestRecipe:
         """
         raw = json.loads(text)
         options = raw["options"]
-        labels = options["labels"]
         if options["code_format"] != _CODE_FORMAT:
             raise ValueError(f"recipe of code format {options['code_format']!r}, this is {_CODE_FORMAT}; compile again")
-        return IngestRecipe(
-            task=options["task"],
-            label_format=labels["format"],
-            columns=labels["columns"],
-            code={name: value for name, value in labels.items() if name not in ("format", "columns", "pattern")},
-            classes=None if options["classes"] is None else dict(options["classes"]),
-            unlisted=options["unlisted"],
-            images=ImagesConfig(**options["images"]),
-            split=SplitConfig(**options["split"]),
-            shards=ShardsConfig(**options["shards"]),
-            rejects_max=raw["rejects_max"],
-            pattern=labels.get("pattern"),
-        )
+        given = {**options["input"], "images": _NOWHERE}
+        if "classes" in given:
+            given["classes"] = dict(given["classes"])
+        sections = {**{name: options[name] for name in _SECTIONS}, "input": given, "rejects": raw["rejects"]}
+        types = typing.get_type_hints(IngestRecipe)
+        parsed = {name: parse_section(types[name], values, name) for name, values in sections.items()}
+        return IngestRecipe(task=options["task"], **parsed)
+
+
+_SECTIONS = ("input", "images", "split", "shards")
+
+
+def _changed(section: Any) -> dict[str, Any]:
+    """The options of a section that have another value than their default, as plain values."""
+    changed = {}
+    for field in fields(section):
+        value = getattr(section, field.name)
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        if value != default:
+            changed[field.name] = _changed(value) if is_dataclass(value) else _plain(value)
+    return changed
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
 
 
 def ingest_recipe(config: Config, classes: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
 """Task files: what a shard's writer has to do, partitioned by shard in one pass and bounded memory.
 
 tasks/<split>-<i>-of-<n>.images.jsonl   [key, file name, size, sha256], in the order of the records
-tasks/<split>-<i>-of-<n>.labels.jsonl   [position in the shard, class index, row, run lengths or null], as in the table
+tasks/<split>-<i>-of-<n>.labels.jsonl   [position in the shard, class index, row, mask or null, further features], as in
+                                        the table
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.fingerprint import canonical_json
 from shardwright.manifest import shard_name
-from shardwright.sources.base import Annotation, Mask, Sample
+from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample
 from shardwright.staging import PlannedShard
 from shardwright.storage import Listing
 
@@ -64,11 +66,11 @@ def write_tasks(
                 out.write(canonical_json([listing.keys[i], listing.names[i], listing.sizes[i], digest.hex()]) + "\n")
     waiting: dict[int, list[str]] = defaultdict(list)
     buffered = 0
-    for image, label, text, row in annotations:
+    for image, label, text, row, values in annotations:
         number = int(shard_of[image])
         if number < 0:
             continue
-        line = canonical_json([int(place_of[image]), label, row, text]) + "\n"
+        line = canonical_json([int(place_of[image]), label, row, text, *([dict(values)] if values else [])]) + "\n"
         waiting[number].append(line)
         buffered += len(line)
         if buffered > _BUFFERED_CHARACTERS:
@@ -89,19 +91,24 @@ def read_tasks(staging_root: str, planned: PlannedShard, root: str, task: str) -
     """
     folder = Path(staging_root, _FOLDER)
     annotations: dict[int, list[Mask]] = defaultdict(list)
+    further: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     with _file(folder, planned, "labels").open(encoding="utf-8") as lines:
         for line in lines:
-            place, label, row, text = json.loads(line)
-            annotations[place].append(Mask(label, text, row))
+            place, label, row, text, *values = json.loads(line)
+            if label != NO_LABEL:
+                annotations[place].append(Mask(label, text, row))
+            for name, listed in values[0].items() if values else ():
+                further[place][name] += listed
     with _file(folder, planned, "images").open(encoding="utf-8") as lines:
         for place, line in enumerate(lines):
             key, name, size, digest = json.loads(line)
             said = tuple(annotations.pop(place, ()))
             path = os.path.join(root, name)
             if task == "segmentation":
-                yield Sample(key, path, size, None, said), digest
+                yield Sample(key, path, size, None, said, further.pop(place, {})), digest
             else:
-                yield Sample(key, path, size, tuple(sorted({mask.label for mask in said}))), digest
+                labels = tuple(sorted({mask.label for mask in said}))
+                yield Sample(key, path, size, labels, (), further.pop(place, {})), digest
 
 
 def _flush(waiting: dict[int, list[str]], files: list[Path]) -> None:

@@ -7,19 +7,44 @@ until a shard's writer, who knows the image's true size, parses them, so a table
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from shardwright.manifest import SINGLE
 from shardwright.rle import Runs
-from shardwright.storage import Refusal
+from shardwright.storage import Listing, Refusal
+
+# Indices of no class: a region that neither loss nor metric counts; a row that says nothing of a class.
+IGNORE: Final = -1
+NO_LABEL: Final = -2
+
+# Further features of a row: name -> numbers or texts.
+Values: TypeAlias = Mapping[str, "list[int] | list[float] | list[str]"]
+_NO_VALUES: Values = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images that annotations are sought for.
+
+    Attributes:
+        keys: sorted keys of the listing.
+        skip: positions that are no images.
+        size_of: height and width of the image at a position, `None` where it cannot be read.
+    """
+
+    keys: list[str]
+    skip: frozenset[int]
+    size_of: Callable[[int], tuple[int, int] | None]
 
 
 class Mask(NamedTuple):
     """One row's mask of one image.
 
     Attributes:
-        label: index of the class.
+        label: index of the class, or `IGNORE`.
         text: the mask as the source has it, not empty.
         row: line of the table, from 1; in a COCO file, place in `annotations`, from 0.
     """
@@ -34,15 +59,17 @@ class Annotation(NamedTuple):
 
     Attributes:
         image: position of the image's key in the listing.
-        label: index of the class.
+        label: index of the class, `IGNORE` or `NO_LABEL`.
         text: the mask as the source has it, or `None` where the whole image is of the class.
         row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; 0 where the image's key says it.
+        values: further features; the lists of an image's rows are joined in the order of the rows.
     """
 
     image: int
     label: int
     text: str | None
     row: int
+    values: Values = _NO_VALUES
 
 
 @dataclass(frozen=True)
@@ -55,6 +82,7 @@ class Sample:
         size: bytes, at listing.
         labels: indices of the classes of the whole image; `None` for segmentation.
         masks: masks in the order of the table; empty for classification.
+        values: further features: name -> numbers or texts.
     """
 
     key: str
@@ -62,6 +90,7 @@ class Sample:
     size: int
     labels: tuple[int, ...] | None
     masks: tuple[Mask, ...] = ()
+    values: Values = field(default_factory=dict)
 
 
 @dataclass
@@ -75,6 +104,9 @@ class Survey:
         refused: what the source names and is no image of the listing.
         names: first few names of images that the source uses, for messages.
         notes: what was told from the data, for the user.
+        labels: `manifest.SINGLE`, `MULTI` or `NONE`: how many classes a whole image has.
+        ignore: whether masks may mark regions that are not to be counted (`IGNORE`).
+        features: name -> kind (`int64`, `float32`, `bytes`) of the features in `Annotation.values`.
     """
 
     classes: tuple[str, ...]
@@ -83,13 +115,28 @@ class Survey:
     refused: list[Refusal] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    labels: str = SINGLE
+    ignore: bool = False
+    features: Mapping[str, str] = field(default_factory=dict)
 
 
 class MaskCode(Protocol):
     """How the text of a mask is written. Picklable."""
 
-    def parse(self, text: str, *, height: int, width: int) -> Runs:
-        """Reads the mask of an image of `height` x `width`; column by column, int64 (n, 2).
+    def size(self, text: str) -> tuple[int, int] | None:
+        """Height and width that the mask itself tells, or `None`."""
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
+        """Reads what a text draws on an image of `height` x `width`.
+
+        Args:
+            label: index of the class the row names.
+            text: the mask as the source has it.
+            height: rows of the image in the frame the masks are in.
+            width: columns.
+
+        Returns:
+            Index of a class (or `IGNORE`) and its runs, column by column, int64 (n, 2). Most codes hold one class.
 
         Raises:
             RleError: it is no such text, or does not fit the image; `code` is what the ledger calls it.
@@ -122,3 +169,6 @@ class Source(Protocol):
 
     def annotations(self) -> Iterator[Annotation]:
         """Streams what is said about images of the listing. Called after `survey`."""
+
+    def attachments(self) -> Listing | None:
+        """Further files that the annotations consist of, such as mask images; their content counts like the input's."""

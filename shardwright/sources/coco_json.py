@@ -20,7 +20,7 @@ from shardwright.errors import UsageError
 from shardwright.sources.base import Annotation, Survey
 from shardwright.sources.classes import ClassMap, as_integer, check_names, map_classes
 from shardwright.sources.names import NameIndex
-from shardwright.storage import Refusal, open_table
+from shardwright.storage import Listing, Refusal, open_table
 
 _SHOWN_NAMES = 3
 _SHOWN_CLASSES = 20
@@ -97,6 +97,10 @@ class CocoJson:
     def annotations(self) -> Iterator[Annotation]:
         """See `Source.annotations`."""
         yield from self._annotations
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`."""
+        return None
 
     def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
         """Id -> image. Tells what is wrong with `images`."""

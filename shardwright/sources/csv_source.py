@@ -12,7 +12,7 @@ from shardwright.sources.base import Annotation, Survey
 from shardwright.sources.classes import ClassMap, map_classes
 from shardwright.sources.names import NameIndex
 from shardwright.sources.tables import IMAGE, IMAGE_LABEL, Row, Table
-from shardwright.storage import Refusal
+from shardwright.storage import Listing, Refusal
 
 _SHOWN_NAMES = 3
 # More distinct values than this are no classes: the wrong column was taken.
@@ -122,6 +122,10 @@ class CsvSource(ABC):
             if statement.image is not None and statement.label and not statement.problem and statement.text != "":
                 index = self._map.index[statement.label]
                 yield Annotation(statement.image, index, statement.text, statement.line)
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`."""
+        return None
 
     def _reject(self, survey: Survey, statement: Statement, code: str, problem: str) -> None:
         reason = f"{self.name}, row {statement.line}: {problem}"

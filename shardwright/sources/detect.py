@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from shardwright.config.labels import LabelsConfig
 from shardwright.errors import ConfigError, UsageError
-from shardwright.sources.base import Source
+from shardwright.sources.base import Images, Source
 from shardwright.sources.coco_json import CocoJson
 from shardwright.sources.file_names import FileNames
 from shardwright.sources.folders import ClassFolders
@@ -37,29 +38,19 @@ _RLE_COLUMNS = (
 def open_source(
     *,
     task: str,
-    label_format: str,
-    columns: Mapping[str, str],
-    code: Mapping[str, str | int],
+    options: LabelsConfig,
     classes: Mapping[str, int | None] | None,
     labels: str | None,
-    keys: list[str],
-    skip: frozenset[int],
-    size_of: Callable[[int], tuple[int, int] | None],
-    pattern: str | None = None,
+    images: Images,
 ) -> Source:
     """Opens the annotations of an input.
 
     Args:
         task: `segmentation` or `classification`.
-        label_format: `input.labels.format`.
-        columns: `input.labels.columns`.
-        code: `input.labels.runs`, `order` and `base`, as far as they are given.
+        options: `input.labels`; where the annotations lie is said by `labels`, not by its path.
         classes: `input.classes`.
         labels: absolute path of the table, or `None`.
-        keys: sorted keys of the listing.
-        skip: positions that are no images.
-        size_of: height and width of the image at a position, `None` where it cannot be read.
-        pattern: `input.labels.pattern`.
+        images: what is listed.
 
     Raises:
         UsageError: the annotations are missing, lack columns, do not fit the task, or can be read in two ways.
@@ -69,16 +60,17 @@ def open_source(
             raise ConfigError(
                 "input.labels.path", "missing", "Segmentation needs a CSV with run lengths, or COCO JSON."
             )
-        return _open_keys(label_format, pattern, keys, skip, classes)
-    why_coco = _why_coco(label_format, labels)
+        return _open_keys(options, images, classes)
+    keys, skip = images.keys, images.skip
+    why_coco = _why_coco(options.format, labels)
     if why_coco:
-        _refuse_for_coco(task, why_coco, labels, [*(f"columns.{role}" for role in columns), *code])
-        told = (f"labels: coco_json, since {why_coco}",) if label_format == "auto" else ()
+        _refuse_for_coco(task, why_coco, labels, [*(f"columns.{role}" for role in options.columns), *options.code])
+        told = (f"labels: coco_json, since {why_coco}",) if options.format == "auto" else ()
         return CocoJson(labels, keys, skip, classes, told)
     table = Table.open(labels)
-    found = choose_columns(table, columns)
-    wanted, reason = _format_of(task, label_format, table, found)
-    notes = (f"labels: {wanted}, since {reason}",) if label_format == "auto" else ()
+    found = choose_columns(table, options.columns)
+    wanted, reason = _format_of(task, options.format, table, found)
+    notes = (f"labels: {wanted}, since {reason}",) if options.format == "auto" else ()
     if wanted == "rle_csv":
         if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
             raise missing_columns(table, _RLE_COLUMNS)
@@ -86,30 +78,25 @@ def open_source(
         roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
         chosen = {role: found[role] for role in roles if role in found}
         notes = (*notes, columns_note(table, chosen, tuple(chosen)))
-        return RleCsv(table, chosen, keys, skip, classes, notes, code, size_of)
+        return RleCsv(table, chosen, keys, skip, classes, notes, options.code, images.size_of)
     if not {IMAGE, LABEL} <= set(found):
         raise missing_columns(table, "one column for the image and one for its class, e.g. image,label")
     chosen = {role: found[role] for role in (IMAGE, LABEL)}
     return LabelCsv(table, chosen, keys, skip, classes, (*notes, columns_note(table, chosen, (IMAGE, LABEL))))
 
 
-def _open_keys(
-    label_format: str,
-    pattern: str | None,
-    keys: list[str],
-    skip: frozenset[int],
-    classes: Mapping[str, int | None] | None,
-) -> Source:
+def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int | None] | None) -> Source:
     notes: tuple[str, ...] = ()
-    if label_format == "auto":
-        if pattern is None:
-            label_format, reason = tell_key_format(keys, skip, classes)
+    chosen = options.format
+    if chosen == "auto":
+        if options.pattern is None:
+            chosen, reason = tell_key_format(images.keys, images.skip, classes)
         else:
-            label_format, reason = FILE_NAME, "input.labels.pattern is given"
-        notes = (f"labels: {_KEY_FORMATS[label_format]}, since {reason}",)
-    if label_format == FILE_NAME:
-        return FileNames(keys, skip, classes, notes, pattern)
-    return ClassFolders(keys, skip, classes, notes)
+            chosen, reason = FILE_NAME, "input.labels.pattern is given"
+        notes = (f"labels: {_KEY_FORMATS[chosen]}, since {reason}",)
+    if chosen == FILE_NAME:
+        return FileNames(images.keys, images.skip, classes, notes, options.pattern)
+    return ClassFolders(images.keys, images.skip, classes, notes)
 
 
 def _why_coco(label_format: str, labels: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import Annotation, Survey
 from shardwright.sources.classes import map_classes
-from shardwright.storage import Refusal
+from shardwright.storage import Listing, Refusal
 
 _SHOWN_NAMES = 3
 
@@ -74,6 +74,10 @@ class KeySource(ABC):
         for i, label in self._labels():
             if label:
                 yield Annotation(i, self._index[label], None, 0)
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`."""
+        return None
 
     def _labels(self) -> Iterator[tuple[int, str]]:
         for i, key in enumerate(self._keys):

@@ -38,7 +38,7 @@ def gate(tmp_path: Path) -> Any:
     """Runs the executor on three examples, one too high and one of an unknown class, and given anomalies."""
     schema = standard_artifacts.Schema()
     schema.uri = str(tmp_path / "schema")
-    text = render_schema("classification", ["cat", "dog"])
+    text = render_schema("classification", ["cat", "dog"], "single", {})
     Path(schema.uri).mkdir()
     Path(schema.uri, "schema.pbtxt").write_text(text)
 

@@ -13,7 +13,7 @@ from tfx.types import artifact_utils, standard_artifacts
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate, resolve_classes, write
+from shardwright.ingest import IngestRecipe, ingest, ingest_recipe, input_fingerprint, locate, survey_input, write
 from shardwright.lineage import read_lineage
 from shardwright_components.image_example_gen.component import ImageExampleGen
 from shardwright_components.image_example_gen.executor import Executor
@@ -30,7 +30,7 @@ def prepared(tmp_path, image_input, monkeypatch):
     """A configuration, ImageExampleGen's parameters for it, and the environment that a run sets."""
     config = parse_config(image_input(tmp_path / "in"), base="/")
     location = locate(config)
-    classes, _ = resolve_classes(config, location)
+    classes = survey_input(IngestRecipe.of(config), location).survey.classes
     monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(location)))
     monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
     properties = {

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from shardwright.config import load_config
+from shardwright.ingest import example_features, labels_kind
 from shardwright.schema import render_schema, schema_file_for
+from shardwright.sources.base import Survey
 
 FOLDER = Path(__file__).parents[2] / "pipelines" / "configs"
 CONFIGS = sorted(FOLDER.glob("*.yaml"))
@@ -23,4 +25,8 @@ def test_it_is_valid_and_its_schema_is_the_rendered_one(file: Path) -> None:
     # Where classes are told from the data there is nothing to render before.
     assert schema.exists() == (config.input.classes is not None)
     if config.input.classes is not None:
-        assert schema.read_text() == render_schema(config.task, tuple(config.input.classes))
+        survey = Survey(classes=tuple(config.input.classes), listed=bytearray())
+        features = example_features(config.task, survey)
+        assert schema.read_text() == render_schema(
+            config.task, survey.classes, labels_kind(config.task, survey), features
+        )

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.config import LabelsConfig
 from shardwright.errors import UsageError
 from shardwright.sources import coco_json
-from shardwright.sources.base import Annotation
+from shardwright.sources.base import Annotation, Images
 from shardwright.sources.detect import open_source
 
 KEYS = ["a.jpg", "b.jpg", "x/c.jpg"]
@@ -42,14 +43,10 @@ def write(tmp_path):
 def source(labels, classes=None, task="segmentation", label_format="auto", columns=None, code=None, skip=()):
     return open_source(
         task=task,
-        label_format=label_format,
-        columns=columns or {},
-        code=code or {},
+        options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
         classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
         labels=labels,
-        keys=KEYS,
-        skip=frozenset(skip),
-        size_of=lambda position: None,
+        images=Images(KEYS, frozenset(skip), size_of=lambda position: None),
     )
 
 

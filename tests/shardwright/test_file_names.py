@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ingesting import changed, examples, ledger, run, tree
 
-from shardwright.config import parse_config
+from shardwright.config import LabelsConfig, parse_config
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import IngestRecipe
+from shardwright.sources.base import Images
 from shardwright.sources.detect import open_source
 from shardwright.sources.file_names import name_label
 
@@ -19,15 +20,10 @@ WORDS = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs"
 def read(keys, classes=None, label_format="auto", pattern=None, skip=()):
     opened = open_source(
         task="classification",
-        label_format=label_format,
-        columns={},
-        code={},
+        options=LabelsConfig(format=label_format, pattern=pattern),
         classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
         labels=None,
-        keys=sorted(keys),
-        skip=frozenset(skip),
-        size_of=lambda position: None,
-        pattern=pattern,
+        images=Images(sorted(keys), frozenset(skip), size_of=lambda position: None),
     )
     survey = opened.survey()
     return survey, {sorted(keys)[a.image]: survey.classes[a.label] for a in opened.annotations()}
@@ -212,9 +208,9 @@ def test_the_pattern_is_part_of_the_recipe_and_of_nothing_else(tmp_path, flat):
     shards = [{k: v for k, v in tree(tmp_path / out).items() if k.startswith("Split-")} for out in ("plain", "given")]
     assert shards[0] == shards[1]
     recipe = IngestRecipe.of(parse_config(given, base="/"))
-    assert recipe.options()["labels"] == {"format": "file_name", "columns": {}, "pattern": pattern}
+    assert recipe.options()["input"]["labels"] == {"format": "file_name", "pattern": pattern}
     assert IngestRecipe.from_json(recipe.to_json()) == recipe
-    assert "pattern" not in IngestRecipe.of(parse_config(flat, base="/")).options()["labels"]
+    assert "labels" not in IngestRecipe.of(parse_config(flat, base="/")).options()["input"]
 
 
 def test_a_pattern_that_fits_nothing_publishes_nothing(tmp_path, flat):

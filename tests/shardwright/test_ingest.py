@@ -13,7 +13,7 @@ from PIL import Image
 
 from shardwright import rle
 from shardwright.dataset import Dataset
-from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, resolve_classes
+from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, survey_input
 
 
 @pytest.mark.parametrize("layout", ["image_label", "image_id_class_id", "image_class"])
@@ -119,7 +119,7 @@ def test_workers_order_times_and_place_change_nothing(tmp_path, image_input, mon
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr("shardwright.storage.os.scandir", Shuffled)
+    monkeypatch.setattr("os.scandir", Shuffled)
     there = changed(raw, images=str(moved / "images"), labels={"path": str(moved / "labels.csv")})
     second = run({**there, "name": "another"}, tmp_path / "out2", workers=workers)
     assert second == first
@@ -129,7 +129,7 @@ def test_workers_order_times_and_place_change_nothing(tmp_path, image_input, mon
 def test_told_and_given_classes_make_the_same_dataset(tmp_path, image_input):
     raw = image_input(tmp_path / "in")
     told = changed(raw, classes=None)
-    assert resolve_classes(config(told), locate(config(told)))[0] == ("Fish", "Sugar")
+    assert survey_input(IngestRecipe.of(config(told)), locate(config(told))).survey.classes == ("Fish", "Sugar")
     assert run(told, tmp_path / "told") == run(raw, tmp_path / "given")
 
 
@@ -166,7 +166,7 @@ def test_the_fingerprint_of_an_input_is_its_content(tmp_path, image_input):
     assert now(**copied) != first
     table.write_bytes(text)
     image.rename(image.with_name("zzz.jpg"))
-    assert now(**copied) != first
+    assert now(**copied, unlisted="empty") != first
 
 
 def test_a_recipe_survives_json_and_holds_no_path(tmp_path, image_input):
@@ -175,9 +175,9 @@ def test_a_recipe_survives_json_and_holds_no_path(tmp_path, image_input):
     assert str(tmp_path) not in text
     recipe = IngestRecipe.from_json(text)
     assert recipe == IngestRecipe.of(config(raw))
-    assert list(recipe.classes) == ["Fish", "Sugar"]
+    assert list(recipe.input.classes) == ["Fish", "Sugar"]
     with pytest.raises(ValueError, match="code format 99"):
-        IngestRecipe.from_json(text.replace('"code_format":1', '"code_format":99'))
+        IngestRecipe.from_json(text.replace('"code_format":2', '"code_format":99'))
 
 
 @pytest.mark.shared_data

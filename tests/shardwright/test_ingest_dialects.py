@@ -183,8 +183,8 @@ def test_the_configuration_wins_and_is_part_of_the_recipe(tmp_path, images):
     told = ingest(configure(images, table), tmp_path / "told", quiet=True)
     said = ingest(configure(images, table, order="row", runs="absolute", base=1), tmp_path / "said", quiet=True)
     assert [shard.sha256 for shard in told.shards] == [shard.sha256 for shard in said.shards]
-    assert told.recipe["labels"] == {"format": "auto", "columns": {}}
-    assert said.recipe["labels"] == {"format": "auto", "columns": {}, "runs": "absolute", "order": "row", "base": 1}
+    assert told.recipe["input"]["labels"] == {"path": "train.csv"}
+    assert said.recipe["input"]["labels"] == {"path": "train.csv", "runs": "absolute", "order": "row", "base": 1}
     wrong = ingest(configure(images, table, order="column"), tmp_path / "wrong", quiet=True)
     assert [shard.sha256 for shard in told.shards] != [shard.sha256 for shard in wrong.shards]
     recipe = IngestRecipe.of(configure(images, table, order="row", base=0))

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from shardwright.errors import UsageError
+from shardwright.ingest import example_features, labels_kind
+from shardwright.manifest import MULTI
 from shardwright.schema import check_schema, parse_schema, render_schema, schema_file_for
+from shardwright.sources.base import Survey
 
 CLASSES = ("Fish", "Flower", "Gravel", "Sugar")
 NAMES = st.lists(
@@ -19,10 +22,15 @@ NAMES = st.lists(
 )
 
 
+def rendered(task, classes, **said):
+    survey = Survey(classes=tuple(classes), listed=bytearray(), **said)
+    return render_schema(task, classes, labels_kind(task, survey), example_features(task, survey))
+
+
 @given(classes=NAMES, task=st.sampled_from(["segmentation", "classification"]))
 def test_whatever_is_rendered_parses_and_fits(classes: list[str], task: str) -> None:
-    text = render_schema(task, classes)
-    check_schema(text, task, classes, "x.schema.pbtxt")
+    text = rendered(task, classes)
+    check_schema(text, text, "x.schema.pbtxt")
     features = {f.name: f for f in parse_schema(text, "x").feature}
     assert list(features["image/class/text"].string_domain.value) == classes
     assert features["image/class/label"].int_domain.max == len(classes) - 1
@@ -30,26 +38,41 @@ def test_whatever_is_rendered_parses_and_fits(classes: list[str], task: str) -> 
 
 
 def test_curation_is_welcome() -> None:
-    schema = parse_schema(render_schema("segmentation", CLASSES), "x")
+    schema = parse_schema(rendered("segmentation", CLASSES), "x")
     for feature in schema.feature:
         if feature.name == "image/height":
             feature.int_domain.min = 350
             feature.int_domain.max = 350
     assert feature.type == schema_pb2.INT
-    check_schema(str(schema), "segmentation", CLASSES, "x")
+    check_schema(str(schema), rendered("segmentation", CLASSES), "x")
 
 
 def test_another_class_is_refused_with_the_difference() -> None:
-    text = render_schema("segmentation", CLASSES)
+    text = rendered("segmentation", CLASSES)
     with pytest.raises(UsageError, match=r"(?s)clouds\.schema.*-feature image/segmentation/Sugar/area: INT.*Salt"):
-        check_schema(text, "segmentation", ("Fish", "Flower", "Gravel", "Salt"), "clouds.schema.pbtxt")
+        check_schema(text, rendered("segmentation", ("Fish", "Flower", "Gravel", "Salt")), "clouds.schema.pbtxt")
 
 
 def test_order_of_classes_matters() -> None:
-    with pytest.raises(UsageError, match="class 0: Flower"):
-        check_schema(
-            render_schema("classification", CLASSES), "classification", ("Flower", "Fish", "Gravel", "Sugar"), "x"
-        )
+    there, wanted = rendered("classification", CLASSES), rendered("classification", CLASSES[::-1])
+    with pytest.raises(UsageError, match="class 0: Sugar"):
+        check_schema(there, wanted, "x")
+
+
+def test_further_features_and_several_labels_are_optional_lists() -> None:
+    text = rendered("classification", ["a", "b"], labels=MULTI, features={"image/meta/age": "float32"})
+    features = {f.name: f for f in parse_schema(text, "x").feature}
+    assert features["image/meta/age"].type == schema_pb2.FLOAT
+    for name in ("image/class/label", "image/class/text", "image/meta/age"):
+        assert not features[name].HasField("presence")
+        assert not features[name].HasField("shape")
+    with pytest.raises(UsageError, match="feature image/meta/age: FLOAT"):
+        check_schema(text, rendered("classification", ["a", "b"], labels=MULTI), "x")
+
+
+def test_what_is_not_counted_has_a_mask_of_its_own() -> None:
+    names = {f.name for f in parse_schema(rendered("segmentation", CLASSES, ignore=True), "x").feature}
+    assert {"image/segmentation/ignore/rle", "image/segmentation/ignore/area"} <= names
 
 
 def test_text_that_is_no_schema_names_file_and_line() -> None:

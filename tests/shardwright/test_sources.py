@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.config import LabelsConfig
 from shardwright.errors import ConfigError, UsageError
-from shardwright.sources.base import Annotation
+from shardwright.sources.base import Annotation, Images
 from shardwright.sources.classes import as_integer, map_classes
 from shardwright.sources.detect import open_source
 from shardwright.sources.names import NameIndex
@@ -39,14 +40,10 @@ def source(
         classes = dict.fromkeys(classes)
     return open_source(
         task=task,
-        label_format=label_format,
-        columns=columns or {},
-        code=code or {},
+        options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
         classes=classes,
         labels=labels,
-        keys=list(keys),
-        skip=frozenset(skip),
-        size_of=lambda position: size,
+        images=Images(list(keys), frozenset(skip), size_of=lambda position: size),
     )
 
 

@@ -1,0 +1,69 @@
+"""One image with all that is said about it, as a serialized `tf.train.Example`."""
+
+from __future__ import annotations
+
+from shardwright.images import ImageHeader
+from shardwright.ingest.features import mask_feature
+from shardwright.ingest.masks import read_masks
+from shardwright.ingest.plan import IngestPlan
+from shardwright.manifest import IGNORED
+from shardwright.records import FeatureValue, byte_strings, encode_example, floats, ints
+from shardwright.rle import area
+from shardwright.sources.base import IGNORE, Sample
+
+
+def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, header: ImageHeader) -> bytes:
+    """Serializes one image with its annotations.
+
+    Args:
+        plan: task, classes and what errors call the table.
+        sample: the image's annotations.
+        data: the bytes to store.
+        digest: SHA-256 of the file, hex.
+        header: what the bytes to store say.
+
+    Raises:
+        BadMask: a mask is broken or does not fit the image.
+    """
+    features: dict[str, FeatureValue] = {
+        "image/encoded": data,
+        "image/format": header.format.encode(),
+        "image/height": header.height,
+        "image/width": header.width,
+        "image/channels": header.channels,
+        "image/orientation": header.orientation,
+        "image/filename": sample.key.rpartition("/")[2].encode("utf-8"),
+        "image/key": sample.key.encode("utf-8"),
+        "image/sha256": digest.encode(),
+        **_extra(plan, sample),
+    }
+    classes = plan.dataset.classes
+    if plan.dataset.task == "segmentation":
+        masks = read_masks(plan, sample, header)
+        labels = [label for label in range(len(classes)) if len(masks[label])]
+        for label, runs in masks.items():
+            name = mask_feature(IGNORED if label == IGNORE else classes[label])
+            features[f"{name}/rle"] = ints(runs.reshape(-1))
+            features[f"{name}/area"] = area(runs)
+    else:
+        assert sample.labels is not None
+        labels = list(sample.labels)
+    features["image/class/label"] = ints(labels)
+    features["image/class/text"] = byte_strings([classes[label].encode("utf-8") for label in labels])
+    return encode_example(features)
+
+
+def _extra(plan: IngestPlan, sample: Sample) -> dict[str, FeatureValue]:
+    """The further features of an image; one of which nothing is said is left out."""
+    features: dict[str, FeatureValue] = {}
+    for name, kind in plan.extra.items():
+        values = sample.values.get(name)
+        if not values:
+            continue
+        if kind == "bytes":
+            features[name] = byte_strings([str(value).encode("utf-8") for value in values])
+        elif kind == "int64":
+            features[name] = ints([int(value) for value in values])
+        else:
+            features[name] = floats([float(value) for value in values])
+    return features

@@ -1,0 +1,40 @@
+"""Names and kinds of the features of an ingested example, as TF Model Garden and TFDS name them."""
+
+from __future__ import annotations
+
+from shardwright.manifest import IGNORED, MASKS
+from shardwright.sources.base import Survey
+
+_COMMON = {
+    "image/encoded": "bytes",
+    "image/format": "bytes",
+    "image/height": "int64",
+    "image/width": "int64",
+    "image/channels": "int64",
+    "image/orientation": "int64",
+    "image/filename": "bytes",
+    "image/key": "bytes",
+    "image/sha256": "bytes",
+    "image/class/label": "int64",
+    "image/class/text": "bytes",
+}
+
+
+def mask_feature(name: str) -> str:
+    """Prefix of the two features of a mask, `/rle` and `/area`; `name` is a class or `manifest.IGNORED`."""
+    return f"image/segmentation/{name}"
+
+
+def example_features(task: str, survey: Survey) -> dict[str, str]:
+    """Name and kind (`bytes`, `int64`, `float32`) of every feature that an example may have."""
+    features = dict(_COMMON)
+    if task == "segmentation":
+        for name in (*survey.classes, *([IGNORED] if survey.ignore else [])):
+            features[f"{mask_feature(name)}/rle"] = "int64"
+            features[f"{mask_feature(name)}/area"] = "int64"
+    return {**features, **survey.features}
+
+
+def labels_kind(task: str, survey: Survey) -> str:
+    """What an image is given; see `Manifest.labels`."""
+    return MASKS if task == "segmentation" else survey.labels
