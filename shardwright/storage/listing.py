@@ -1,0 +1,180 @@
+"""What a listing is, wherever the files lie: keys, what is refused, and which names a pattern takes.
+
+A *key* is the path of an image relative to the folder before the first wildcard: UTF-8, NFC, forward slashes. Names
+alone decide what is listed and in which order; neither the file system's order nor times play a part.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardwright.errors import UsageError
+
+EVERYTHING: tuple[str, ...] = ("**", "*")
+
+_WILDCARD = re.compile(r"[*?\[]")
+_SPAN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)\b")
+
+
+class Refusal(NamedTuple):
+    """Why one input is rejected before it is read.
+
+    Attributes:
+        key: its key, or what stands for one.
+        code: why, as a word.
+        reason: why, as a sentence without absolute paths.
+    """
+
+    key: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of an input, by key.
+
+    Attributes:
+        root: folder the keys start from, absolute.
+        keys: keys, sorted by code points.
+        names: relative file names as the file system spells them, one per key.
+        sizes: bytes, one per key.
+        refused: what lies there but cannot be an input.
+    """
+
+    root: str
+    keys: list[str]
+    names: list[str]
+    sizes: list[int]
+    refused: list[Refusal]
+
+    def path(self, position: int) -> str:
+        """Absolute path of the file at a position."""
+        return os.path.join(self.root, self.names[position])
+
+
+class Found(NamedTuple):
+    """A file that may become an input.
+
+    Attributes:
+        key: its key.
+        respelled: whether the key is spelled otherwise than the name.
+        name: its name below the root, as the storage spells it.
+        size: its bytes.
+    """
+
+    key: str
+    respelled: bool
+    name: str
+    size: int
+
+
+def make_listing(
+    images: str, root: str, pattern: tuple[str, ...], found: list[Found], refused: list[Refusal]
+) -> Listing:
+    """Sorts what was found; of names that differ only in their spelling, one is refused.
+
+    Args:
+        images: `input.images`, for messages.
+        root: folder the names start from.
+        pattern: what was looked for.
+        found: files, in any order.
+        refused: what lies there and is no input, in any order.
+
+    Raises:
+        UsageError: there is nothing at all.
+    """
+    if not found and not refused:
+        what = "holds no files" if pattern == EVERYTHING else "matches no file"
+        raise UsageError(f"input.images: {images} {what}. Check the path.")
+    keys: list[str] = []
+    names: list[str] = []
+    sizes: list[int] = []
+    twice: list[Refusal] = []
+    for key, respelled, name, size in sorted(found):
+        if keys and keys[-1] == key:
+            reason = f"another file's name differs only in how Unicode spells it: {names[-1]!a} beside {name!a}"
+            twice.append(Refusal(name if respelled else key, "duplicate_key", reason))
+            continue
+        keys.append(key)
+        names.append(name)
+        sizes.append(size)
+    return Listing(root, keys, names, sizes, sorted([*refused, *twice]))
+
+
+def has_wildcard(images: str) -> bool:
+    """Whether a path is a glob, if there is no folder of that very name."""
+    return _WILDCARD.search(images) is not None
+
+
+def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
+    """Splits a glob into the folder before the first wildcard and the pattern's segments.
+
+    Raises:
+        UsageError: it goes up by `..` after a wildcard.
+    """
+    segments = images.split("/")
+    first = next(i for i, segment in enumerate(segments) if has_wildcard(segment))
+    pattern = [segment for segment in segments[first:] if segment not in ("", ".")]
+    if ".." in pattern:
+        raise UsageError(f"input.images: {images} goes up by `..` after a wildcard. Write it without `..`.")
+    if pattern[-1] == "**":
+        pattern.append("*")
+    return "/".join(segments[:first]), tuple(pattern)
+
+
+def refuse_span(images: str) -> None:
+    """`UsageError` for a path that names a span or version."""
+    if _SPAN.search(images):
+        raise UsageError(
+            f"input.images: {images} holds a span or version, which is not in this version. Give a folder."
+        )
+
+
+def key_of(name: str) -> tuple[str, tuple[str, str] | None]:
+    """The key of a relative file name, and (code, reason) when that name cannot be a key."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        readable = os.fsencode(name).decode("utf-8", "backslashreplace")
+        return readable, ("bad_name", "the file's name is not UTF-8; rename it")
+    return unicodedata.normalize("NFC", name), None
+
+
+class Pattern:
+    """A glob as a little automaton: a state is the number of segments that are matched so far."""
+
+    def __init__(self, segments: tuple[str, ...]) -> None:
+        self._matchers = [None if s == "**" else re.compile(fnmatch.translate(s)) for s in segments]
+
+    def start(self) -> frozenset[int]:
+        """The states in the root."""
+        return self._closed({0})
+
+    def into_folder(self, states: frozenset[int], name: str) -> frozenset[int]:
+        """The states in a folder below; none means that nothing in it can match."""
+        after = set()
+        for state in states:
+            matcher = self._matchers[state]
+            if matcher is None:
+                after.add(state)
+            elif state + 1 < len(self._matchers) and matcher.match(name):
+                after.add(state + 1)
+        return self._closed(after)
+
+    def takes_file(self, states: frozenset[int], name: str) -> bool:
+        """Whether the whole pattern is matched by a file of this name."""
+        last = self._matchers[-1]
+        return len(self._matchers) - 1 in states and last is not None and last.match(name) is not None
+
+    def _closed(self, states: set[int]) -> frozenset[int]:
+        for state in sorted(states):
+            while self._matchers[state] is None:
+                state += 1
+                states.add(state)
+        return frozenset(states)

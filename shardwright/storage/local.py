@@ -1,0 +1,104 @@
+"""Files of this machine: nothing outside the root is followed, whatever links and names say."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import IO
+
+from shardwright.errors import UsageError
+from shardwright.storage.listing import (
+    EVERYTHING,
+    Found,
+    Listing,
+    Pattern,
+    Refusal,
+    has_wildcard,
+    key_of,
+    make_listing,
+    refuse_span,
+    split_glob,
+)
+
+
+def list_files(images: str, leave_out: str | None) -> Listing:
+    """See `shardwright.storage.list_inputs`."""
+    root, pattern = (images, EVERYTHING) if os.path.isdir(images) else _split(images)
+    found, refused = _walk(root, pattern, os.path.realpath(leave_out) if leave_out else None)
+    return make_listing(images, os.path.abspath(root), pattern, found, refused)
+
+
+def open_text(path: str) -> IO[str]:
+    """See `shardwright.storage.open_table`."""
+    try:
+        return open(path, encoding="utf-8-sig", newline="")
+    except FileNotFoundError:
+        raise UsageError(f"input.labels.path: {path} does not exist. Check the path.") from None
+    except IsADirectoryError:
+        raise UsageError(f"input.labels.path: {path} is a folder. Give a CSV file.") from None
+    except OSError as error:
+        raise UsageError(f"input.labels.path: {path} cannot be opened ({error.strerror}).") from None
+
+
+def _split(images: str) -> tuple[str, tuple[str, ...]]:
+    refuse_span(images)
+    if not has_wildcard(images):
+        if os.path.exists(images):
+            raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
+        raise UsageError(f"input.images: {images} does not exist. Check the path.")
+    folder, pattern = split_glob(images)
+    root = folder or "/"
+    if not os.path.isdir(root):
+        raise UsageError(f"input.images: the folder {root} of {images} does not exist. Check the path.")
+    return root, pattern
+
+
+def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[list[Found], list[Refusal]]:
+    """The files that the pattern takes, and what is refused."""
+    pattern = Pattern(segments)
+    real_root = os.path.join(os.path.realpath(root), "")
+    found: list[Found] = []
+    refused: list[Refusal] = []
+    folders = [("", pattern.start())]
+    while folders:
+        folder, states = folders.pop()
+        for entry in _entries(os.path.join(root, folder)):
+            if entry.name.startswith("."):
+                continue
+            name = os.path.join(folder, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                below = pattern.into_folder(states, entry.name)
+                if below:
+                    folders.append((name, below))
+            elif pattern.takes_file(states, entry.name):
+                key, problem = key_of(name)
+                problem = problem or _problem_of(entry, real_root)
+                if problem:
+                    refused.append(Refusal(key, *problem))
+                elif leave_out is None or os.path.realpath(entry.path) != leave_out:
+                    found.append(Found(key, key != name, name if key != name else key, entry.stat().st_size))
+    return found, refused
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        raise UsageError(
+            f"input.images: {folder} cannot be listed ({error.strerror}). Check its permissions."
+        ) from None
+
+
+def _problem_of(entry: os.DirEntry[str], real_root: str) -> tuple[str, str] | None:
+    """Why an entry that is no folder is not a file we read; reasons hold no absolute path, they go into the ledger."""
+    try:
+        mode = entry.stat().st_mode
+    except OSError:
+        return "broken_link", "a symbolic link that leads nowhere"
+    if entry.is_symlink():
+        if stat.S_ISDIR(mode):
+            return "linked_folder", "a symbolic link to a folder is not followed; move or mount the folder here"
+        if not os.path.realpath(entry.path).startswith(real_root):
+            return "outside_root", "a symbolic link out of the input folder is not followed; copy the file here"
+    return None if stat.S_ISREG(mode) else ("not_a_file", "neither a file nor a folder")
