@@ -1,0 +1,71 @@
+"""Pascal VOC's XML: boxes by their edges, and nothing that a stranger's XML can do beyond being refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.boxes import Box
+from shardwright.voc_xml import VocError, VocObject, read_voc
+
+CAT = """<object><name>cat</name><pose>Left</pose><truncated>1</truncated><difficult>0</difficult>
+  <bndbox><xmin>1</xmin><ymin>11</ymin><xmax>40</xmax><ymax>20.5</ymax></bndbox>
+  <part><name>head</name><bndbox><xmin>5</xmin><ymin>5</ymin><xmax>6</xmax><ymax>6</ymax></bndbox></part>
+</object>"""
+DOG = """<object><name>dog</name><bndbox><ymax>2</ymax><ymin>2</ymin><xmax>3</xmax><xmin>3</xmin></bndbox></object>"""
+SIZE = "<size><width>40</width><height>20</height><depth>3</depth></size>"
+
+
+def document(*parts, head=""):
+    return f"{head}<annotation><filename>../../x.jpg</filename>{''.join(parts)}</annotation>".encode()
+
+
+def test_boxes_count_from_1_and_mean_the_last_pixel_too():
+    found = read_voc(document(SIZE, CAT, DOG))
+    assert (found.height, found.width) == (20, 40)
+    assert found.objects == (
+        VocObject("cat", Box(0, 10, 40, 20.5), {"difficult": 0, "truncated": 1}),
+        VocObject("dog", Box(2, 1, 3, 2), {"difficult": 0, "truncated": 0}),
+    )
+
+
+def test_the_encoding_of_the_file_counts():
+    latin = document(SIZE, DOG.replace("dog", "Käfer"), head="<?xml version='1.0' encoding='latin-1'?>")
+    assert read_voc(latin.decode().encode("latin-1")).objects[0].name == "Käfer"
+
+
+BOMB = "<!DOCTYPE a [<!ENTITY b '" + "x" * 50 + "'><!ENTITY c '&b;&b;&b;&b;'>]>"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "no XML"),
+        (b"\xff\xd8\xff\xe0", "no XML"),
+        (document(SIZE)[:-5], "no XML"),
+        (document(SIZE, head="<?xml version='1.0' encoding='no-such'?>"), "no XML"),
+        (document(SIZE, DOG.replace("dog", "&c;"), head=BOMB), "document type"),
+        (document(SIZE, head="<!DOCTYPE a SYSTEM 'file:///etc/passwd'>"), "document type"),
+        (document(SIZE, head="<!DOCTYPE a>").decode().encode("utf-16"), "document type"),
+        (document(CAT), "size: height is missing"),
+        (document(SIZE.replace("40", "4.5")), "size: width is 4.5, no number of pixels"),
+        (document(SIZE.replace("40", "0")), "size: width is 0"),
+        (document(SIZE, DOG.replace("dog", " ")), "object 1 has no name"),
+        (document(SIZE, CAT, DOG.replace("<xmin>3", "<xmin>three")), "object 2: xmin is 'three', no number"),
+        (document(SIZE, CAT.replace("<ymax>20.5", "<ymax>1e999")), "object 1: ymax is '1e999'"),
+        (document("<a>" * 20 + "</a>" * 20), "more than 16 deep"),
+        (document(" " * (4 << 20)), "bytes; an annotation has at most"),
+    ],
+    ids=range(15),
+)
+def test_what_is_no_annotation_is_refused_with_the_reason(data, said):
+    with pytest.raises(VocError, match=said):
+        read_voc(data)
+
+
+@given(st.binary(max_size=40), st.integers(0, 400))
+def test_damaged_bytes_raise_nothing_else(noise, place):
+    data = document(SIZE, CAT)
+    try:
+        read_voc(data[:place] + noise + data[place + len(noise) :])
+    except VocError:
+        return
