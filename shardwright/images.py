@@ -12,7 +12,11 @@ decoders inside TensorFlow. Content type is told by the bytes, never by the file
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardwright.exif import has_position, read_orientation
 
 EMPTY_FILE = "empty_file"
 NOT_AN_IMAGE = "not_an_image"
@@ -30,7 +34,7 @@ _LONGEST_SIDE = {"jpeg": 65_500, "png": 1_000_000}
 _MOST_SCANS = 500
 
 _JPEG_SIGNATURE = b"\xff\xd8\xff"
-_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _OTHER_SIGNATURES = (
     (re.compile(rb"GIF8[79]a"), "GIF"),
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "WebP"),
@@ -42,12 +46,15 @@ _OTHER_SIGNATURES = (
     (re.compile(rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51"), "JPEG 2000"),
     (re.compile(rb"8BPS"), "Photoshop"),
 )
-_EXIF_PREFIX = b"Exif\0\0"
+EXIF_PREFIX = b"Exif\0\0"
+# The name of the property in XMP, whichever way it is written (element or attribute).
+_XMP_GPS = b"exif:GPSLatitude"
 
 # Any marker; within a scan 0xFF00 is a data byte and the restart markers belong to the scan.
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 _SCAN_END = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
-_SOI, _EOI, _SOS, _DQT, _DHT, _APP1 = 0xD8, 0xD9, 0xDA, 0xDB, 0xC4, 0xE1
+EOI, SOS, APP1 = 0xD9, 0xDA, 0xE1
+_DQT, _DHT = 0xDB, 0xC4
 _FRAMES_TAKEN = (0xC0, 0xC1, 0xC2)
 _FRAMES_NOT_TAKEN = {
     **dict.fromkeys((0xC3, 0xC7, 0xCB, 0xCF), "lossless"),
@@ -56,11 +63,12 @@ _FRAMES_NOT_TAKEN = {
     0xC8: "extended",
 }
 _BARE_MARKERS = (0x01, *range(0xD0, 0xD8))
-_SEGMENTS = (_DHT, _SOS, _DQT, 0xCC, 0xDC, 0xDD, 0xFE, *_FRAMES_TAKEN, *range(0xE0, 0xF0))
+_SEGMENTS = (_DHT, SOS, _DQT, 0xCC, 0xDC, 0xDD, 0xFE, *_FRAMES_TAKEN, *range(0xE0, 0xF0))
 
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
 _PNG_DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _PNG_PALETTE = 3
+PNG_CRITICAL = ("IHDR", "PLTE", "IDAT", "IEND")
 
 
 class ImageError(ValueError):
@@ -90,6 +98,7 @@ class ImageHeader:
         width: columns of the stored pixels.
         channels: 1 grey, 2 grey and alpha, 3 colour (a palette's also), 4 colour and alpha, or CMYK.
         orientation: 1-8 as Exif numbers them; 1 (upright) when there is none or it cannot be read.
+        located: Exif or XMP says where on Earth it was taken.
     """
 
     format: str
@@ -97,6 +106,7 @@ class ImageHeader:
     width: int
     channels: int
     orientation: int
+    located: bool = False
 
 
 def read_header(data: bytes, *, max_pixels: int) -> ImageHeader:
@@ -115,7 +125,7 @@ def read_header(data: bytes, *, max_pixels: int) -> ImageHeader:
     """
     if not data:
         raise ImageError(EMPTY_FILE, "the file has no bytes")
-    if data.startswith(_PNG_SIGNATURE):
+    if data.startswith(PNG_SIGNATURE):
         return _read_png(data, max_pixels)
     if data.startswith(_JPEG_SIGNATURE):
         return _read_jpeg(data, max_pixels)
@@ -127,7 +137,7 @@ def _unknown(data: bytes) -> ImageError:
     for signature, name in _OTHER_SIGNATURES:
         if signature.match(data):
             return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; convert the image to JPEG or PNG")
-    if _PNG_SIGNATURE.startswith(data) or _JPEG_SIGNATURE.startswith(data):
+    if PNG_SIGNATURE.startswith(data) or _JPEG_SIGNATURE.startswith(data):
         return ImageError(TRUNCATED, f"the file ends after {len(data)} bytes, within the signature")
     if data.count(0) == len(data):
         reason = f"all {len(data)} bytes are zero: a placeholder whose content was never copied; fetch the file again"
@@ -156,11 +166,30 @@ def _check_size(image_format: str, height: int, width: int, max_pixels: int) -> 
 # --- JPEG -----------------------------------------------------------------------------------------------------------
 
 
-def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
-    """Walks the segments as libjpeg does: junk before a marker is skipped, the first end-of-image marker ends it."""
-    frame: tuple[int, int, int] | None = None
-    orientation = 0
-    tables = set()
+class JpegSegment(NamedTuple):
+    """A marker and what belongs to it.
+
+    Attributes:
+        marker: the marker's second byte.
+        start: where its first byte is.
+        body: where its parameters begin, behind their length.
+        end: where they end. Of a scan the picture data follow, up to the next segment's `start`.
+    """
+
+    marker: int
+    start: int
+    body: int
+    end: int
+
+
+def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
+    """Walks a JPEG as libjpeg does: junk before a marker is skipped, the first end-of-image marker ends it.
+
+    Markers without parameters are no segments, but for that last one.
+
+    Raises:
+        ImageError: the file is cut off, or holds what no JPEG holds or what no decoder takes.
+    """
     scans = 0
     position = 2
     while True:
@@ -168,26 +197,49 @@ def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
         if match is None:
             raise ImageError(TRUNCATED, f"the JPEG's {len(data)} bytes hold no end-of-image marker: its end is missing")
         marker, position = data[match.end() - 1], match.end()
-        if marker == _EOI:
-            break
+        if marker == EOI:
+            yield JpegSegment(marker, match.start(), position, position)
+            return
         if marker in _BARE_MARKERS:
             continue
         if marker in _FRAMES_NOT_TAKEN:
             raise ImageError(UNSUPPORTED_FORMAT, f"{_FRAMES_NOT_TAKEN[marker]} JPEG; save it as baseline JPEG or PNG")
         if marker not in _SEGMENTS:
             raise ImageError(DAMAGED, f"the JPEG holds marker ff{marker:02x} at byte {match.start()}, which cannot be")
-        body, position = _segment(data, position)
+        length = int.from_bytes(data[position : position + 2], "big")
+        if position + max(length, 2) > len(data):
+            raise ImageError(
+                TRUNCATED, f"the JPEG's {len(data)} bytes end within a segment that begins at byte {position}"
+            )
+        if length < 2:
+            raise ImageError(DAMAGED, f"the JPEG has a segment of length {length} at byte {position}")
+        yield JpegSegment(marker, match.start(), position + 2, position + length)
+        position += length
+        scans += marker == SOS
+
+
+def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
+    frame: tuple[int, int, int] | None = None
+    exif: bytes | None = None
+    located = False
+    tables = set()
+    scans = 0
+    for marker, start, begin, end in jpeg_segments(data):
+        body = data[begin:end]
         if marker in _FRAMES_TAKEN:
             if frame is not None:
-                raise ImageError(DAMAGED, f"the JPEG has a second frame header at byte {match.start()}")
+                raise ImageError(DAMAGED, f"the JPEG has a second frame header at byte {start}")
             frame = _frame_header(body, max_pixels)
-        elif marker == _APP1 and not orientation and body.startswith(_EXIF_PREFIX):
-            orientation = _orientation(body[len(_EXIF_PREFIX) :])
+        elif marker == APP1:
+            if body.startswith(EXIF_PREFIX):
+                exif = body[len(EXIF_PREFIX) :] if exif is None else exif
+            else:
+                located = located or _XMP_GPS in body
         elif marker in (_DQT, _DHT):
             if not (_sound_quantization if marker == _DQT else _sound_huffman)(body):
-                raise ImageError(DAMAGED, f"the JPEG's coding tables at byte {match.start()} are damaged")
+                raise ImageError(DAMAGED, f"the JPEG's coding tables at byte {start} are damaged")
             tables.add(marker)
-        elif marker == _SOS:
+        elif marker == SOS:
             scans += 1
             if frame is None or len(tables) < 2:
                 raise ImageError(DAMAGED, "the JPEG's picture data begins before its size and coding tables are told")
@@ -196,17 +248,9 @@ def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
     if frame is None or not scans:
         raise ImageError(DAMAGED, "the JPEG ends without picture data")
     height, width, channels = frame
-    return ImageHeader("jpeg", height, width, channels, orientation or 1)
-
-
-def _segment(data: bytes, position: int) -> tuple[bytes, int]:
-    """Returns a segment's body and the position after it."""
-    length = int.from_bytes(data[position : position + 2], "big")
-    if position + max(length, 2) > len(data):
-        raise ImageError(TRUNCATED, f"the JPEG's {len(data)} bytes end within a segment that begins at byte {position}")
-    if length < 2:
-        raise ImageError(DAMAGED, f"the JPEG has a segment of length {length} at byte {position}")
-    return data[position + 2 : position + length], position + length
+    orientation = 1 if exif is None else read_orientation(exif)
+    located = located or (exif is not None and has_position(exif))
+    return ImageHeader("jpeg", height, width, channels, orientation, located)
 
 
 def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:
@@ -254,44 +298,80 @@ def _sound_huffman(body: bytes) -> bool:
 # --- PNG ------------------------------------------------------------------------------------------------------------
 
 
-def _read_png(data: bytes, max_pixels: int) -> ImageHeader:
-    """Walks the chunks; what libpng cannot do without must have its right checksum, the rest may be broken."""
-    view = memoryview(data)
-    header: tuple[int, int, int, int] | None = None
-    seen = set()
-    orientation = 1
-    position = len(_PNG_SIGNATURE)
-    while "IEND" not in seen:
+class PngChunk(NamedTuple):
+    """A chunk of a PNG.
+
+    Attributes:
+        kind: its four letters.
+        start: where it begins, with its length.
+        body: where its data begin.
+        end: where it ends, with its checksum.
+    """
+
+    kind: str
+    start: int
+    body: int
+    end: int
+
+    def is_sound(self, data: memoryview) -> bool:
+        """Tells whether the checksum is right."""
+        stored = int.from_bytes(data[self.end - 4 : self.end], "big")
+        return zlib.crc32(data[self.body - 4 : self.end - 4]) == stored
+
+
+def png_chunks(data: bytes) -> Iterator[PngChunk]:
+    """Walks a PNG to its first IEND.
+
+    Raises:
+        ImageError: the file is cut off, or no chunk stands where one must.
+    """
+    position = len(PNG_SIGNATURE)
+    kind = ""
+    while kind != "IEND":
         if position + 12 > len(data):
             raise ImageError(TRUNCATED, f"the PNG's {len(data)} bytes end before its IEND chunk: its end is missing")
-        length = int.from_bytes(view[position : position + 4], "big")
-        kind = str(view[position + 4 : position + 8], "latin-1")
+        length = int.from_bytes(data[position : position + 4], "big")
+        kind = str(data[position + 4 : position + 8], "latin-1")
         if length >= 2**31 or not (kind.isascii() and kind.isalpha()):
             raise ImageError(DAMAGED, f"the PNG is damaged at byte {position}: no chunk begins there")
-        if header is None and kind != "IHDR":
+        if kind != "IHDR" and position == len(PNG_SIGNATURE):
             raise ImageError(DAMAGED, f"the PNG begins with a chunk {kind}, not with IHDR")
         end = position + 12 + length
         if end > len(data):
             raise ImageError(TRUNCATED, f"the PNG's {len(data)} bytes end within a chunk {kind} that ends at {end}")
-        body = view[position + 8 : end - 4]
-        sound = zlib.crc32(view[position + 4 : end - 4]) == int.from_bytes(view[end - 4 : end], "big")
+        yield PngChunk(kind, position, position + 8, end)
+        position = end
+
+
+def _read_png(data: bytes, max_pixels: int) -> ImageHeader:
+    """What libpng cannot do without must have its right checksum, the rest may be broken."""
+    view = memoryview(data)
+    header: tuple[int, int, int, int] | None = None
+    seen = set()
+    orientation, located = 1, False
+    for chunk in png_chunks(data):
+        kind, body = chunk.kind, view[chunk.body : chunk.end - 4]
+        sound = chunk.is_sound(view)
         if kind[0].isupper():
             if not sound:
-                raise ImageError(DAMAGED, f"the checksum of the PNG's chunk {kind} at byte {position} is wrong")
-            if kind not in ("IHDR", "PLTE", "IDAT", "IEND") or (kind == "IHDR" and header is not None):
-                raise ImageError(DAMAGED, f"the PNG holds a chunk {kind} at byte {position}, which cannot be there")
+                raise ImageError(DAMAGED, f"the checksum of the PNG's chunk {kind} at byte {chunk.start} is wrong")
+            if kind not in PNG_CRITICAL or (kind == "IHDR" and header is not None):
+                raise ImageError(DAMAGED, f"the PNG holds a chunk {kind} at byte {chunk.start}, which cannot be there")
         if kind == "IHDR":
             header = _png_header(body, max_pixels)
         elif kind == "IDAT" and header is not None and header[3] == _PNG_PALETTE and "PLTE" not in seen:
             raise ImageError(DAMAGED, "the PNG has palette colours but no palette before its picture data")
         elif kind == "eXIf" and sound:
-            orientation = _orientation(bytes(body))
+            exif = bytes(body)
+            orientation = read_orientation(exif)
+            located = located or has_position(exif)
+        elif kind == "iTXt":
+            located = located or _XMP_GPS in bytes(body)
         seen.add(kind)
-        position = end
     if header is None or "IDAT" not in seen:
         raise ImageError(DAMAGED, "the PNG ends without picture data")
     height, width, channels, _ = header
-    return ImageHeader("png", height, width, channels, orientation)
+    return ImageHeader("png", height, width, channels, orientation, located)
 
 
 def _png_header(body: memoryview, max_pixels: int) -> tuple[int, int, int, int]:
@@ -310,24 +390,3 @@ def _png_header(body: memoryview, max_pixels: int) -> tuple[int, int, int, int]:
         )
     _check_size("png", height, width, max_pixels)
     return height, width, _PNG_CHANNELS[color], color
-
-
-# --- Exif -----------------------------------------------------------------------------------------------------------
-
-
-def _orientation(tiff: bytes) -> int:
-    """Finds the orientation in an Exif block (a small TIFF file); 1 when it is not there or not readable."""
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(tiff[:4])
-    if order is None or len(tiff) < 8:
-        return 1
-    (directory,) = struct.unpack_from(f"{order}I", tiff, 4)
-    if directory + 2 > len(tiff):
-        return 1
-    (entries,) = struct.unpack_from(f"{order}H", tiff, directory)
-    for entry in range(directory + 2, min(directory + 2 + 12 * entries, len(tiff) - 11), 12):
-        tag, kind, count = struct.unpack_from(f"{order}HHI", tiff, entry)
-        if tag == 0x0112:
-            layout = {3: "H", 4: "I"}.get(kind)
-            value = struct.unpack_from(order + layout, tiff, entry + 8)[0] if layout and count == 1 else 1
-            return value if 1 <= value <= 8 else 1
-    return 1
