@@ -38,11 +38,11 @@ _LONGEST_VALUE = 256
 
 
 class _Value(NamedTuple):
-    """A value of a directory: its tag, type, count and bytes (in the block's byte order)."""
+    """A value of a directory: its tag, type, how many of that type, and their bytes in the block's byte order."""
 
     tag: int
     kind: int
-    count: int
+    number: int
     data: bytes
 
 
@@ -140,7 +140,7 @@ def _values(tiff: bytes, order: str, directory: int) -> Iterator[_Value]:
 def _number(value: _Value, order: str) -> int:
     """A single whole number; 0 where it is none."""
     layout = {_SHORT: "H", _LONG: "I"}.get(value.kind)
-    if layout is None or value.count != 1 or len(value.data) < struct.calcsize(layout):
+    if layout is None or value.number != 1 or len(value.data) < struct.calcsize(layout):
         return 0
     return int(struct.unpack_from(order + layout, value.data)[0])
 

@@ -1,16 +1,16 @@
 """What a JPEG or PNG says besides its pixels, taken out without decoding one.
 
-Segments (JPEG) and chunks (PNG) are left out or kept whole, but for Exif, which is written anew. The coded picture stays
-byte for byte what it is, so every decoder makes the same pixels of it; the orientation stays what it was.
+Segments (JPEG) and chunks (PNG) are left out or kept whole, but for Exif, which is written anew. The coded picture
+stays byte for byte what it is, so every decoder makes the same pixels of it; the orientation stays what it was.
 
 | policy | JPEG keeps | PNG keeps |
 |---|---|---|
-| `private` | tables, picture; JFIF, ICC profile, Adobe's marker, public Exif | pixels, colour, size, background, public Exif |
+| `private` | tables, picture; JFIF, Adobe's marker, ICC profile, public Exif | pixels, colour, density, public Exif |
 | `all` | tables, picture; JFIF, Adobe's marker, the orientation | pixels (palette, transparency), the orientation |
 
 So both drop place, serial numbers, names, comments, XMP, IPTC, maker notes, thumbnails, signatures (C2PA), further
-pictures behind the first (MPO, gain maps) and whatever else lies behind the end; `shardwright.exif.without_private` says
-what public Exif is. What decoders derive colours from stays: JFIF's and Adobe's markers in a JPEG.
+pictures behind the first (MPO, gain maps) and whatever else lies behind the end; `exif.without_private` says what
+public Exif is. What decoders derive colours from stays: JFIF's and Adobe's markers in a JPEG.
 """
 
 from __future__ import annotations

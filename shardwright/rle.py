@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.geometry import Geometry, source_columns, source_rows
+from shardwright.geometry import Geometry, IntArray, source_columns, source_rows
 
 Runs = npt.NDArray[np.int64]
 
@@ -299,22 +299,34 @@ def resample(runs: Runs, geometry: Geometry) -> Runs:
 
 def _resample_by_columns(runs: Runs, geometry: Geometry, rows: Runs, columns: Runs) -> Runs:
     """Resamples runs one column piece at a time, each drawn into every output column that shows its column."""
-    height = geometry.source_height
-    first_column = runs[:, 0] // height
-    last_column = (runs[:, 0] + runs[:, 1] - 1) // height
-    counts = last_column - first_column + 1
-    owner = np.repeat(np.arange(len(runs)), counts)
-    piece_column = first_column[owner] + places(counts)
-    begin_row = np.maximum(runs[owner, 0] - piece_column * height, 0)
-    end_row = np.minimum(runs[owner, 0] + runs[owner, 1] - piece_column * height, height)
+    piece_column, begin_row, end_row = column_pieces(runs, geometry.source_height)
     begin, end = np.searchsorted(rows, begin_row), np.searchsorted(rows, end_row)
     first_output = np.searchsorted(columns, piece_column)
     copies = np.where(end > begin, np.searchsorted(columns, piece_column, side="right") - first_output, 0)
-    piece = np.repeat(np.arange(len(owner)), copies)
+    piece = np.repeat(np.arange(len(copies)), copies)
     output_column = geometry.pad_left + first_output[piece] + places(copies)
-    starts = output_column * geometry.height + geometry.pad_top + begin[piece]
-    lengths = end[piece] - begin[piece]
+    starts: IntArray = output_column * geometry.height + geometry.pad_top + begin[piece]
+    lengths: IntArray = end[piece] - begin[piece]
     return _merge(np.stack([starts, lengths], axis=1), starts + lengths)
+
+
+def column_pieces(runs: Runs, height: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Splits runs where one column ends and the next begins.
+
+    Args:
+        runs: int64 (n, 2).
+        height: rows of the mask, at least 1.
+
+    Returns:
+        Column, first row and row behind the last of every piece, in the order of the runs; int64 (m,) each.
+    """
+    first = runs[:, 0] // height
+    counts = (runs[:, 0] + runs[:, 1] - 1) // height - first + 1
+    owner = np.repeat(np.arange(len(runs)), counts)
+    column = first[owner] + places(counts)
+    begin = np.maximum(runs[owner, 0] - column * height, 0)
+    end = np.minimum(runs[owner, 0] + runs[owner, 1] - column * height, height)
+    return column, begin, end
 
 
 def places(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
