@@ -44,7 +44,7 @@ def test_without_hosts_the_fewest_are_taken():
     ("machine", "topology", "says"),
     [
         ("ct5lp-hightpu-4", "2x2", "Did you mean 'ct5lp-hightpu-4t'"),
-        ("n1-standard", "2x2", "Use one of: ct5lp-hightpu-1t"),
+        ("g2", "2x2", "Use one of: ct5lp-hightpu-1t"),
         ("ct5lp-hightpu-8t", "4x4", "Use 2x4, or machine ct5lp-hightpu-4t for 4x4"),
         ("ct5lp-hightpu-4t", "2x2x2", "Use 2x2, 2x4"),
     ],
