@@ -78,6 +78,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
             keys=listing.keys,
             skip=frozenset(no_images),
             size_of=lambda position: _size(listing.path(position), recipe.images.max_pixels),
+            max_pixels=recipe.images.max_pixels,
         ),
     )
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted

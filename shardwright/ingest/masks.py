@@ -6,7 +6,7 @@ from shardwright.images import ImageHeader
 from shardwright.ingest.plan import IngestPlan
 from shardwright.manifest import IGNORED
 from shardwright.rle import RleError, Runs, union
-from shardwright.sources.base import IGNORE, Sample
+from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Sample
 
 
 class BadMask(ValueError):
@@ -36,8 +36,16 @@ def read_masks(plan: IngestPlan, sample: Sample, header: ImageHeader) -> dict[in
             for drawn, runs in plan.dialect.masks(label, text, height=header.height, width=header.width):
                 parts[drawn].append(runs)
         except RleError as error:
-            name = IGNORED if label == IGNORE else classes[label]
-            # Only tables have columns.
-            place = f"row {row}, column {plan.mask_column}" if plan.mask_column else f"annotations[{row}]"
-            raise BadMask(error.code, f"{plan.table}, {place}, class {name}: {error}") from None
+            raise BadMask(error.code, f"{_place(plan, label, row)}: {error}") from None
     return {label: union(runs) for label, runs in parts.items()}
+
+
+def _place(plan: IngestPlan, label: int, row: int) -> str:
+    """Where a mask stands, for messages."""
+    place = [plan.table]
+    if row != NO_ROW:
+        # Only tables have columns.
+        place.append(f"row {row}, column {plan.mask_column}" if plan.mask_column else f"annotations[{row}]")
+    if label != NO_LABEL:
+        place.append(f"class {IGNORED if label == IGNORE else plan.dataset.classes[label]}")
+    return ", ".join(place)

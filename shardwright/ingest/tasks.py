@@ -95,7 +95,7 @@ def read_tasks(staging_root: str, planned: PlannedShard, root: str, task: str) -
     with _file(folder, planned, "labels").open(encoding="utf-8") as lines:
         for line in lines:
             place, label, row, text, *values = json.loads(line)
-            if label != NO_LABEL:
+            if label != NO_LABEL or text is not None:
                 annotations[place].append(Mask(label, text, row))
             for name, listed in values[0].items() if values else ():
                 further[place][name] += listed

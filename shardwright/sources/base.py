@@ -19,6 +19,8 @@ from shardwright.storage import Listing, Refusal
 # Indices of no class: a region that neither loss nor metric counts; a row that says nothing of a class.
 IGNORE: Final = -1
 NO_LABEL: Final = -2
+# Row of what stands in no table.
+NO_ROW: Final = -1
 
 # Further features of a row: name -> numbers or texts.
 Values: TypeAlias = Mapping[str, "list[int] | list[float] | list[str]"]
@@ -33,20 +35,22 @@ class Images:
         keys: sorted keys of the listing.
         skip: positions that are no images.
         size_of: height and width of the image at a position, `None` where it cannot be read.
+        max_pixels: the most pixels an image, or a mask of one, may have.
     """
 
     keys: list[str]
     skip: frozenset[int]
     size_of: Callable[[int], tuple[int, int] | None]
+    max_pixels: int
 
 
 class Mask(NamedTuple):
     """One row's mask of one image.
 
     Attributes:
-        label: index of the class, or `IGNORE`.
+        label: index of the class, or `IGNORE`; `NO_LABEL` where the text itself says the classes.
         text: the mask as the source has it, not empty.
-        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0.
+        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; `NO_ROW` for a file of its own.
     """
 
     label: int
@@ -61,7 +65,8 @@ class Annotation(NamedTuple):
         image: position of the image's key in the listing.
         label: index of the class, `IGNORE` or `NO_LABEL`.
         text: the mask as the source has it, or `None` where the whole image is of the class.
-        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; 0 where the image's key says it.
+        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; 0 where the image's key says it;
+            `NO_ROW` where the text is the name of a file.
         values: further features; the lists of an image's rows are joined in the order of the rows.
     """
 
@@ -107,6 +112,7 @@ class Survey:
         labels: `manifest.SINGLE`, `MULTI` or `NONE`: how many classes a whole image has.
         ignore: whether masks may mark regions that are not to be counted (`IGNORE`).
         features: name -> kind (`int64`, `float32`, `bytes`) of the features in `Annotation.values`.
+        splits: position of a key -> name of the split that the source says it belongs to.
     """
 
     classes: tuple[str, ...]
@@ -118,6 +124,7 @@ class Survey:
     labels: str = SINGLE
     ignore: bool = False
     features: Mapping[str, str] = field(default_factory=dict)
+    splits: dict[int, str] = field(default_factory=dict)
 
 
 class MaskCode(Protocol):
@@ -130,7 +137,7 @@ class MaskCode(Protocol):
         """Reads what a text draws on an image of `height` x `width`.
 
         Args:
-            label: index of the class the row names.
+            label: index of the class the row names, or `NO_LABEL`.
             text: the mask as the source has it.
             height: rows of the image in the frame the masks are in.
             width: columns.

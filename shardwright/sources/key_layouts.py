@@ -15,7 +15,9 @@ from shardwright.sources.folders import class_folder
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 # Folders that say what images are for, not what is on them.
-_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "dev", "test", "testing", "images"))
+SPLIT_FOLDERS = frozenset(
+    ("train", "training", "val", "valid", "validation", "eval", "dev", "test", "testing", "images")
+)
 _EITHER = "Set input.labels.format: class_folders or file_name."
 
 
@@ -51,7 +53,7 @@ def tell_key_format(keys: list[str], skip: frozenset[int], classes: Mapping[str,
     by_folder, by_name = _known(folders, classes), _known(labels, classes)
     if by_name > by_folder:
         return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
-    if classes is None and (len(folders) == 1 or all(name.lower() in _SPLITS for name in folders)):
+    if classes is None and (len(folders) == 1 or all(name.lower() in SPLIT_FOLDERS for name in folders)):
         raise UsageError(f"input.labels: {differ}, and the folders ({_shown(folders)}) may be no classes. {_EITHER}")
     if by_name == by_folder and by_name > 0:
         raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}")

@@ -46,7 +46,7 @@ def source(labels, classes=None, task="segmentation", label_format="auto", colum
         options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
         classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
         labels=labels,
-        images=Images(KEYS, frozenset(skip), size_of=lambda position: None),
+        images=Images(KEYS, frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
     )
 
 

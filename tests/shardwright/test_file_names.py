@@ -23,7 +23,7 @@ def read(keys, classes=None, label_format="auto", pattern=None, skip=()):
         options=LabelsConfig(format=label_format, pattern=pattern),
         classes=dict.fromkeys(classes) if isinstance(classes, list) else classes,
         labels=None,
-        images=Images(sorted(keys), frozenset(skip), size_of=lambda position: None),
+        images=Images(sorted(keys), frozenset(skip), size_of=lambda position: None, max_pixels=10**6),
     )
     survey = opened.survey()
     return survey, {sorted(keys)[a.image]: survey.classes[a.label] for a in opened.annotations()}

@@ -43,7 +43,7 @@ def source(
         options=LabelsConfig(format=label_format, path=labels, columns=columns or {}, **(code or {})),
         classes=classes,
         labels=labels,
-        images=Images(list(keys), frozenset(skip), size_of=lambda position: size),
+        images=Images(list(keys), frozenset(skip), size_of=lambda position: size, max_pixels=10**6),
     )
 
 
