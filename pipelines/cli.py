@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import shardwright
 from shardwright.errors import ShardwrightError
+from shardwright_pipelines.commands import verify
 
 _EXIT_INTERRUPTED = 130
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_ingest(commands)
     _add_schema(commands)
+    verify.add(commands)
     return parser
 
 

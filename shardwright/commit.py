@@ -16,6 +16,7 @@ from shardwright import manifest as layout
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.manifest import Manifest
+from shardwright.sealed import sealed_json
 from shardwright.staging import PlannedShard, ShardResult, Staging, write_parts, write_text
 
 # A ledger part stays a file that an editor opens.
@@ -187,7 +188,7 @@ def _assemble(
         folder, kind=plan.kind, fingerprint=plan.fingerprint, parents={"input": plan.parent}, recipe=plan.recipe
     )
     versions = {"versions": lineage.package_versions(), **build}
-    write_text(folder / layout.BUILD_FILE, json.dumps(versions, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / layout.BUILD_FILE, sealed_json(versions))
     write_text(folder / layout.MANIFEST_FILE, manifest.to_json())
     return manifest
 

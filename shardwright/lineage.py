@@ -15,6 +15,7 @@ from typing import Any
 
 import shardwright
 from shardwright.errors import DatasetError
+from shardwright.sealed import sealed_json
 
 LINEAGE_FILE = "lineage.json"
 _PACKAGES = ("tfx", "tensorflow", "keras", "apache-beam", "tensorflow-data-validation", "tensorflow-transform", "jax")
@@ -55,10 +56,9 @@ def write_lineage(
         "recipe": dict(recipe),
         "versions": package_versions(),
     }
-    text = json.dumps(row, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
     target = Path(directory, LINEAGE_FILE)
     temporary = target.with_name(f".{LINEAGE_FILE}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(sealed_json(row), encoding="utf-8")
     temporary.replace(target)
 
 

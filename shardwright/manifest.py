@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from shardwright.errors import DatasetError
@@ -151,6 +152,11 @@ class Manifest:
                 )
             shards = tuple(ShardInfo(**row) for row in raw.pop("shards"))
             manifest = Manifest(**{**raw, "classes": tuple(raw["classes"]), "shards": shards})
+            for path in (*(shard.path for shard in manifest.shards), *manifest.parts):
+                if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                    raise DatasetError(
+                        f"{where}: names a file outside of the dataset: {path!a}. It was not made by us."
+                    )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DatasetError(f"{where}: no readable manifest ({error}). Write the dataset anew.") from None
         if manifest.digest != manifest._computed_digest():

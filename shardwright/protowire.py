@@ -111,6 +111,8 @@ def read_messages(data: memoryview, wanted: int) -> list[memoryview]:
 
 def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
     """Returns an unsigned number of up to 64 bits and the position after it."""
+    if position < len(data) and data[position] < 0x80:  # Most numbers: tags, and the lengths of names and numbers.
+        return data[position], position + 1
     value = 0
     for shift in range(0, 70, 7):
         if position >= len(data):

@@ -181,6 +181,21 @@ def read_records(path: str | os.PathLike[str], *, verify: bool = True) -> Iterat
             offset += HEADER_BYTES + length + FOOTER_BYTES
 
 
+def frame_length(header: bytes) -> int:
+    """The length of the whole frame that a header of `HEADER_BYTES` promises, whether it can be believed or not."""
+    return HEADER_BYTES + int(_LENGTH.unpack_from(header)[0]) + FOOTER_BYTES
+
+
+def header_holds(header: bytes) -> bool:
+    """Whether the checksum in a header of `HEADER_BYTES` is that of its length."""
+    return bool(_CRC.unpack_from(header, 8)[0] == masked_crc(header[:8]))
+
+
+def checksum_difference(payload: bytes, footer: bytes) -> int:
+    """The bits in which a payload's checksum differs from the one stored in its footer; 0 when it is sound."""
+    return int(_CRC.unpack(footer)[0]) ^ masked_crc(payload)
+
+
 def _header(data: bytes) -> bytes:
     length = _LENGTH.pack(len(data))
     return length + _CRC.pack(masked_crc(length))
@@ -189,13 +204,13 @@ def _header(data: bytes) -> bytes:
 def _payload_length(header: bytes, where: str) -> int:
     if len(header) < HEADER_BYTES:
         raise RecordError(f"{where}: {len(header)} bytes are left where a record's header needs {HEADER_BYTES}")
-    if _CRC.unpack_from(header, 8)[0] != masked_crc(header[:8]):
+    if not header_holds(header):
         raise RecordError(f"{where}: the checksum of the record's length is wrong: damaged, or no TFRecord file")
-    return int(_LENGTH.unpack_from(header)[0])
+    return frame_length(header) - HEADER_BYTES - FOOTER_BYTES
 
 
 def _check_payload(payload: bytes, footer: bytes, where: str) -> None:
-    if _CRC.unpack(footer)[0] != masked_crc(payload):
+    if checksum_difference(payload, footer):
         raise RecordError(f"{where}: the checksum of the record's {len(payload)} bytes is wrong: the file is damaged")
 
 
@@ -306,6 +321,31 @@ def decode_example(data: bytes) -> dict[str, DecodedFeature]:
         return _decode_example(memoryview(data))
     except WireError as error:
         raise RecordError(f"{len(data)} bytes are no tf.train.Example: {error}") from error
+
+
+def find_feature(data: bytes, name: str) -> DecodedFeature | None:
+    """Reads one feature of a tf.train.Example and passes over the others.
+
+    Args:
+        data: the serialized Example.
+        name: the feature.
+
+    Returns:
+        Its values as `decode_example` gives them, `None` when there is no such feature.
+
+    Raises:
+        RecordError: the bytes are no Example.
+    """
+    # How an entry of the map begins, whoever wrote it: field 1, the name.
+    start = delimited(1, name.encode("utf-8"))
+    try:
+        for features in read_messages(memoryview(data), 1):
+            for entry in read_messages(features, 1):
+                if entry[: len(start)] == start:
+                    return _decode_feature(memoryview(b"".join(read_messages(entry, 2))))
+    except WireError as error:
+        raise RecordError(f"{len(data)} bytes are no tf.train.Example: {error}") from error
+    return None
 
 
 def _decode_example(data: memoryview) -> dict[str, DecodedFeature]:

@@ -1,0 +1,50 @@
+"""`shardwright verify`: what is damaged in a dataset, as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.verify import Report
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_GAP = "  "
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    verify = commands.add_parser("verify", help="read a dataset to the last byte and name what is damaged")
+    verify.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote")
+    verify.add_argument("--deep", action="store_true", help="hash every image, too, and compare with its record")
+    verify.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    verify.add_argument("--json", action="store_true", help="print the findings as JSON")
+    verify.set_defaults(command=_verify)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from shardwright.verify import verify
+
+    report = verify(options.dataset, workers=options.workers, deep=options.deep, quiet=options.json)
+    if options.json:
+        print(json.dumps({"whole": not report.findings, **dataclasses.asdict(report)}, indent=1, ensure_ascii=False))
+    else:
+        print(_text(report))
+    return 1 if report.findings else 0
+
+
+def _text(report: Report) -> str:
+    rows = [("file", "where", "what is wrong")]
+    rows += [(_shown(finding.file), finding.place, finding.problem) for finding in report.findings]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines = [f"{file:{widths[0]}}{_GAP}{place:{widths[1]}}{_GAP}{problem}" for file, place, problem in rows]
+    read = f"{report.shards} shards, {report.records} records, {report.bytes / 1e6:.1f} MB read"
+    if not report.findings:
+        return f"{report.dataset}: whole; {read}"
+    return "\n".join([*lines, f"{report.dataset}: {len(report.findings)} findings; {read}"])
+
+
+def _shown(name: str) -> str:
+    return name if name.isprintable() else ascii(name)

@@ -1,0 +1,142 @@
+"""Checks a whole dataset: manifest, shards with their indexes, ledger, the files about its making, strays.
+
+The manifest knows the SHA-256 of every shard, index and part of the ledger, and carries a digest of itself;
+`build.json` and `lineage.json`, which may differ between equal datasets, carry one each. So every bit is covered.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from shardwright.console import progress
+from shardwright.dataset import Dataset, LocatedShard
+from shardwright.errors import DatasetError, UsageError
+from shardwright.fingerprint import sha256_file
+from shardwright.lineage import LINEAGE_FILE
+from shardwright.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
+from shardwright.processes import in_processes
+from shardwright.sealed import is_whole
+from shardwright.verify import findings as what
+from shardwright.verify.findings import Finding, Report
+from shardwright.verify.ledger import LEDGER_FOLDER, check_ledger
+from shardwright.verify.lines import read_index
+from shardwright.verify.shards import ShardTask, check_shard
+
+# Below this, starting processes takes longer than the work.
+_BYTES_WORTH_PROCESSES = 256 << 20
+_DEEP_NEEDS = ("image/encoded", "image/sha256")
+
+
+def verify(
+    directory: str | os.PathLike[str], *, workers: int | None = None, deep: bool = False, quiet: bool = True
+) -> Report:
+    """Reads a dataset to the last byte and names everything that is not what was written.
+
+    Args:
+        directory: the dataset's folder.
+        workers: processes; by default one a core, and none of its own for a small dataset.
+        deep: hash every image and compare with the hash that is stored beside it, too.
+        quiet: show no progress.
+
+    Raises:
+        UsageError: there is no dataset; or `deep` was asked for and the records hold no hashes.
+        ShardwrightError: a worker has died.
+    """
+    root = Path(directory).absolute()
+    file = root / MANIFEST_FILE
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
+    if not file.is_file():
+        raise UsageError(f"{root}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote.")
+    manifest, problem = _read_manifest(file)
+    found = list(_sealed_findings(root))
+    size = 0
+    if manifest is None:
+        found.append(Finding(MANIFEST_FILE, what.MANIFEST, problem))
+        tasks = list(_tasks_by_files(root))
+    else:
+        if deep and not all(name in manifest.features for name in _DEEP_NEEDS):
+            raise UsageError(f"--deep: the records hold no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
+        dataset = Dataset(str(root), manifest)
+        ledger = check_ledger(dataset)
+        size += ledger.bytes
+        found += [*_strays(dataset), *ledger.findings]
+        tasks = list(_tasks(dataset, deep))
+    if workers is None:
+        total = sum(task.shard.bytes for task in tasks)
+        workers = (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
+    records = 0
+    lost = "A process that was reading a shard has died; out of memory? Try fewer --workers."
+    with progress(len(tasks), "verifying shards", quiet=quiet) as shown:
+        for checked in in_processes(check_shard, tasks, min(workers, len(tasks)), lost):
+            found += checked.findings
+            records += checked.records
+            size += checked.bytes
+            shown.advance()
+    found.sort(key=lambda finding: (finding.file, finding.record or 0, finding.line or 0, finding.problem))
+    return Report(str(root), tuple(found), len(tasks), records, size)
+
+
+def _read_manifest(file: Path) -> tuple[Manifest | None, str]:
+    try:
+        text = file.read_bytes().decode("utf-8")
+        manifest = Manifest.from_json(text)
+    except (OSError, ValueError, DatasetError, RecursionError) as error:
+        return None, str(error)
+    if manifest.to_json() != text:
+        return None, "damaged: it says the same in other bytes than were written"
+    return manifest, ""
+
+
+def _tasks(dataset: Dataset, deep: bool) -> Iterator[ShardTask]:
+    parts = dataset.manifest.parts
+    ledger = tuple(sorted(path for path in parts if path.startswith(LEDGER_FOLDER)))
+    for split in dataset.splits:
+        for number, shard in enumerate(dataset.shards(split)):
+            index = shard.index_file.relative_to(dataset.root).as_posix()
+            yield ShardTask(dataset.root, shard, number, parts.get(index, ""), ledger, deep)
+
+
+def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
+    """What can be checked where the manifest is damaged: every record's checksum, and the records against the index."""
+    ledger = tuple(sorted(path.relative_to(root).as_posix() for path in (root / "ledger").glob("*.jsonl")))
+    for folder in sorted(root.glob("Split-*")):
+        for number, file in enumerate(sorted(path for path in folder.iterdir() if path.is_file())):
+            split, path = folder.name.removeprefix("Split-"), file.relative_to(root).as_posix()
+            shard = LocatedShard(split, path, 0, file.stat().st_size, "", None, None, str(file))
+            index = read_index(shard.index_file)
+            keys = [row.key if row else None for row in index.rows] or [None]
+            shard = replace(
+                shard, records=len(index.rows), sha256=sha256_file(file), first_key=keys[0], last_key=keys[-1]
+            )
+            yield ShardTask(str(root), shard, number, index.sha256, ledger, deep=False)
+
+
+def _sealed_findings(root: Path) -> Iterator[Finding]:
+    for name in (BUILD_FILE, LINEAGE_FILE):
+        try:
+            whole = is_whole((root / name).read_bytes().decode("utf-8"))
+        except OSError as error:
+            yield Finding(name, what.MISSING, f"cannot be read ({error.strerror})")
+            continue
+        except UnicodeDecodeError:
+            whole = False
+        if not whole:
+            yield Finding(name, what.HASH, "damaged: its digest does not fit its content")
+
+
+def _strays(dataset: Dataset) -> Iterator[Finding]:
+    """Files that the manifest does not know where readers look for shards, indexes and the ledger."""
+    known = {shard.path for shard in dataset.manifest.shards} | dataset.manifest.parts.keys()
+    root = Path(dataset.root)
+    for folder in sorted(root.iterdir()):
+        if not folder.is_dir() or not (folder.name.startswith("Split-") or folder.name in ("index", "ledger")):
+            continue
+        for above, _, names in os.walk(folder):
+            for name in names:
+                path = Path(above, name).relative_to(root).as_posix()
+                if path not in known:
+                    yield Finding(path, what.STRAY, "the manifest does not know this file; readers may take it up")

@@ -1,0 +1,132 @@
+"""Checks the ledger: its parts are what was written, its rows add up to the manifest's totals."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shardwright import manifest as layout
+from shardwright.dataset import Dataset
+from shardwright.manifest import LedgerRow, Manifest
+from shardwright.verify import findings as what
+from shardwright.verify.findings import Finding
+from shardwright.verify.lines import read_index, read_ledger
+
+LEDGER_FOLDER = "ledger/"
+_SHOWN = 5
+
+
+@dataclass
+class LedgerCheck:
+    """What was found in the ledger; `bytes` were read."""
+
+    findings: list[Finding] = field(default_factory=list)
+    bytes: int = 0
+
+
+def check_ledger(dataset: Dataset) -> LedgerCheck:
+    """Checks every part of a dataset's ledger against the manifest, and damaged ones against the indexes."""
+    check = LedgerCheck()
+    counts: Counter[str] = Counter()
+    for part, sha256 in sorted(dataset.manifest.parts.items()):
+        if not part.startswith(LEDGER_FOLDER):
+            continue
+        digest = hashlib.sha256()
+        try:
+            for line, row in read_ledger(Path(dataset.root, part)):
+                digest.update(line)
+                check.bytes += len(line)
+                if row is not None:
+                    counts.update(_counted(row))
+            if digest.hexdigest() != sha256:
+                check.findings += _place(dataset, part)
+        except OSError as error:
+            check.findings.append(Finding(part, what.MISSING, f"cannot be read ({error.strerror})"))
+    if not check.findings:
+        check.findings += _totals(dataset.manifest, counts)
+    return check
+
+
+def _counted(row: LedgerRow) -> Iterator[str]:
+    yield "inputs"
+    yield row.status
+    yield f"records/{row.split}" if row.status == layout.WRITTEN else f"{row.status}/{row.code}"
+
+
+def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[Finding]:
+    for shard in manifest.shards:
+        counts[f"shards' {shard.split}"] += shard.records
+    expected = Counter(manifest.totals)
+    for split in manifest.splits:
+        expected[f"shards' {split}"] = expected[f"records/{split}"]
+    for name in sorted(expected.keys() | counts.keys()):
+        if expected[name] != counts[name]:
+            problem = f"{name}: counted {counts[name]}, the manifest's totals say {expected[name]}"
+            yield Finding(layout.MANIFEST_FILE, what.TOTALS, problem)
+
+
+def _place(dataset: Dataset, part: str) -> Iterator[Finding]:
+    """The damaged lines of a part. Of a written record the indexes tell every byte of its line; of another input none.
+
+    A part has at most 100,000 lines, so they fit into memory, whatever the size of the dataset.
+    """
+    lines = list(read_ledger(Path(dataset.root, part)))
+    # Lines that no index has told yet; those that are left in the end are the damaged ones.
+    untold = {
+        line: number for number, (line, row) in enumerate(lines, 1) if row is None or row.status == layout.WRITTEN
+    }
+    missing = _cross_out(dataset, part, lines, untold)
+    damaged = sorted(untold.values())
+    keys = [(row.key, number) for number, (line, row) in enumerate(lines, 1) if row and line not in untold]
+    names: dict[int, str] = {}
+    for key in sorted(missing):
+        # The ledger is sorted by key: a lost row stood between its neighbours.
+        after = bisect_left(keys, (key, 0))
+        low, high = (keys[after - 1][1] if after else 0), (keys[after][1] if after < len(keys) else len(lines) + 1)
+        number = next((n for n in damaged if low < n < high and n not in names), None)
+        if number is not None:
+            names[number] = key
+            missing.remove(key)
+    for number in damaged:
+        yield Finding(part, what.ROW, "a damaged line", key=names.get(number), line=number)
+    if missing:
+        yield Finding(part, what.ROW, f"{len(missing)} lines are missing; this is the first", key=min(missing))
+    if not damaged and not missing:
+        others = [number for number, (_, row) in enumerate(lines, 1) if row and row.status != layout.WRITTEN]
+        shown = ", ".join(map(str, others[:_SHOWN])) + (", …" if len(others) > _SHOWN else "")
+        problem = f"a line about an input that was not written is damaged or missing; there are {len(others)}: {shown}"
+        yield Finding(part, what.HASH, problem, line=others[0] if len(others) == 1 else None)
+
+
+def _cross_out(
+    dataset: Dataset, part: str, lines: list[tuple[bytes, LedgerRow | None]], untold: dict[bytes, int]
+) -> set[str]:
+    """Takes the lines that the indexes tell out of `untold`; returns keys that should have one in this part."""
+    parts = [name for name in sorted(dataset.manifest.parts) if name.startswith(LEDGER_FOLDER)]
+    read = [row.key for _, row in lines if row]
+    first = "" if part == parts[0] or not read else min(read)
+    last = None if part == parts[-1] or not read else max(read)
+    missing: set[str] = set()
+    whole = True
+    for split in dataset.splits:
+        for number, shard in enumerate(dataset.shards(split)):
+            rows = read_index(shard.index_file).rows
+            whole &= None not in rows and len(rows) == shard.records
+            for place, entry in enumerate(rows):
+                if entry is None:
+                    continue
+                told = LedgerRow(entry.key, layout.WRITTEN, split=split, shard=number, index=place)
+                line = told.to_json().encode("utf-8") + b"\n"
+                if line in untold:
+                    del untold[line]
+                elif first <= entry.key and (last is None or entry.key <= last):
+                    missing.add(entry.key)
+    if not whole:
+        # A line of a record whose index row is damaged, too, is not to be blamed.
+        for line in [line for line, number in untold.items() if lines[number - 1][1] is not None]:
+            del untold[line]
+    return missing

@@ -1,0 +1,252 @@
+"""Checks one shard and its index, and says which record or line is damaged.
+
+The hashes of the manifest say whether a file is what was written. Where one is not, the checksums of the records and
+the index, each of which says where every record lies, tell the place: a flip in a record's length, in the length's
+checksum, in the payload or in the payload's checksum each looks different.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from shardwright.dataset import LocatedShard
+from shardwright.fingerprint import canonical_json, sha256_file
+from shardwright.records import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    RecordError,
+    checksum_difference,
+    decode_example,
+    find_feature,
+    frame_length,
+    header_holds,
+)
+from shardwright.verify import findings as what
+from shardwright.verify.findings import Finding
+from shardwright.verify.lines import Index, ledger_keys, read_index
+
+_KEY, _IMAGE, _IMAGE_HASH = "image/key", "image/encoded", "image/sha256"
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """What a worker needs to check one shard.
+
+    Attributes:
+        root: the dataset's folder.
+        shard: the shard as the manifest tells it.
+        number: its number in its split, from 0.
+        index_sha256: hash of its index, or empty where the manifest has none.
+        ledger: the ledger's parts, relative to the root.
+        deep: hash every image, too.
+    """
+
+    root: str
+    shard: LocatedShard
+    number: int
+    index_sha256: str
+    ledger: tuple[str, ...]
+    deep: bool
+
+
+@dataclass
+class ShardCheck:
+    """What was found in one shard: `records` and `bytes` were read."""
+
+    findings: list[Finding] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
+
+
+class _Record(NamedTuple):
+    """A record as the shard itself tells it; `key` is `None` where it cannot be read."""
+
+    offset: int
+    length: int
+    key: str | None
+
+
+def check_shard(task: ShardTask) -> ShardCheck:
+    """Checks a shard and its index."""
+    shard = task.shard
+    index = read_index(shard.index_file)
+    index_path = os.path.relpath(shard.index_file, task.root)
+    check = ShardCheck(bytes=index.bytes)
+    try:
+        size = os.stat(shard.file).st_size
+        whole = sha256_file(shard.file) == shard.sha256
+        walk = _Walk(task, index, size)
+        records = list(walk.records())
+    except OSError as error:
+        check.findings.append(Finding(shard.path, what.MISSING, f"cannot be read ({error.strerror})"))
+        return check
+    check.records = len(records)
+    check.bytes += size
+    check.findings += walk.findings
+    if whole and len(records) != shard.records:
+        problem = f"holds {len(records)} records, the manifest says {shard.records}"
+        check.findings.append(Finding(shard.path, what.TOTALS, problem))
+    if not whole and not walk.findings:
+        check.findings.append(_unplaced(shard, size))
+    index_whole = index.sha256 == task.index_sha256
+    if index.problem:
+        check.findings.append(Finding(index_path, what.MISSING, index.problem))
+    elif whole or not index_whole:
+        check.findings += _index_findings(task, index_path, index, records, index_whole)
+    if index_whole:
+        check.findings += _end_findings(shard, index_path, index)
+    return check
+
+
+def _unplaced(shard: LocatedShard, size: int) -> Finding:
+    if size != shard.bytes:
+        return Finding(shard.path, what.SIZE, f"{size} bytes, the manifest says {shard.bytes}")
+    return Finding(shard.path, what.HASH, "its SHA-256 is not the manifest's, though every record's checksum holds")
+
+
+def _end_findings(shard: LocatedShard, path: str, index: Index) -> Iterator[Finding]:
+    ends = [row.key if row else None for row in (index.rows[:1] + index.rows[-1:])] or [None, None]
+    if ends != [shard.first_key, shard.last_key]:
+        problem = f"first and last key are {ends}, the manifest says {[shard.first_key, shard.last_key]}"
+        yield Finding(path, what.TOTALS, problem)
+
+
+class _Walk:
+    """One way through a shard, from frame to frame; where a frame is broken, the index says where the next begins."""
+
+    def __init__(self, task: ShardTask, index: Index, size: int) -> None:
+        self.findings: list[Finding] = []
+        self._task = task
+        self._size = size
+        self._rows = {row.offset: row for row in index.rows if row}
+        self._offsets = sorted(self._rows)
+
+    def records(self) -> Iterator[_Record]:
+        """Every record that can be placed; `findings` grows on the way."""
+        with open(self._task.shard.file, "rb", buffering=1 << 20) as file:
+            offset = 0
+            for number in itertools.count():
+                if offset == self._size:
+                    if number < self._task.shard.records:
+                        self._cut(number, offset, "the file ends before it")
+                    return
+                length = self._length(file, number, offset)
+                if length is None:
+                    return
+                yield _Record(offset, length, self._payload(file, number, offset, length))
+                offset += length
+
+    def _length(self, file: IO[bytes], number: int, offset: int) -> int | None:
+        """The whole frame's length, or `None` where the rest of the file cannot be read."""
+        header = file.read(HEADER_BYTES)
+        if len(header) < HEADER_BYTES:
+            self._cut(number, offset, f"{len(header)} bytes are left of its header")
+            return None
+        length = frame_length(header)
+        if not header_holds(header):
+            told = self._told_length(offset)
+            if told is None:
+                problem = "its length or the checksum of it is damaged, and without the index no later one can be found"
+                self._find(what.LENGTH, problem, number, offset)
+                return None
+            if told == length:
+                self._find(what.LENGTH_CHECKSUM, "the checksum of its length is damaged", number, offset)
+            else:
+                problem = f"its length is damaged: the frame has {told} bytes and says {length}"
+                self._find(what.LENGTH, problem, number, offset)
+                length = told
+        if offset + length > self._size:
+            self._cut(number, offset, f"{self._size - offset} of its {length} bytes are left")
+            return None
+        return length
+
+    def _told_length(self, offset: int) -> int | None:
+        """The frame's length by its row of the index, or by the row of the next frame."""
+        if offset in self._rows:
+            return self._rows[offset].length
+        after = bisect_right(self._offsets, offset)
+        return self._offsets[after] - offset if after < len(self._offsets) else None
+
+    def _payload(self, file: IO[bytes], number: int, offset: int, length: int) -> str | None:
+        """Checks a payload and returns the key that stands in it."""
+        payload = file.read(length - HEADER_BYTES - FOOTER_BYTES)
+        difference = checksum_difference(payload, file.read(FOOTER_BYTES))
+        # CRC-32C never turns one flipped bit of the data into one of the checksum, so that one lies in the checksum.
+        if difference.bit_count() == 1:
+            self._find(what.PAYLOAD_CHECKSUM, "the checksum of its payload is damaged", number, offset)
+        elif difference:
+            problem = f"its payload of {len(payload)} bytes is damaged: the checksum does not fit"
+            self._find(what.PAYLOAD, problem, number, offset)
+            return None
+        elif self._task.deep:
+            self._deep(payload, number, offset)
+        return _key_of(payload)
+
+    def _deep(self, payload: bytes, number: int, offset: int) -> None:
+        try:
+            features = decode_example(payload)
+        except RecordError as error:
+            self._find(what.PAYLOAD, str(error), number, offset)
+            return
+        image, digest = features.get(_IMAGE), features.get(_IMAGE_HASH)
+        if not isinstance(image, list) or not isinstance(digest, list) or not image or not digest:
+            self._find(what.IMAGE, f"it holds no {_IMAGE} with {_IMAGE_HASH}", number, offset)
+        elif hashlib.sha256(image[0]).hexdigest().encode() != digest[0]:
+            self._find(what.IMAGE, f"the SHA-256 of {_IMAGE} is not {_IMAGE_HASH}", number, offset)
+
+    def _cut(self, number: int, offset: int, problem: str) -> None:
+        last = self._task.shard.records - 1
+        more = f"; records {number + 1} to {last} are gone" if number < last else ""
+        self._find(what.TRUNCATED, f"truncated: {problem}{more}", number, offset)
+
+    def _find(self, code: str, problem: str, record: int, offset: int) -> None:
+        row = self._rows.get(offset)
+        key = row.key if row else None
+        self.findings.append(Finding(self._task.shard.path, code, problem, record, key, offset=offset))
+
+
+def _key_of(payload: bytes) -> str | None:
+    try:
+        values = find_feature(payload, _KEY)
+        return values[0].decode("utf-8") if isinstance(values, list) and len(values) == 1 else None
+    except (RecordError, UnicodeDecodeError):
+        return None
+
+
+def _index_findings(
+    task: ShardTask, path: str, index: Index, records: list[_Record], index_whole: bool
+) -> Iterator[Finding]:
+    """Rows of an index that are not those of the shard's records."""
+    keys = [record.key for record in records]
+    if None in keys and not index_whole:
+        said = ledger_keys(Path(task.root), task.ledger, task.shard.split, task.number)
+        keys = [said.get(number) if key is None else key for number, key in enumerate(keys)]
+    # By what they say, not by their places: one flipped bit can make two lines of one, or one of two.
+    expected = {(r.offset, r.length, key): n for n, (r, key) in enumerate(zip(records, keys, strict=True))}
+    end = records[-1].offset + records[-1].length if records else 0
+    damaged = []
+    for number, row in enumerate(index.rows):
+        # A record whose key nobody can read may have any.
+        fitting = [(row.offset, row.length, key) for key in (row.key, None)] if row else []
+        record = next((entry for entry in fitting if entry in expected), None)
+        if record is not None:
+            del expected[record]
+        elif row is None or row.offset < end or len(records) == task.shard.records:
+            # Rows of records that the shard has lost are not the index's fault.
+            damaged.append(number)
+    for line, lost in itertools.zip_longest(damaged, sorted(expected.values())):
+        key = None if lost is None else keys[lost]
+        problem = "a damaged line" if line is not None else "the line is missing"
+        if lost is not None:
+            place = {"key": key, "offset": records[lost].offset, "length": records[lost].length}
+            problem += f"; the record is {canonical_json(place)}"
+        yield Finding(path, what.ROW, problem, lost, key, None if line is None else line + 1)
+    if not index_whole and not damaged and not expected:
+        yield Finding(path, what.HASH, "its SHA-256 is not the manifest's, though its lines fit the records")

@@ -1,0 +1,57 @@
+"""`shardwright verify`: exit codes, the table, JSON; without TensorFlow."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from shardwright_pipelines import cli
+
+
+@pytest.fixture
+def dataset(tmp_path, small_dataset):
+    return small_dataset(tmp_path)
+
+
+def test_a_whole_dataset_exits_0(dataset, capsys):
+    assert cli.main(["verify", str(dataset)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{dataset}: whole; 3 shards, 7 records, ")
+
+
+def test_damage_exits_1_and_names_file_record_and_key(dataset, capsys):
+    path = "Split-train/data-00000-of-00002.tfrecord"
+    data = bytearray((dataset / path).read_bytes())
+    data[30] ^= 4
+    (dataset / path).write_bytes(data)
+    assert cli.main(["verify", str(dataset)]) == 1
+    row = capsys.readouterr().out.split("\n")[1]
+    assert row.startswith(f"{path}  record 0, key train/0002  its payload of ")
+    assert cli.main(["verify", str(dataset), "--json", "--deep", "--workers", "1"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["whole"], said["records"]) == (False, 7)
+    (found,) = said["findings"]
+    assert (found["file"], found["code"], found["record"], found["key"]) == (path, "payload", 0, "train/0002")
+
+
+def test_no_dataset_exits_2(tmp_path, capsys):
+    assert cli.main(["verify", str(tmp_path)]) == 2
+    assert "no manifest.json, so no dataset" in capsys.readouterr().err
+
+
+def test_it_works_without_tensorflow(dataset):
+    script = (
+        "import sys\n"
+        "sys.modules['tensorflow'] = None\n"
+        "from shardwright_pipelines import cli\n"
+        f"assert cli.main(['verify', {str(dataset)!r}, '--deep']) == 0\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_name_with_a_line_end_stays_in_its_line(dataset, capsys):
+    (dataset / "Split-train" / "a\nb").write_bytes(b"")
+    assert cli.main(["verify", str(dataset)]) == 1
+    assert "'Split-train/a\\nb'" in capsys.readouterr().out

@@ -1,0 +1,235 @@
+"""Verify: every flipped bit and every cut is found, with the record or line it lies in, and nothing else is blamed."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import damage
+import pytest
+from ingesting import run
+
+from shardwright import records
+from shardwright.errors import UsageError
+from shardwright.verify import findings as what
+from shardwright.verify import verify
+
+FLIPS = 400
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, image_input):
+    """A dataset of several shards, with inputs that were not written."""
+    root = tmp_path_factory.mktemp("verify")
+    raw = image_input(root / "in")
+    for number in (3, 11, 17):
+        (root / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"BM")
+    run(raw, root / "out")
+    return root / "out"
+
+
+@pytest.fixture
+def dataset(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "dataset")
+    return tmp_path / "dataset"
+
+
+def test_a_sound_dataset_has_no_findings(whole):
+    report = verify(whole, deep=True)
+    assert report.findings == ()
+    assert report.records == 21
+    assert report.shards == 5
+    free = ("manifest.json", "build.json", "lineage.json")
+    assert report.bytes == sum(p.stat().st_size for p in whole.rglob("*") if p.is_file() and p.name not in free)
+
+
+def test_every_flip_and_cut_is_found_where_it_is(dataset):
+    draw = random.Random(0)
+    for _ in range(FLIPS):
+        one = damage.drawn(dataset, draw)
+        fits = damage.must_be_found(dataset, one)
+        with damage.done(dataset, one):
+            found = verify(dataset).findings
+        assert fits(found), (one, found)
+
+
+def test_every_part_of_a_frame_is_told_apart(dataset):
+    path = "Split-train/data-00000-of-00003.tfrecord"
+    length = json.loads((dataset / "index" / path).with_suffix(".jsonl").read_text().split("\n")[0])["length"]
+    for byte in (*range(12), 12, 40, length - 5, *range(length - 4, length)):
+        for bit in (0, 7):
+            one = damage.Damage(path, False, byte * 8 + bit)
+            fits = damage.must_be_found(dataset, one)
+            with damage.done(dataset, one):
+                found = verify(dataset).findings
+            assert fits(found), (one, found)
+
+
+def test_all_damages_are_told_not_only_the_first(dataset):
+    path = "Split-train/data-00001-of-00003.tfrecord"
+    index = [json.loads(line) for line in (dataset / "index" / path).with_suffix(".jsonl").open()]
+    data = bytearray((dataset / path).read_bytes())
+    data[index[0]["offset"] + 2] ^= 1
+    data[index[2]["offset"] + 40] ^= 1
+    data[index[4]["offset"] + 9] ^= 1
+    (dataset / path).write_bytes(data)
+    (dataset / "Split-eval" / "data-00000-of-00001.tfrecord").unlink()
+    (dataset / "ledger" / "part-00000-of-00001.jsonl").write_bytes(b"")
+    found = [(f.file, f.code, f.record, f.key) for f in verify(dataset).findings]
+    assert (path, what.LENGTH, 0, index[0]["key"]) in found
+    assert (path, what.PAYLOAD, 2, index[2]["key"]) in found
+    assert (path, what.LENGTH_CHECKSUM, 4, index[4]["key"]) in found
+    assert ("Split-eval/data-00000-of-00001.tfrecord", what.MISSING, None, None) in found
+    assert {f[0] for f in found} == {
+        path,
+        "Split-eval/data-00000-of-00001.tfrecord",
+        "ledger/part-00000-of-00001.jsonl",
+    }
+
+
+def test_records_are_found_though_index_or_manifest_are_damaged_too(dataset):
+    path = "Split-train/data-00001-of-00003.tfrecord"
+    index = (dataset / "index" / path).with_suffix(".jsonl")
+    rows = [json.loads(line) for line in index.open()]
+    data = bytearray((dataset / path).read_bytes())
+    data[rows[3]["offset"] + 60] ^= 16
+    data[rows[2]["offset"]] ^= 16
+    (dataset / path).write_bytes(data)
+    index.write_bytes(index.read_bytes().replace(b'"length"', b'"lenght"', 1))
+    text = (dataset / "manifest.json").read_bytes()
+    for manifest in (text, text[:-1]):
+        (dataset / "manifest.json").write_bytes(manifest)
+        found = {(f.file, f.code, f.record, f.line) for f in verify(dataset).findings}
+        assert (path, what.PAYLOAD, 3, None) in found
+        assert (path, what.LENGTH, 2, None) in found
+    assert ("manifest.json", what.MANIFEST, None, None) in found
+
+
+def test_two_records_exchanged_with_their_hashes_are_told_by_their_keys(dataset):
+    manifest = json.loads((dataset / "manifest.json").read_text())
+    path = "index/Split-train/data-00000-of-00003.jsonl"
+    text = (dataset / path).read_text()
+    first, second = (json.loads(line)["key"] for line in text.split("\n")[1:3])
+    text = text.replace(first, "x").replace(second, first).replace("x", second)
+    (dataset / path).write_text(text)
+    reseal(dataset, manifest, path)
+    found = [(f.file, f.code, f.line, f.record) for f in verify(dataset).findings]
+    assert found == [(path, what.ROW, 2, 1), (path, what.ROW, 3, 2)]
+
+
+def reseal(dataset, manifest, path):
+    """Gives a changed file's hash to the manifest, as whoever writes a wrong dataset would."""
+    from shardwright.fingerprint import canonical_json, fingerprint, sha256_file
+
+    manifest["parts"][path] = sha256_file(dataset / path)
+    del manifest["digest"]
+    manifest["digest"] = fingerprint(manifest)
+    (dataset / "manifest.json").write_text(canonical_json(manifest) + "\n")
+
+
+def test_a_ledger_that_does_not_add_up_is_told(dataset):
+    manifest = json.loads((dataset / "manifest.json").read_text())
+    path = "ledger/part-00000-of-00001.jsonl"
+    lines = (dataset / path).read_text().splitlines(keepends=True)
+    (dataset / path).write_text("".join(lines[1:]))
+    reseal(dataset, manifest, path)
+    problems = [f.problem for f in verify(dataset).findings]
+    assert "inputs: counted 23, the manifest's totals say 24" in problems
+
+
+def test_stray_and_missing_files_are_told(dataset):
+    (dataset / "Split-train" / ".data.tmp").write_bytes(b"")
+    (dataset / "Split-old").mkdir()
+    (dataset / "Split-old" / "x.tfrecord").write_bytes(b"")
+    (dataset / "index" / "Split-test" / "data-00000-of-00001.jsonl").unlink()
+    (dataset / "lineage.json").unlink()
+    (dataset / "notes.txt").write_text("mine")
+    assert [(f.file, f.code) for f in verify(dataset).findings] == [
+        ("Split-old/x.tfrecord", what.STRAY),
+        ("Split-train/.data.tmp", what.STRAY),
+        ("index/Split-test/data-00000-of-00001.jsonl", what.MISSING),
+        ("lineage.json", what.MISSING),
+    ]
+
+
+def test_deep_finds_an_image_that_is_not_the_one_that_was_hashed(tmp_path, small_dataset):
+    def wrong(number, example):
+        return {**example, "image/sha256": b"0" * 64} if number == 4 else example
+
+    dataset = small_dataset(tmp_path, change=wrong)
+    assert verify(dataset).findings == ()
+    (found,) = verify(dataset, deep=True).findings
+    assert (found.code, found.key) == (what.IMAGE, "train/0004")
+    bare = small_dataset(tmp_path / "b", change=lambda number, example: {"image/key": example["image/key"]})
+    assert verify(bare).findings == ()
+    with pytest.raises(UsageError, match="hold no image/encoded with image/sha256"):
+        verify(bare, deep=True)
+
+
+def test_without_keys_in_the_records_the_ledger_tells_them(tmp_path, small_dataset):
+    dataset = small_dataset(tmp_path, change=lambda number, example: {"id": number})
+    assert verify(dataset).findings == ()
+    index = dataset / "index/Split-train/data-00000-of-00002.jsonl"
+    index.write_bytes(index.read_bytes().replace(b"train/0003", b"train/0007"))
+    (found,) = verify(dataset).findings
+    assert (found.line, found.key, found.record) == (2, "train/0003", 1)
+
+
+def test_workers_find_the_same(dataset):
+    path = dataset / "Split-train/data-00001-of-00003.tfrecord"
+    path.write_bytes(path.read_bytes()[:100])
+    assert verify(dataset, workers=2) == verify(dataset, workers=1)
+    with pytest.raises(UsageError, match="--workers: 0 is too few"):
+        verify(dataset, workers=0)
+
+
+def test_no_dataset_is_a_usage_error(tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(UsageError, match="no dataset"):
+            verify(folder)
+
+
+def test_a_manifest_that_leads_out_of_its_folder_is_not_followed(dataset):
+    manifest = json.loads((dataset / "manifest.json").read_text())
+    manifest["shards"][0]["path"] = "../../etc/passwd"
+    reseal(dataset, manifest, "ledger/part-00000-of-00001.jsonl")
+    (found,) = verify(dataset).findings
+    assert found.file == "manifest.json"
+    assert "outside of the dataset: '../../etc/passwd'" in found.problem
+
+
+def test_a_feature_is_found_as_the_whole_example_has_it():
+    data = records.encode_example({"a": [b"x", b"y"], "image/key": b"k", "image/keys": 3, "z": records.ints([])})
+    for name, values in records.decode_example(data).items():
+        assert list(records.find_feature(data, name)) == list(values)
+    assert records.find_feature(data, "image/ke") is None
+    with pytest.raises(records.RecordError, match="no tf.train.Example"):
+        records.find_feature(b"\xff\xff", "a")
+
+
+def test_a_flip_in_a_stored_checksum_differs_in_one_bit_and_one_in_the_data_never():
+    data = random.Random(1).randbytes(3000)
+    footer = records.frame(data)[-records.FOOTER_BYTES :]
+    for bit in range(32):
+        flipped = bytearray(footer)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert records.checksum_difference(data, bytes(flipped)).bit_count() == 1
+    for bit in range(0, len(data) * 8, 5):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        assert records.checksum_difference(bytes(changed), footer).bit_count() > 1
+
+
+def test_files_that_seal_themselves_show_any_change():
+    from shardwright.sealed import is_whole, sealed_json
+
+    text = sealed_json({"b": 1, "a": "ü"})
+    assert is_whole(text)
+    assert json.loads(text)["a"] == "ü"
+    for other in (text[:-1], text + "\n", text.replace("1", "2"), text.replace(" ", "  ", 1), "[]", "3", ""):
+        assert not is_whole(other)
+
+
+def test_paths_in_findings_are_relative(dataset):
+    (dataset / "Split-train" / "data-00001-of-00003.tfrecord").write_bytes(b"short")
+    assert not any(Path(f.file).is_absolute() or str(dataset) in f.problem for f in verify(dataset).findings)
