@@ -24,14 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TFDS
 from shardwright.errors import ConfigError
 from shardwright.manifest import MASKS, NONE, SINGLE
 from shardwright.records import FeatureValue, TypedList, byte_strings, floats, ints
 from shardwright.rle import draw
 from shardwright.rle_dialects import COLUMN_PAIRS
-
-TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT = "tf_vision", "tfds", "kaggle_flowers", "rle_text"
-PRESETS = (TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT)
 
 SIZE, ONE_HOT = "size", "one_hot_class"
 _LABEL, _TEXT = "image/class/label", "image/class/text"
@@ -69,7 +67,7 @@ class StoredFeatures:
         """Applies a preset and `features.map`.
 
         Args:
-            preset: one of `PRESETS`.
+            preset: `features.preset`.
             renamed: our name -> stored name. One that the preset leaves out is then stored.
             features: name -> kind (`bytes`, `int64`, `float32`) of our features.
             labels: what an image is given; see `Manifest.labels`.

@@ -3,7 +3,7 @@
 from shardwright.config.images import ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import LabelsConfig
-from shardwright.config.layout import RejectsConfig, ShardsConfig, SplitConfig
+from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig, SplitConfig
 from shardwright.config.load import load_config, parse_config, parse_section
 from shardwright.config.sections import BeamConfig, Config, RunConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
@@ -12,6 +12,7 @@ __all__ = [
     "BeamConfig",
     "Config",
     "EvaluatorConfig",
+    "FeaturesConfig",
     "GateConfig",
     "ImagesConfig",
     "InputConfig",

@@ -17,7 +17,7 @@ from shardwright.config.checks import one_of
 from shardwright.config.images import ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import WITHOUT_MASKS
-from shardwright.config.layout import RejectsConfig, ShardsConfig, SplitConfig
+from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig, SplitConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 from shardwright.errors import ConfigError
 
@@ -59,6 +59,7 @@ class Config:
     images: ImagesConfig = field(default_factory=ImagesConfig)
     split: SplitConfig = field(default_factory=SplitConfig)
     shards: ShardsConfig = field(default_factory=ShardsConfig)
+    features: FeaturesConfig = field(default_factory=FeaturesConfig)
     rejects: RejectsConfig = field(default_factory=RejectsConfig)
     transform: TransformConfig = field(default_factory=TransformConfig)
     loader: LoaderConfig = field(default_factory=LoaderConfig)

@@ -11,6 +11,7 @@ from typing import Any
 
 from shardwright.config import (
     Config,
+    FeaturesConfig,
     ImagesConfig,
     InputConfig,
     RejectsConfig,
@@ -66,6 +67,7 @@ class IngestRecipe:
         images: `images`.
         split: `split`.
         shards: `shards`.
+        features: `features`.
         rejects: `rejects`. Changes no bytes, so it is not in `options`.
     """
 
@@ -74,6 +76,7 @@ class IngestRecipe:
     images: ImagesConfig
     split: SplitConfig
     shards: ShardsConfig
+    features: FeaturesConfig
     rejects: RejectsConfig
 
     @staticmethod
@@ -93,6 +96,7 @@ class IngestRecipe:
             images=config.images,
             split=config.split,
             shards=config.shards,
+            features=config.features,
             rejects=config.rejects,
         )
         return recipe if classes is None else recipe.with_classes(classes)
@@ -139,7 +143,7 @@ class IngestRecipe:
         return IngestRecipe(task=options["task"], **parsed)
 
 
-_SECTIONS = ("input", "images", "split", "shards")
+_SECTIONS = ("input", "images", "split", "shards", "features")
 
 
 def _changed(section: Any) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from shardwright import rle
+from shardwright.config.layout import PRESETS
 from shardwright.errors import ConfigError
-from shardwright.presets import PRESETS, StoredFeatures
+from shardwright.presets import StoredFeatures
 from shardwright.records import byte_strings, decode_example, encode_example, ints
 
 OURS = {
