@@ -157,9 +157,10 @@ def _assemble(
     folder.mkdir()
     parts: dict[str, str] = {}
     for result in results:
-        index = layout.index_path(result.split, result.number, result.total)
-        _place(staging.path(result.info.path), folder / result.info.path)
-        _place(staging.path(index), folder / index)
+        staged = layout.shard_path(result.split, result.number, result.total)
+        index = layout.index_path(result.info.path)
+        _place(staging.path(staged), folder / result.info.path)
+        _place(staging.path(layout.index_path(staged)), folder / index)
         parts[index] = result.index_sha256
     tally = _Tally()
     sizes = _part_sizes(plan.inputs)

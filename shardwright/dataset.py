@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.errors import DatasetError
-from shardwright.manifest import MANIFEST_FILE, LedgerRow, Manifest, ShardInfo
+from shardwright.manifest import MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
 from shardwright.records import read_records
 
 __all__ = ["Dataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
@@ -33,7 +33,7 @@ class LocatedShard(ShardInfo):
     def index_file(self) -> Path:
         """The shard's index: one JSON line of key, offset and length per record."""
         root = Path(self.file).parents[1]
-        return root / "index" / Path(self.path).with_suffix(".jsonl")
+        return root / index_path(self.path)
 
 
 @dataclass(frozen=True)

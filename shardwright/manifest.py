@@ -188,13 +188,13 @@ def shard_name(index: int, count: int) -> str:
 
 
 def shard_path(split: str, index: int, count: int) -> str:
-    """Path of a shard, relative to the dataset's folder."""
+    """Path of a shard in the staging folder, and in a dataset whose shards have the default names."""
     return f"Split-{split}/{shard_name(index, count)}.tfrecord"
 
 
-def index_path(split: str, index: int, count: int) -> str:
-    """Path of a shard's index, relative to the dataset's folder."""
-    return f"index/Split-{split}/{shard_name(index, count)}.jsonl"
+def index_path(shard: str) -> str:
+    """Path of the index of a shard, whose own path is given; both relative to the dataset's folder."""
+    return f"index/{PurePosixPath(shard).with_suffix('.jsonl')}"
 
 
 def ledger_path(index: int, count: int) -> str:

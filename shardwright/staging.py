@@ -6,7 +6,7 @@ under a temporary name and renamed, and the `done` row comes last. `commit` make
 
 Inside `<staging root>/<fingerprint>/`:
 
-    Split-<split>/, index/Split-<split>/   as in the dataset
+    Split-<split>/, index/Split-<split>/   as in the dataset, under the default names
     rows/<name>.jsonl                      ledger rows of one shard, or of what was rejected before any shard; by key
     done/<split>-<i>-of-<n>.json           the `ShardResult`
     .lock                                  held by the run that uses this folder
@@ -34,9 +34,12 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.manifest import LedgerRow, ShardInfo
 from shardwright.records import RecordWriter
+from shardwright.shard_names import ShardNames
 
 # Says where staging folders go, outside of everything that has a fingerprint.
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+
+_DEFAULT_NAMES = ShardNames()
 
 # A merge keeps one file open per shard; process limits start at 1024.
 _MERGE_WIDTH = 256
@@ -129,18 +132,23 @@ class Staging:
         try:
             raw = json.loads(self._done(planned).read_text(encoding="utf-8"))
             result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"])})
-            complete = self.path(result.info.path).stat().st_size == result.info.bytes
-            complete = complete and self.path(layout.index_path(*planned)).is_file() and self._rows(planned).is_file()
+            shard = layout.shard_path(*planned)
+            complete = self.path(shard).stat().st_size == result.info.bytes
+            complete = complete and self.path(layout.index_path(shard)).is_file() and self._rows(planned).is_file()
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return result if complete else None
 
-    def write_shard(self, planned: PlannedShard, outcomes: Iterable[Outcome]) -> ShardResult:
+    def write_shard(
+        self, planned: PlannedShard, outcomes: Iterable[Outcome], names: ShardNames = _DEFAULT_NAMES
+    ) -> ShardResult:
         """Writes a shard with its index and ledger rows, unless it is finished already.
 
         Args:
             planned: which shard.
             outcomes: one per input planned for it, in the order of the records; consumed lazily.
+            names: what the shard will be called in the dataset. Here it keeps the default name, since a pattern may ask
+                for the number of records, which is known in the end.
 
         Returns:
             The shard's result, new or from an earlier attempt.
@@ -151,7 +159,7 @@ class Staging:
         rows: list[LedgerRow] = []
         keys: list[str] = []
         shard = layout.shard_path(*planned)
-        index = layout.index_path(*planned)
+        index = layout.index_path(shard)
         with _Output(self.path(shard)) as data, _Output(self.path(index)) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
@@ -167,7 +175,8 @@ class Staging:
                 rows.append(row)
         _write_rows(self._rows(planned), rows)
         first, last = (keys[0], keys[-1]) if keys else (None, None)
-        info = ShardInfo(planned.split, shard, len(keys), data.size, data.sha256, first, last)
+        path = f"Split-{planned.split}/{names.name(*planned, len(keys))}"
+        info = ShardInfo(planned.split, path, len(keys), data.size, data.sha256, first, last)
         result = ShardResult(*planned, info=info, index_sha256=positions.sha256, inputs=len(rows))
         with _Output(self._done(planned)) as done:
             done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))

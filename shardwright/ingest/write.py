@@ -12,6 +12,7 @@ from shardwright.ingest.masks import BadMask
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.tasks import read_tasks
 from shardwright.manifest import REJECTED
+from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
 from shardwright.staging import Outcome, PlannedShard, ShardResult, Staging
 from shardwright.storage import in_parallel, read_bytes
@@ -29,7 +30,8 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
         CheckFailed: an image has changed since it was hashed.
     """
     planned = plan.dataset.shards[number]
-    return staging.write_shard(planned, _outcomes(plan, staging, planned))
+    names = ShardNames(plan.recipe.shards.pattern)
+    return staging.write_shard(planned, _outcomes(plan, staging, planned), names)
 
 
 def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
