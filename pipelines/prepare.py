@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.config import Config
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest import (
     IngestRecipe,
     InputLocation,
@@ -50,6 +50,7 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
         ShardwrightError: something about the input or the schema is wrong.
     """
     location = locate(config)
+    _refuse_presets(config)
     surveyed = survey_input(IngestRecipe.of(config), location)
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
     rendered = _render(config, surveyed)
@@ -72,12 +73,23 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
         UsageError: there is one already and `force` was not asked for.
     """
     file = schema_file_for(config_file)
+    _refuse_presets(config)
     rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
     if file.exists() and not force:
         check_schema(file.read_text(encoding="utf-8"), rendered, str(file))
         raise UsageError(f"{file}: is there already and fits. Use --force to replace what may have been curated.")
     _write_schema(rendered, file)
     return file
+
+
+def _refuse_presets(config: Config) -> None:
+    """What trains reads our own names and forms; other ones are for other people's code."""
+    if not config.features.ours:
+        raise ConfigError(
+            "features",
+            "a pipeline reads features by their own names",
+            "Remove the section, or use `shardwright ingest`.",
+        )
 
 
 def _render(config: Config, surveyed: SurveyedInput) -> str:

@@ -36,6 +36,7 @@ class DatasetPlan:
         recipe: the options that change bytes, as plain values.
         parent: fingerprint of the input, or digest of the parent dataset.
         features: name -> `bytes`, `int64` or `float32`.
+        names: see `Manifest.names`.
         inputs: rows the ledger must have.
         shards: every shard, by split and number.
         rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
@@ -53,6 +54,7 @@ class DatasetPlan:
     shards: tuple[PlannedShard, ...]
     rows: tuple[str, ...] = ()
     max_rejects: float = 0.0
+    names: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
 
     @property
@@ -184,6 +186,7 @@ def _assemble(
         totals=tally.totals(plan),
         shards=tuple(result.info for result in results),
         parts=parts,
+        names=plan.names,
     ).sealed()
     lineage.write_lineage(
         folder, kind=plan.kind, fingerprint=plan.fingerprint, parents={"input": plan.parent}, recipe=plan.recipe

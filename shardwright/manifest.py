@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -103,6 +103,7 @@ class Manifest:
         parent: what it was made from: fingerprint of the input (`ingest`), digest of the parent dataset (`transform`).
         fingerprint: hash of kind, recipe and parent: known before any work, equal for equal results.
         features: name -> `bytes`, `int64` or `float32`, of every feature of its examples.
+        names: name of a feature under `features.preset: tf_vision` -> its name here, of those that have another one.
         totals: `inputs`, `written`, `duplicate`, `rejected`; `records/<split>`; `rejected/<code>`.
         shards: all shards, by split and number.
         parts: sha256 of every index and ledger file, by relative path.
@@ -121,6 +122,7 @@ class Manifest:
     totals: Mapping[str, int]
     shards: tuple[ShardInfo, ...]
     parts: Mapping[str, str]
+    names: Mapping[str, str] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
     digest: str = ""
 

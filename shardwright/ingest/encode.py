@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardwright.config.layout import RLE_TEXT
 from shardwright.images import ImageHeader
 from shardwright.ingest.features import mask_feature
 from shardwright.ingest.masks import read_masks
@@ -9,6 +10,7 @@ from shardwright.ingest.plan import IngestPlan
 from shardwright.manifest import IGNORED
 from shardwright.records import FeatureValue, byte_strings, encode_example, floats, ints
 from shardwright.rle import area
+from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import IGNORE, Sample
 
 
@@ -16,7 +18,7 @@ def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, he
     """Serializes one image with its annotations.
 
     Args:
-        plan: task, classes and what errors call the table.
+        plan: task, classes, stored features and what errors call the table.
         sample: the image's annotations.
         data: the bytes to store.
         digest: SHA-256 of the file, hex.
@@ -42,7 +44,7 @@ def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, he
         masks = read_masks(plan, sample, header)
         labels = [label for label in range(len(classes)) if len(masks[label])]
         for label, runs in masks.items():
-            name = mask_feature(IGNORED if label == IGNORE else classes[label])
+            name = _mask_feature(plan, label)
             features[f"{name}/rle"] = ints(runs.reshape(-1))
             features[f"{name}/area"] = area(runs)
     else:
@@ -50,7 +52,21 @@ def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, he
         labels = list(sample.labels)
     features["image/class/label"] = ints(labels)
     features["image/class/text"] = byte_strings([classes[label].encode("utf-8") for label in labels])
-    return encode_example(features)
+    texts = _run_texts(plan, sample) if plan.recipe.features.preset == RLE_TEXT else None
+    return encode_example(plan.stored.apply(features, texts))
+
+
+def _run_texts(plan: IngestPlan, sample: Sample) -> dict[str, list[str]]:
+    """The source's own run lengths of each mask, by the name of its feature, where its masks are written so."""
+    texts: dict[str, list[str]] = {}
+    if isinstance(plan.dialect, Dialect):
+        for label, text, _ in sample.masks:
+            texts.setdefault(_mask_feature(plan, label) + "/rle", []).append(text)
+    return texts
+
+
+def _mask_feature(plan: IngestPlan, label: int) -> str:
+    return mask_feature(IGNORED if label == IGNORE else plan.dataset.classes[label])
 
 
 def _extra(plan: IngestPlan, sample: Sample) -> dict[str, FeatureValue]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from shardwright.ingest.recipe import IngestRecipe
 from shardwright.manifest import IGNORED, MASKS
+from shardwright.presets import StoredFeatures
 from shardwright.sources.base import Survey
 
 _COMMON = {
@@ -33,6 +35,21 @@ def example_features(task: str, survey: Survey) -> dict[str, str]:
             features[f"{mask_feature(name)}/rle"] = "int64"
             features[f"{mask_feature(name)}/area"] = "int64"
     return {**features, **survey.features}
+
+
+def stored_features(recipe: IngestRecipe, survey: Survey) -> StoredFeatures:
+    """How these features are stored, by `features`.
+
+    Raises:
+        ConfigError: see `StoredFeatures.of`.
+    """
+    return StoredFeatures.of(
+        recipe.features.preset,
+        recipe.features.map,
+        example_features(recipe.task, survey),
+        labels=labels_kind(recipe.task, survey),
+        classes=len(survey.classes),
+    )
 
 
 def labels_kind(task: str, survey: Survey) -> str:

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from shardwright.commit import DatasetPlan
 from shardwright.console import progress
 from shardwright.errors import CheckFailed
-from shardwright.ingest.features import example_features, labels_kind
+from shardwright.ingest.features import labels_kind, stored_features
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
+from shardwright.ingest.shards import class_sets, cut_split
 from shardwright.ingest.tasks import tasks_are_written, write_tasks
 from shardwright.manifest import REJECTED, LedgerRow
-from shardwright.sharding import shard_bounds, shard_count
+from shardwright.presets import StoredFeatures
 from shardwright.sources.base import MaskCode
 from shardwright.splits import Splitter, assign
 from shardwright.staging import PlannedShard, Staging
@@ -37,6 +38,7 @@ class IngestPlan:
         mask_column: header of its column of masks, or empty.
         dialect: how masks are written there.
         recipe: the options.
+        stored: names and forms of the features.
         ignore: whether examples have a mask of what is not to be counted.
         extra: kinds of the further features that the annotations give.
         notes: what was told from the data, for the user.
@@ -49,6 +51,7 @@ class IngestPlan:
     mask_column: str
     dialect: MaskCode
     recipe: IngestRecipe
+    stored: StoredFeatures
     ignore: bool
     extra: Mapping[str, str]
     notes: tuple[str, ...]
@@ -115,6 +118,7 @@ def plan_ingest(
         LedgerRow(refusal.key, REJECTED, refusal.code, refusal.reason)
         for refusal in (*rejected.values(), *listing.refused, *survey.refused)
     ]
+    stored = stored_features(recipe, survey)
     dataset = DatasetPlan(
         kind="ingest",
         task=recipe.task,
@@ -123,7 +127,8 @@ def plan_ingest(
         recipe=recipe.with_classes(survey.classes).options(),
         parent=hashed.fingerprint,
         labels=labels_kind(recipe.task, survey),
-        features=example_features(recipe.task, survey),
+        features=stored.kinds,
+        names=stored.names,
         inputs=len(listing.keys) + len(listing.refused) + len(survey.refused),
         shards=tuple(positions),
         rows=(_PLAN_ROWS,),
@@ -136,6 +141,7 @@ def plan_ingest(
         mask_column=surveyed.source.mask_column,
         dialect=surveyed.source.dialect,
         recipe=recipe,
+        stored=stored,
         ignore=survey.ignore,
         extra=survey.features,
         notes=survey.notes,
@@ -151,17 +157,12 @@ def _shards(
     accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
     sizes = np.array(listing.sizes, dtype=np.int64)
     splitter = Splitter.of(recipe.split.shares, recipe.split.salt)
+    balanced = recipe.shards.balance == "class"
+    classes = class_sets(surveyed.source.annotations(), len(listing.keys)) if balanced else None
     shards: dict[PlannedShard, npt.NDArray[np.int64]] = {}
     for split, order in assign(splitter, [listing.keys[i] for i in accepted.tolist()]).items():
         images = accepted[order]
-        count = shard_count(
-            len(images),
-            int(sizes[images].sum()),
-            target_size=recipe.shards.target_size,
-            count=recipe.shards.count,
-            records_per_shard=recipe.shards.records,
-        )
-        bounds = shard_bounds(len(images), count)
-        for number in range(count):
-            shards[PlannedShard(split, number, count)] = images[bounds[number] : bounds[number + 1]]
+        cut = cut_split(images, sizes, recipe.shards, classes)
+        for number, held in enumerate(cut):
+            shards[PlannedShard(split, number, len(cut))] = held
     return shards, int(sizes[accepted].sum())
