@@ -40,5 +40,9 @@ class CheckFailed(ShardwrightError):
     """The data or the run failed a check: too many rejects, nothing matched, an anomaly. Exit code 1."""
 
 
+class StorageError(ShardwrightError):
+    """A bucket or a disk goes on refusing: no answer after many attempts, no space. Exit code 1."""
+
+
 class DatasetError(ShardwrightError):
     """A dataset on disk is missing, half-written or damaged. Exit code 1."""

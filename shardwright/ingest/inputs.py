@@ -14,7 +14,17 @@ from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.sources.base import Images, Source, Survey
 from shardwright.sources.detect import open_source
-from shardwright.storage import Listing, Refusal, hash_file, in_parallel, list_inputs, read_bytes, read_start
+from shardwright.storage import (
+    Listing,
+    Refusal,
+    hash_file,
+    in_parallel,
+    is_folder,
+    list_inputs,
+    read_bytes,
+    read_start,
+    readers,
+)
 
 # Files with these endings are images to begin with: they must be annotated, and whether they can be read is found out
 # when they are. Any other file is looked into first.
@@ -112,7 +122,7 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedIn
     for refusal in listing.refused:
         _add(total, list(refusal))
     if surveyed.labels is not None:
-        digest = None if os.path.isdir(surveyed.labels) else hash_file(surveyed.labels)
+        digest = None if is_folder(surveyed.labels) else hash_file(surveyed.labels)
         # The name is part of it, because the reasons in the ledger name the table.
         _add(total, [os.path.basename(surveyed.labels), digest.hex() if digest else None])
     attached = surveyed.source.attachments()
@@ -132,8 +142,13 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
 
 def _hash_files(listing: Listing, total: hashlib._Hash, progress: Progress) -> list[bytes | None]:
     digests: list[bytes | None] = []
-    paths = (listing.path(i) for i in range(len(listing.keys)))
-    for i, digest in enumerate(in_parallel(hash_file, paths)):
+    hashes = in_parallel(
+        lambda i: hash_file(listing.path(i), listing.pin(i)),
+        range(len(listing.keys)),
+        threads=readers(listing.root),
+        weigh=listing.sizes.__getitem__,
+    )
+    for i, digest in enumerate(hashes):
         digests.append(digest)
         _add(total, [listing.keys[i], listing.sizes[i], digest.hex() if digest else None])
         progress.advance()
@@ -145,19 +160,25 @@ def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:
 
 
 def _not_images(listing: Listing) -> dict[int, Refusal]:
-    found = {}
-    for i, key in enumerate(listing.keys):
-        if os.path.splitext(key)[1].lower() in _IMAGE_ENDINGS:
-            continue
-        try:
-            read_header(read_start(listing.path(i), _LOOK_INTO), max_pixels=1)
-        except ImageError as error:
-            if error.code in (NOT_AN_IMAGE, EMPTY_FILE):
-                found[i] = Refusal(key, NOT_AN_IMAGE, error.reason)
-        except OSError:
-            # Hashing meets it again and says so in the ledger.
-            continue
-    return found
+    unsure = [i for i, key in enumerate(listing.keys) if os.path.splitext(key)[1].lower() not in _IMAGE_ENDINGS]
+    reasons = in_parallel(
+        lambda i: _why_no_image(listing.path(i), listing.pin(i)), unsure, readers(listing.root), lambda _: _LOOK_INTO
+    )
+    return {
+        i: Refusal(listing.keys[i], NOT_AN_IMAGE, reason)
+        for i, reason in zip(unsure, reasons, strict=True)
+        if reason is not None
+    }
+
+
+def _why_no_image(path: str, pin: str) -> str | None:
+    try:
+        read_header(read_start(path, _LOOK_INTO, pin), max_pixels=1)
+    except ImageError as error:
+        return error.reason if error.code in (NOT_AN_IMAGE, EMPTY_FILE) else None
+    except OSError:
+        return None  # Hashing meets it again and says so in the ledger.
+    return None
 
 
 def _size(path: str, max_pixels: int) -> tuple[int, int] | None:

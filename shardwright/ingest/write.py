@@ -15,7 +15,7 @@ from shardwright.manifest import REJECTED
 from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
 from shardwright.staging import Outcome, PlannedShard, ShardResult, Staging
-from shardwright.storage import in_parallel, read_bytes
+from shardwright.storage import in_parallel, read_bytes, readers
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
@@ -36,7 +36,7 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
 
 def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
     tasks = read_tasks(staging.root, planned, plan.root, plan.dataset.task)
-    for sample, digest, data in in_parallel(_load, tasks):
+    for sample, digest, data in in_parallel(_load, tasks, readers(plan.root), lambda task: task[0].size):
         if hashlib.sha256(data).hexdigest() != digest:
             raise _changed(sample)
         try:

@@ -1,18 +1,36 @@
-"""The only package that opens input paths: listing, reading and hashing of images and tables."""
+"""The only package that opens input paths: listing, reading and hashing of images and tables.
+
+A path is one of this machine or a URL, `gs://bucket/name` or `s3://bucket/name`.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import IO
 
-from shardwright.errors import UsageError
-from shardwright.storage import local
+from shardwright.storage import buckets, local, remote
 from shardwright.storage.listing import Listing, Refusal
+from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import in_parallel
 
-__all__ = ["Listing", "Refusal", "hash_file", "in_parallel", "list_inputs", "open_table", "read_bytes", "read_start"]
+__all__ = [
+    "Listing",
+    "Refusal",
+    "hash_file",
+    "in_parallel",
+    "is_folder",
+    "is_remote",
+    "list_inputs",
+    "open_file",
+    "open_table",
+    "read_bytes",
+    "read_start",
+    "readers",
+]
 
 _CHUNK = 1 << 20
+_LOCAL_READERS = 8
 
 
 def list_inputs(images: str, leave_out: str | None = None) -> Listing:
@@ -22,15 +40,20 @@ def list_inputs(images: str, leave_out: str | None = None) -> Listing:
     not followed, so nothing outside the root is ever read.
 
     Args:
-        images: absolute folder or glob.
+        images: absolute folder or glob, or a URL of either.
         leave_out: absolute path of a file that is no input though it may lie there: the table of labels.
 
     Raises:
-        UsageError: the folder is missing or empty, the glob matches nothing, or the path is of a kind that this version
-            does not read.
+        UsageError: the folder is missing or empty, the glob matches nothing, the path is of a kind that this version
+            does not read, or the bucket is missing or closed to us.
+        StorageError: the bucket does not answer.
     """
-    _refuse_remote("input.images", images)
-    return local.list_files(images, leave_out)
+    return (remote if is_remote(images) else local).list_files(images, leave_out)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path is a folder."""
+    return remote.is_folder(path) if is_remote(path) else os.path.isdir(path)
 
 
 def open_table(path: str) -> IO[str]:
@@ -39,27 +62,46 @@ def open_table(path: str) -> IO[str]:
     Raises:
         UsageError: it is missing, no file, or cannot be opened.
     """
-    _refuse_remote("input.labels.path", path)
-    return local.open_text(path)
+    return (remote if is_remote(path) else local).open_text(path)
 
 
-def read_bytes(path: str) -> bytes:
-    """A whole file. `OSError` when it cannot be read."""
+def open_file(path: str) -> IO[bytes]:
+    """Opens a file for reading; it can be sought in. `OSError` when it cannot be read."""
+    return buckets.open_object(path) if is_remote(path) else open(path, "rb")
+
+
+def read_bytes(path: str, pin: str = "") -> bytes:
+    """A whole file. `OSError` when it cannot be read.
+
+    Args:
+        path: the file.
+        pin: the version of an object that it must be (`Listing.pin`).
+
+    Raises:
+        CheckFailed: the object is another version.
+    """
+    if is_remote(path):
+        return buckets.read(path, pin)
     with open(path, "rb") as file:
         return file.read()
 
 
-def read_start(path: str, size: int) -> bytes:
-    """At most the first `size` bytes of a file. `OSError` when it cannot be read."""
+def read_start(path: str, size: int, pin: str = "") -> bytes:
+    """At most the first `size` bytes of a file. See `read_bytes`."""
+    if is_remote(path):
+        return buckets.read(path, pin, 0, size)
     with open(path, "rb") as file:
         return file.read(size)
 
 
-def hash_file(path: str) -> bytes | None:
-    """SHA-256 of a file's bytes, or `None` when it cannot be read."""
+def hash_file(path: str, pin: str = "") -> bytes | None:
+    """SHA-256 of a file's bytes, or `None` when it cannot be read. See `read_bytes`."""
     digest = hashlib.sha256()
     try:
-        with open(path, "rb") as file:
+        if pin:
+            # An image: one request, and the store's checksum of the whole object.
+            return hashlib.sha256(buckets.read(path, pin)).digest()
+        with open_file(path) as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
     except OSError:
@@ -67,6 +109,6 @@ def hash_file(path: str) -> bytes | None:
     return digest.digest()
 
 
-def _refuse_remote(option: str, path: str) -> None:
-    if "://" in path:
-        raise UsageError(f"{option}: {path} is on a bucket, which is not in this version. Copy it to a local folder.")
+def readers(path: str) -> int:
+    """How many files of a root to read at a time, for `in_parallel`."""
+    return buckets.CONNECTIONS if is_remote(path) else _LOCAL_READERS

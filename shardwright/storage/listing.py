@@ -45,6 +45,8 @@ class Listing:
         names: relative file names as the file system spells them, one per key.
         sizes: bytes, one per key.
         refused: what lies there but cannot be an input.
+        pins: the version of each object that was listed (`shardwright.storage.objects`), one per key on a bucket; empty
+            for local files.
     """
 
     root: str
@@ -52,10 +54,15 @@ class Listing:
     names: list[str]
     sizes: list[int]
     refused: list[Refusal]
+    pins: tuple[str, ...] = ()
 
     def path(self, position: int) -> str:
         """Absolute path of the file at a position."""
         return os.path.join(self.root, self.names[position])
+
+    def pin(self, position: int) -> str:
+        """The listed version of the object at a position, empty for a local file."""
+        return self.pins[position] if self.pins else ""
 
 
 class Found(NamedTuple):
@@ -66,12 +73,14 @@ class Found(NamedTuple):
         respelled: whether the key is spelled otherwise than the name.
         name: its name below the root, as the storage spells it.
         size: its bytes.
+        pin: its version, empty for a local file.
     """
 
     key: str
     respelled: bool
     name: str
     size: int
+    pin: str = ""
 
 
 def make_listing(
@@ -81,7 +90,7 @@ def make_listing(
 
     Args:
         images: `input.images`, for messages.
-        root: folder the names start from.
+        root: folder the names start from, absolute.
         pattern: what was looked for.
         found: files, in any order.
         refused: what lies there and is no input, in any order.
@@ -92,19 +101,23 @@ def make_listing(
     if not found and not refused:
         what = "holds no files" if pattern == EVERYTHING else "matches no file"
         raise UsageError(f"input.images: {images} {what}. Check the path.")
-    keys: list[str] = []
-    names: list[str] = []
-    sizes: list[int] = []
+    kept: list[Found] = []
     twice: list[Refusal] = []
-    for key, respelled, name, size in sorted(found):
-        if keys and keys[-1] == key:
-            reason = f"another file's name differs only in how Unicode spells it: {names[-1]!a} beside {name!a}"
-            twice.append(Refusal(name if respelled else key, "duplicate_key", reason))
-            continue
-        keys.append(key)
-        names.append(name)
-        sizes.append(size)
-    return Listing(root, keys, names, sizes, sorted([*refused, *twice]))
+    for file in sorted(found):
+        if kept and kept[-1].key == file.key:
+            spellings = f"{kept[-1].name!a} beside {file.name!a}"
+            reason = f"another file's name differs only in how Unicode spells it: {spellings}"
+            twice.append(Refusal(file.name if file.respelled else file.key, "duplicate_key", reason))
+        else:
+            kept.append(file)
+    return Listing(
+        root,
+        [file.key for file in kept],
+        [file.name for file in kept],
+        [file.size for file in kept],
+        sorted([*refused, *twice]),
+        tuple(file.pin for file in kept) if any(file.pin for file in kept) else (),
+    )
 
 
 def has_wildcard(images: str) -> bool:

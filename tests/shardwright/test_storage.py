@@ -113,8 +113,10 @@ def test_the_root_itself_may_be_a_link(tmp_path):
 @pytest.mark.parametrize(
     ("images", "message"),
     [
-        ("gs://bucket/a", "not in this version"),
-        ("s3://bucket/a", "not in this version"),
+        ("http://host/a", "http:// is not known"),
+        ("gs://", "names no bucket"),
+        ("s3:///a", "names no bucket"),
+        ("gs://*/a", "Name one bucket"),
         ("{root}/absent", "does not exist"),
         ("{root}/absent/*.jpg", "the folder .*absent of .* does not exist"),
         ("{root}/empty", "holds no files"),
@@ -139,7 +141,7 @@ def test_a_folder_with_only_hidden_files_is_empty(tmp_path):
 
 def test_tables_that_cannot_be_opened_are_named(tmp_path):
     for path, message in (
-        ("gs://b/a.csv", "not in this"),
+        ("ftp://b/a.csv", "ftp:// is not known"),
         (f"{tmp_path}/a", "does not exist"),
         (f"{tmp_path}", "folder"),
     ):

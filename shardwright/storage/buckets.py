@@ -1,0 +1,177 @@
+"""Objects by their URL, with as many attempts as it takes: `gs://bucket/name`, `s3://bucket/name`."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable, Iterator
+from typing import IO, TypeVar
+
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.storage.objects import SCHEMES, Changed, Missing, ObjectInfo, ObjectStore, split_url
+from shardwright.storage.retries import Retries
+
+# Readers at a time: an object's cost is the wait for its first byte.
+CONNECTIONS = 64
+
+# A table or a shard is read in pieces of this size.
+_PIECE = 4 << 20
+
+_RETRIES = Retries()
+
+_Out = TypeVar("_Out")
+
+
+def list_objects(url: str) -> Iterator[ObjectInfo]:
+    """The objects whose URL begins with `url`, page by page."""
+    store, prefix = _locate(url)
+    page: str | None = None
+    while True:
+        token = page
+        found, page = _RETRIES.call(url, lambda: store.list_page(prefix, token))  # noqa: B023 (called at once)
+        yield from found
+        if page is None:
+            return
+
+
+def stat(url: str) -> ObjectInfo | None:
+    """An object's size and pin, `None` when there is none."""
+    try:
+        return _call(url, lambda store, name: store.stat(name))
+    except Missing:
+        return None
+
+
+def read(url: str, pin: str = "", start: int = 0, stop: int | None = None) -> bytes:
+    """The bytes of an object from `start` to `stop`, fewer where it ends before.
+
+    Raises:
+        CheckFailed: it is not the version that `pin` names any more.
+        OSError: there is no such object, or it cannot be read.
+    """
+    try:
+        return _call(url, lambda store, name: store.read(name, pin, start, stop))
+    except Missing:
+        if not pin:
+            raise FileNotFoundError(f"{url}: there is no such object") from None
+        raise _not_as_listed(url) from None
+    except Changed:
+        raise _not_as_listed(url) from None
+
+
+def create(url: str, data: bytes) -> bool:
+    """Writes a new object, whole or not at all; says whether it has these bytes now.
+
+    An answer that was lost is no failure: an object that is there already counts if it has the same bytes.
+    """
+    try:
+        _call(url, lambda store, name: store.create(name, data))
+    except Changed:
+        return read(url) == data
+    except Missing:
+        raise _no_bucket(url) from None
+    return True
+
+
+def upload(url: str, path: str) -> None:
+    """Writes an object from a local file."""
+    _call(url, lambda store, name: store.upload(name, path))
+
+
+def copy(source: str, url: str) -> None:
+    """Copies an object inside its store.
+
+    Raises:
+        CheckFailed: the source is gone.
+    """
+    _, bucket, origin = split_url(source)
+    try:
+        _call(url, lambda store, name: store.copy(bucket, origin, name))
+    except Missing:
+        raise CheckFailed(f"{source}: is gone, or there is no bucket of {url}. Run it again.") from None
+
+
+def delete(url: str) -> None:
+    """Deletes an object, if it is there."""
+    _call(url, lambda store, name: store.delete(name))
+
+
+def open_object(url: str) -> IO[bytes]:
+    """Opens an object for reading; what is read is one version of it, in pieces.
+
+    Raises:
+        FileNotFoundError: there is no such object.
+    """
+    info = stat(url)
+    if info is None:
+        raise FileNotFoundError(f"{url}: there is no such object")
+    return io.BufferedReader(_ObjectReader(url, info), _PIECE)
+
+
+class _ObjectReader(io.RawIOBase):
+    """An object as a seekable raw stream."""
+
+    def __init__(self, url: str, info: ObjectInfo) -> None:
+        self._url = url
+        self._info = info
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._info.size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        stop = min(self._at + len(buffer), self._info.size)
+        if stop <= self._at:
+            return 0
+        data = read(self._url, self._info.pin, self._at, stop)
+        if len(data) != stop - self._at:
+            raise _not_as_listed(self._url)
+        buffer[: len(data)] = data
+        self._at = stop
+        return len(data)
+
+
+def _call(url: str, function: Callable[[ObjectStore, str], _Out]) -> _Out:
+    store, name = _locate(url)
+    return _RETRIES.call(url, lambda: function(store, name))
+
+
+def _locate(url: str) -> tuple[ObjectStore, str]:
+    scheme, bucket, name = split_url(url)
+    if scheme not in SCHEMES:
+        raise UsageError(f"{url}: {scheme}:// is not known. Use a local path, gs://bucket/... or s3://bucket/...")
+    if not bucket:
+        raise UsageError(f"{url}: names no bucket. Write {scheme}://bucket/...")
+    return _RETRIES.call(url, lambda: _store(scheme, bucket)), name
+
+
+@functools.cache
+def _store(scheme: str, bucket: str) -> ObjectStore:
+    # Each client is imported when it is needed: neither is light, and boto3 may be missing.
+    if scheme == "gs":
+        from shardwright.storage.gcs import GcsStore
+
+        return GcsStore(bucket, CONNECTIONS)
+    from shardwright.storage.s3 import S3Store
+
+    return S3Store(bucket, CONNECTIONS)
+
+
+def _not_as_listed(url: str) -> CheckFailed:
+    return CheckFailed(f"{url}: has been changed or deleted since the run listed it. Run it again.")
+
+
+def _no_bucket(url: str) -> UsageError:
+    scheme, bucket, _ = split_url(url)
+    return UsageError(f"{scheme}://{bucket}: there is no such bucket. Check the name.")

@@ -1,0 +1,175 @@
+"""Google Cloud Storage through its own client.
+
+Credentials are the client's default ones (`gcloud auth application-default login`, `GOOGLE_APPLICATION_CREDENTIALS`,
+the machine's service account); `STORAGE_EMULATOR_HOST` leads it to an emulator without any.
+"""
+
+from __future__ import annotations
+
+import functools
+import http
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import google.auth.exceptions
+import google.cloud.storage
+import requests
+from google.api_core import exceptions
+from requests.adapters import HTTPAdapter
+
+from shardwright.errors import UsageError
+from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
+
+try:
+    from google.cloud.storage.exceptions import DataCorruption
+except ImportError:  # Before release 3.
+    from google.resumable_media import DataCorruption
+
+# (connect, read) in seconds.
+_TIMEOUT = (10, 60)
+_TRANSIENT = (http.HTTPStatus.REQUEST_TIMEOUT, http.HTTPStatus.TOO_MANY_REQUESTS)
+_FIELDS = "items(name,size,generation),nextPageToken"
+
+
+@functools.cache
+def _client(connections: int) -> Any:
+    """One client for all buckets and threads, with as many connections kept open as there are readers."""
+    client = google.cloud.storage.Client()
+    # With the ten of `requests`, most of the readers' connections would be closed and made again for each object.
+    adapter = HTTPAdapter(pool_maxsize=connections)
+    for scheme in ("https://", "http://"):
+        client._http.mount(scheme, adapter)
+    return client
+
+
+class GcsStore:
+    """See `shardwright.storage.objects.ObjectStore`.
+
+    Args:
+        bucket: name of the bucket.
+        connections: readers at a time.
+    """
+
+    def __init__(self, bucket: str, connections: int) -> None:
+        self._name = bucket
+        with self._said("use"):
+            self._client = _client(connections)
+        self._bucket = self._client.bucket(bucket)
+
+    def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
+        """See `ObjectStore.list_page`."""
+        try:
+            with self._said("list"):
+                found = self._client.list_blobs(
+                    self._name, prefix=prefix, page_token=page, fields=_FIELDS, timeout=_TIMEOUT, retry=None
+                )
+                infos = [self._info(blob) for blob in next(found.pages, ())]
+                return infos, found.next_page_token
+        except Missing:
+            raise self._no_bucket() from None
+
+    def stat(self, name: str) -> ObjectInfo:
+        """See `ObjectStore.stat`."""
+        with self._said("read"):
+            blob = self._bucket.blob(name)
+            blob.reload(timeout=_TIMEOUT, retry=None)
+            return self._info(blob)
+
+    def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
+        """See `ObjectStore.read`; the checksum of a whole object is verified."""
+        whole = start == 0 and stop is None
+        try:
+            with self._said("read"):
+                data: bytes = self._bucket.blob(name, generation=int(pin) if pin else None).download_as_bytes(
+                    start=None if whole else start,
+                    end=None if stop is None else stop - 1,
+                    # As it is stored: an object that says it is gzip-compressed has the listed size only then.
+                    raw_download=True,
+                    checksum="crc32c" if whole else None,
+                    timeout=_TIMEOUT,
+                    retry=None,
+                )
+        except exceptions.RequestRangeNotSatisfiable:
+            return b""
+        except Missing:
+            # A version that is gone is not told from an object that is.
+            raise Changed if pin else Missing from None
+        return data
+
+    def create(self, name: str, data: bytes) -> None:
+        """See `ObjectStore.create`."""
+        with self._said("write"):
+            self._bucket.blob(name).upload_from_string(
+                data, if_generation_match=0, checksum="crc32c", timeout=_TIMEOUT, retry=None
+            )
+
+    def upload(self, name: str, path: str) -> None:
+        """See `ObjectStore.upload`."""
+        try:
+            with self._said("write"):
+                self._bucket.blob(name).upload_from_filename(path, checksum="crc32c", timeout=_TIMEOUT, retry=None)
+        except Missing:
+            raise self._no_bucket() from None
+
+    def copy(self, bucket: str, source: str, name: str) -> None:
+        """See `ObjectStore.copy`."""
+        with self._said("write"):
+            origin = self._client.bucket(bucket).blob(source)
+            target = self._bucket.blob(name)
+            token, _, _ = target.rewrite(origin, timeout=_TIMEOUT, retry=None)
+            while token is not None:
+                token, _, _ = target.rewrite(origin, token=token, timeout=_TIMEOUT, retry=None)
+
+    def delete(self, name: str) -> None:
+        """See `ObjectStore.delete`."""
+        try:
+            with self._said("delete"):
+                self._bucket.blob(name).delete(timeout=_TIMEOUT, retry=None)
+        except Missing:
+            return
+
+    @staticmethod
+    def _info(blob: Any) -> ObjectInfo:
+        return ObjectInfo(blob.name, blob.size, str(blob.generation))
+
+    @contextmanager
+    def _said(self, verb: str) -> Iterator[None]:
+        """Says the client's errors in the words of `objects`."""
+        try:
+            yield
+        except exceptions.NotFound as error:
+            raise Missing from error
+        except exceptions.PreconditionFailed as error:
+            raise Changed from error
+        except exceptions.RequestRangeNotSatisfiable:
+            raise
+        except exceptions.Forbidden as error:
+            raise UsageError(
+                f"gs://{self._name}: no permission to {verb} objects ({error.message.strip() or error.code}). Ask for "
+                "the role roles/storage.objectViewer on the bucket, or roles/storage.objectUser to write."
+            ) from None
+        except (exceptions.Unauthorized, google.auth.exceptions.DefaultCredentialsError) as error:
+            raise self._no_credentials(error) from None
+        except google.auth.exceptions.RefreshError as error:
+            if error.retryable:
+                raise Transient(str(error)) from error
+            raise self._no_credentials(error) from None
+        except exceptions.GoogleAPICallError as error:
+            code = error.code or http.HTTPStatus.INTERNAL_SERVER_ERROR
+            if code >= http.HTTPStatus.INTERNAL_SERVER_ERROR or code in _TRANSIENT:
+                raise Transient(f"HTTP {int(code)}") from error
+            raise Unreadable(f"gs://{self._name}: HTTP {int(code)}, {error.message}") from None
+        except DataCorruption as error:
+            raise Transient("the bytes do not have the checksum that the store names") from error
+        except (requests.RequestException, ConnectionError, google.auth.exceptions.TransportError) as error:
+            raise Transient(f"{type(error).__name__}") from error
+
+    def _no_bucket(self) -> UsageError:
+        return UsageError(f"gs://{self._name}: there is no such bucket. Check the name.")
+
+    def _no_credentials(self, error: Exception) -> UsageError:
+        return UsageError(
+            f"gs://{self._name}: no valid Google credentials ({str(error).splitlines()[0]}). Run `gcloud auth "
+            "application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account's key."
+        )

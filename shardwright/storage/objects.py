@@ -1,0 +1,86 @@
+"""What every object store can do, and the words for what goes wrong there.
+
+An object's *pin* names one version of it: the generation on Google's storage, the entity tag on S3. Whoever reads with
+a pin gets that version or `Changed`, never another one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+SCHEMES = ("gs", "s3")
+
+
+class ObjectInfo(NamedTuple):
+    """An object as a store lists it.
+
+    Attributes:
+        name: its name in the bucket.
+        size: its bytes.
+        pin: its version.
+    """
+
+    name: str
+    size: int
+    pin: str
+
+
+class Transient(Exception):
+    """The store may do it when asked again: overload, a lost connection, an answer that broke off."""
+
+
+class Missing(Exception):
+    """There is no such object."""
+
+
+class Changed(Exception):
+    """The object is not the version that was asked for, or, for one that is to be created, is there already."""
+
+
+class Unreadable(OSError):
+    """The store refuses this one object for a reason of its own, e.g. because it is archived."""
+
+
+class ObjectStore(Protocol):
+    """One bucket. Every call is one attempt; `shardwright.storage.buckets` makes the further ones.
+
+    Each may raise `Transient`, and `UsageError` where nobody but the user can help: no such bucket, no permission, no
+    credentials.
+    """
+
+    def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
+        """A page of the objects whose names begin with `prefix`, and the token of the next page, if there is one."""
+
+    def stat(self, name: str) -> ObjectInfo:
+        """An object's size and pin. Raises `Missing`."""
+
+    def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
+        """The bytes from `start` to `stop` (the end where `None`), fewer where the object ends before.
+
+        The store's checksum is verified where it sends one. An empty pin takes any version. Raises `Missing`, `Changed`
+        and `Unreadable`.
+        """
+
+    def create(self, name: str, data: bytes) -> None:
+        """Writes a new object. Raises `Changed` when there is one of that name."""
+
+    def upload(self, name: str, path: str) -> None:
+        """Writes an object from a local file, in place of one of that name."""
+
+    def copy(self, bucket: str, source: str, name: str) -> None:
+        """Copies an object of this or another bucket inside the store. Raises `Missing`."""
+
+    def delete(self, name: str) -> None:
+        """Deletes an object; one that is not there is no error."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path lies on an object store, or claims to lie on some store."""
+    return "://" in path
+
+
+def split_url(url: str) -> tuple[str, str, str]:
+    """Scheme, bucket and name of `gs://bucket/name`; the name may be empty."""
+    scheme, _, rest = url.partition("://")
+    bucket, _, name = rest.partition("/")
+    return scheme, bucket, name

@@ -1,0 +1,125 @@
+"""Inputs on an object store, by the same rules as local ones: what `local` does for files, for objects.
+
+A folder is the beginning of names up to a slash. Objects whose names end with one are the folders' placeholders that
+consoles make; names with empty segments, `.` or `..`, or with a NUL are refused, since no file could have them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import IO
+
+from shardwright.errors import UsageError
+from shardwright.storage import buckets
+from shardwright.storage.listing import (
+    EVERYTHING,
+    Found,
+    Listing,
+    Pattern,
+    Refusal,
+    has_wildcard,
+    key_of,
+    make_listing,
+    refuse_span,
+    split_glob,
+)
+from shardwright.storage.objects import ObjectInfo, split_url
+
+
+def list_files(images: str, leave_out: str | None) -> Listing:
+    """See `shardwright.storage.list_inputs`."""
+    images = _trimmed(images)
+    if has_wildcard(split_url(images)[1]):
+        raise UsageError(f"input.images: {images} has a wildcard in the bucket's name. Name one bucket.")
+    root, pattern = (images, EVERYTHING) if is_folder(images) else _split(images)
+    found, refused = _walk(root, pattern, leave_out)
+    return make_listing(images, root, pattern, found, refused)
+
+
+def open_text(path: str) -> IO[str]:
+    """See `shardwright.storage.open_table`."""
+    try:
+        return io.TextIOWrapper(buckets.open_object(path), encoding="utf-8-sig", newline="")
+    except FileNotFoundError:
+        if is_folder(path):
+            raise UsageError(f"input.labels.path: {path} is a folder. Give a CSV file.") from None
+        raise UsageError(f"input.labels.path: {path} does not exist. Check the path.") from None
+
+
+def is_folder(url: str) -> bool:
+    """Whether there is any object below a URL; a whole bucket is a folder also when it is empty."""
+    below = any(True for _ in buckets.list_objects(_folder(url)))
+    return below or not split_url(_trimmed(url))[2]
+
+
+def _trimmed(url: str) -> str:
+    scheme, bucket, name = split_url(url)
+    return f"{scheme}://{bucket}/{name}".rstrip("/") if bucket else url
+
+
+def _folder(url: str) -> str:
+    return _trimmed(url) + "/"
+
+
+def _split(images: str) -> tuple[str, tuple[str, ...]]:
+    refuse_span(images)
+    if not has_wildcard(images):
+        if buckets.stat(images) is not None:
+            raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
+        raise UsageError(f"input.images: {images} does not exist. Check the path.")
+    root, pattern = split_glob(images)
+    if not is_folder(root):
+        raise UsageError(f"input.images: the folder {root} of {images} does not exist. Check the path.")
+    return root, pattern
+
+
+def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[list[Found], list[Refusal]]:
+    """The objects that the pattern takes, and what is refused."""
+    pattern = Pattern(segments)
+    folder = _folder(root)
+    start = len(split_url(folder)[2])
+    # A folder of masks is left out with all that lies in it.
+    inside = None if leave_out is None else _folder(leave_out)
+    found: list[Found] = []
+    refused: list[Refusal] = []
+    # What stands before the wildcard of the first segment needs no more than its own part of the listing.
+    for info in buckets.list_objects(folder + _literal(segments[0])):
+        name = info.name[start:]
+        parts = name.split("/")
+        if any(part.startswith(".") and part not in (".", "..") for part in parts) or not _takes(pattern, parts):
+            continue
+        key, problem = key_of(name)
+        problem = problem or _problem_of(name, info)
+        if inside and f"{folder}{name}/".startswith(inside):
+            continue
+        if problem:
+            refused.append(Refusal(key, *problem))
+        elif not name.endswith("/"):
+            found.append(Found(key, key != name, name if key != name else key, info.size, info.pin))
+    return found, refused
+
+
+def _literal(segment: str) -> str:
+    """The part of a pattern's segment before its first wildcard."""
+    return segment[: next((i for i in range(len(segment)) if has_wildcard(segment[: i + 1])), len(segment))]
+
+
+def _takes(pattern: Pattern, parts: Iterable[str]) -> bool:
+    *folders, name = parts
+    states = pattern.start()
+    for folder in folders:
+        states = pattern.into_folder(states, folder)
+    return pattern.takes_file(states, name)
+
+
+def _problem_of(name: str, info: ObjectInfo) -> tuple[str, str] | None:
+    """Why an object's name cannot be that of a file."""
+    if name.endswith("/") or not name:
+        # A placeholder that holds bytes is data, and none is left out without a word.
+        return (
+            ("bad_name", "the object's name ends with a slash, and it is not empty; rename it") if info.size else None
+        )
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        return "bad_name", "the object's name has an empty segment, `.`, `..` or a NUL; rename it"
+    return None

@@ -1,0 +1,171 @@
+"""Amazon S3, and what speaks its protocol, through boto3.
+
+Credentials and region come from boto3's default chain (environment, profiles, the machine's role); `AWS_ENDPOINT_URL`
+leads it to another service or an emulator.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
+
+try:
+    import boto3
+    import botocore.exceptions as errors
+    from botocore.config import Config
+except ImportError:
+    raise UsageError("s3:// needs boto3, which is not installed. Install it: pip install boto3.") from None
+
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}
+# What S3 names when a request may succeed later without being changed, besides the 5xx.
+_TRANSIENT = {"429", "RequestTimeout", "ConditionalRequestConflict", "Throttling", "ThrottlingException", "SlowDown"}
+_NO_CREDENTIALS = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "TokenRefreshRequired",
+}
+_OTHER_REGION = {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301"}
+_LOST = (
+    errors.HTTPClientError,  # timeouts and closed connections among them
+    errors.IncompleteReadError,
+    errors.FlexibleChecksumError,
+    ConnectionError,
+)
+_UNKNOWN_USER = (
+    errors.NoCredentialsError,
+    errors.PartialCredentialsError,
+    errors.CredentialRetrievalError,
+    errors.ProfileNotFound,
+    errors.TokenRetrievalError,
+    errors.UnauthorizedSSOTokenError,
+    errors.SSOTokenLoadError,
+)
+
+
+@functools.cache
+def _client(connections: int) -> Any:
+    """One client for all buckets and threads, with as many connections as there are readers."""
+    return boto3.client(
+        "s3", config=Config(max_pool_connections=connections, retries={"total_max_attempts": 1}, **_TIMEOUTS)
+    )
+
+
+class S3Store:
+    """See `shardwright.storage.objects.ObjectStore`.
+
+    Args:
+        bucket: name of the bucket.
+        connections: readers at a time.
+    """
+
+    def __init__(self, bucket: str, connections: int) -> None:
+        self._bucket = bucket
+        with self._said("use"):
+            self._client = _client(connections)
+
+    def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
+        """See `ObjectStore.list_page`."""
+        more = {} if page is None else {"ContinuationToken": page}
+        with self._said("list"):
+            found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **more)
+        infos = [ObjectInfo(row["Key"], row["Size"], row["ETag"]) for row in found.get("Contents", ())]
+        return infos, found.get("NextContinuationToken")
+
+    def stat(self, name: str) -> ObjectInfo:
+        """See `ObjectStore.stat`."""
+        with self._said("read"):
+            found = self._client.head_object(Bucket=self._bucket, Key=name)
+        return ObjectInfo(name, found["ContentLength"], found["ETag"])
+
+    def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
+        """See `ObjectStore.read`; boto3 verifies length and checksum."""
+        options = {"IfMatch": pin} if pin else {}
+        if start or stop is not None:
+            options["Range"] = f"bytes={start}-{'' if stop is None else stop - 1}"
+        with self._said("read"):
+            try:
+                data: bytes = self._client.get_object(Bucket=self._bucket, Key=name, **options)["Body"].read()
+            except errors.ClientError as error:
+                if error.response["Error"]["Code"] == "InvalidRange":
+                    return b""
+                raise
+        return data
+
+    def create(self, name: str, data: bytes) -> None:
+        """See `ObjectStore.create`."""
+        with self._said("write"):
+            self._client.put_object(Bucket=self._bucket, Key=name, Body=data, IfNoneMatch="*")
+
+    def upload(self, name: str, path: str) -> None:
+        """See `ObjectStore.upload`; large files in parts."""
+        with self._said("write"):
+            self._client.upload_file(path, self._bucket, name)
+
+    def copy(self, bucket: str, source: str, name: str) -> None:
+        """See `ObjectStore.copy`; large objects in parts."""
+        with self._said("write"):
+            self._client.copy({"Bucket": bucket, "Key": source}, self._bucket, name)
+
+    def delete(self, name: str) -> None:
+        """See `ObjectStore.delete`."""
+        with self._said("delete"):
+            self._client.delete_object(Bucket=self._bucket, Key=name)
+
+    @contextmanager
+    def _said(self, verb: str) -> Iterator[None]:
+        """Says boto3's errors in the words of `objects`."""
+        try:
+            yield
+        except boto3.exceptions.S3UploadFailedError as error:
+            # It stands for the error that it was raised from.
+            with self._said(verb):
+                raise (error.__context__ or Transient(str(error))) from None
+        except errors.ClientError as error:
+            raise self._answered(error, verb) from error
+        except _LOST as error:
+            raise Transient(type(error).__name__) from error
+        except _UNKNOWN_USER as error:
+            raise self._no_credentials(str(error)) from None
+        except (errors.NoRegionError, errors.InvalidRegionError) as error:
+            raise self._wrong_region(str(error)) from None
+        except errors.ParamValidationError as error:
+            raise UsageError(f"s3://{self._bucket}: {' '.join(str(error).split())}") from None
+
+    def _answered(self, error: Any, verb: str) -> Exception:
+        code = str(error.response["Error"]["Code"])
+        message = error.response["Error"].get("Message", "")
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
+        if status >= 500 or status == 429 or code in _TRANSIENT:
+            return Transient(f"HTTP {status}, {code}")
+        if code == "NoSuchBucket":
+            return UsageError(f"s3://{self._bucket}: there is no such bucket. Check the name.")
+        if status == 404:
+            return Missing()
+        if status == 412:
+            return Changed()
+        if code in _NO_CREDENTIALS or status == 401:
+            return self._no_credentials(message)
+        if code in _OTHER_REGION:
+            return self._wrong_region(message)
+        if status == 403 and code != "InvalidObjectState":
+            return UsageError(
+                f"s3://{self._bucket}: no permission to {verb} objects ({message or code}). Ask for s3:ListBucket and "
+                "s3:GetObject on the bucket; for s3:PutObject and s3:DeleteObject too, to write."
+            )
+        return Unreadable(f"s3://{self._bucket}: {code}, {message}")
+
+    def _no_credentials(self, problem: str) -> UsageError:
+        return UsageError(
+            f"s3://{self._bucket}: no valid AWS credentials ({problem.splitlines()[0] if problem else 'refused'}). Run "
+            "`aws configure`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
+
+    def _wrong_region(self, problem: str) -> UsageError:
+        return UsageError(f"s3://{self._bucket}: lies in another region ({problem}). Set AWS_DEFAULT_REGION.")
