@@ -1,0 +1,61 @@
+"""What a benchmark says: a figure beside the one it is promised to reach, and whether it does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+AT_LEAST, AT_MOST = ">=", "<="
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure.
+
+    Attributes:
+        name: what was measured.
+        value: the figure; `None` where it could not be measured here.
+        unit: `x` for a ratio, else `s`, `MB`, `1/s`, ….
+        relation: `AT_LEAST` or `AT_MOST`; empty for a figure that is only told.
+        target: what is promised; `None` for a figure that is only told.
+        note: what it was measured on, or why it was not.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    relation: str = ""
+    target: float | None = None
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """`ok` or `short`; empty where nothing is promised or nothing was measured."""
+        if self.value is None or self.target is None:
+            return ""
+        reached = self.value >= self.target if self.relation == AT_LEAST else self.value <= self.target
+        return "ok" if reached else "short"
+
+    @property
+    def row(self) -> tuple[str, str, str, str, str]:
+        """Name, figure, target, verdict and note as text."""
+        value = "-" if self.value is None else f"{self.value:,.4g} {self.unit}"
+        target = "" if self.target is None else f"{self.relation} {self.target:,.4g} {self.unit}"
+        return self.name, value, target, self.verdict, self.note
+
+
+def seconds(work: Callable[[], object], repeats: int = 1, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Time a call takes, the least of so many: the others were disturbed.
+
+    Args:
+        work: the call.
+        repeats: how often it is made.
+        clock: `time.process_time` for what uses one core, so that other work on the machine counts less.
+    """
+    best = float("inf")
+    for _ in range(repeats):
+        started = clock()
+        work()
+        best = min(best, clock() - started)
+    return best

@@ -1,0 +1,139 @@
+"""How fast photographs become a dataset, beside the usual notebook's way and beside plain copying of the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure, seconds
+from shardwright.bench.photographs import Photographs, photographs, warm
+from shardwright.config import Config, parse_config
+from shardwright.fingerprint import canonical_json
+from shardwright.ingest import ingest
+from shardwright.manifest import Manifest
+from shardwright.verify import verify
+
+Notebook = Callable[[Sequence[str], dict[str, list[str]], str], None]
+"""The notebook's way: paths, the texts of the masks by file name, the file to write."""
+
+_REPEATS = 2
+_SMALL = 200
+
+
+def ingest_figures(folder: Path, images: int, command: Sequence[str], notebook: Notebook) -> list[Figure]:
+    """Measures the ingest with `verify: header`.
+
+    Args:
+        folder: where images are kept between calls and outputs are written.
+        images: number of photographs.
+        command: the start of a command line of `shardwright`.
+        notebook: the notebook's way; anything it imports is imported already.
+    """
+    source = photographs(folder, images)
+    warm(source.paths)
+    out = folder / "out"
+    copying = _timed(lambda: _copy(source.paths, out / "copy"), out)
+    manifests: list[Manifest] = []
+    ours = _timed(lambda: manifests.append(ingest(_config(source), out / "ours", quiet=True)), out)
+    texts = _texts(source)
+    theirs = _timed(lambda: notebook(source.paths, texts, str(out / "notebook")), out, repeats=1)
+    note = f"{images} photographs, {source.bytes / images / 1e3:.0f} KB each, {images / ours:.0f} images/s"
+    stored = sum(shard.bytes for shard in manifests[0].shards)
+    return [
+        Figure("ingest, header: notebook", theirs / ours, "x", AT_LEAST, 8, note),
+        Figure(
+            "ingest, header: copying", copying / ours, "x", AT_LEAST, 0.5, f"copying {images / copying:.0f} images/s"
+        ),
+        Figure("ingest: shards / input", stored / source.bytes, "x", AT_MOST, 1.02),
+        _verifying(source, out),
+        _first_record(source, out, command),
+        _small_set(folder, out, command),
+    ]
+
+
+def _timed(work: Callable[[], object], out: Path, repeats: int = _REPEATS) -> float:
+    """Wall time of a call that writes into `out`, the least of some; no call pays for what one before it wrote."""
+
+    def emptied() -> float:
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        os.sync()
+        return seconds(work)
+
+    return min(emptied() for _ in range(repeats))
+
+
+def _config(source: Photographs) -> Config:
+    return parse_config(_raw(source), base="/")
+
+
+def _raw(source: Photographs) -> dict[str, object]:
+    return {"task": "segmentation", "input": {"images": source.images, "labels": {"path": source.labels}}}
+
+
+def _copy(paths: Sequence[str], target: Path) -> None:
+    with target.open("wb") as out:
+        for path in paths:
+            out.write(Path(path).read_bytes())
+
+
+def _texts(source: Photographs) -> dict[str, list[str]]:
+    texts: dict[str, list[str]] = defaultdict(list)
+    with open(source.labels, encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            texts[row["Image_Label"].rpartition("_")[0]].append(row["EncodedPixels"])
+    return texts
+
+
+def _verifying(source: Photographs, out: Path) -> Figure:
+    ingest(_config(source), out / "verified", quiet=True)
+    taken = seconds(lambda: verify(out / "verified", workers=1), _REPEATS)
+    read = verify(out / "verified", workers=1).bytes
+    return Figure("verify, one core", read / taken / 1e6, "MB/s", AT_LEAST, 300, f"{read / 1e6:.0f} MB")
+
+
+def _first_record(source: Photographs, out: Path, command: Sequence[str]) -> Figure:
+    """From the start of the command to the first byte of a shard."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    started = time.perf_counter()
+    with _started(source, out, command) as process:
+        while process.poll() is None and not any(file.stat().st_size for file in _staged(out)):
+            time.sleep(0.005)
+        taken = time.perf_counter() - started
+        process.wait()
+    return Figure(
+        "start-up to first record", taken, "s", AT_MOST, 5, f"{len(source.names)} photographs are hashed first"
+    )
+
+
+def _staged(out: Path) -> list[Path]:
+    try:
+        return list(out.glob(".*.staging/*/Split-*/*"))
+    except FileNotFoundError:
+        return []
+
+
+def _small_set(folder: Path, out: Path, command: Sequence[str]) -> Figure:
+    source = photographs(folder, _SMALL, height=128, width=192)
+
+    def call() -> None:
+        with _started(source, out, command) as process:
+            process.wait()
+
+    taken = _timed(call, out)
+    return Figure(f"ingest, {_SMALL} small images", taken, "s", AT_MOST, 10, "the whole command")
+
+
+def _started(source: Photographs, out: Path, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    config = out / "bench.yaml"
+    # JSON is YAML.
+    config.write_text(canonical_json(_raw(source)), encoding="utf-8")
+    call = [*command, "ingest", str(config), "--out", str(out / "ours")]
+    return subprocess.Popen(call, stdout=subprocess.DEVNULL)
