@@ -109,6 +109,28 @@ def plan_geometry(policy: str, source_height: int, source_width: int, height: in
     )
 
 
+def plan_longest_side(source_height: int, source_width: int, longest: int) -> Geometry:
+    """Plans how a source of any size becomes one whose longer side is `longest`, in its own aspect.
+
+    Args:
+        source_height: rows of the source, at least 1.
+        source_width: columns of the source, at least 1.
+        longest: the longer side of the output, at least 1; a smaller source is enlarged.
+
+    Returns:
+        The plan. The shorter side is the exact quotient rounded half up, at least 1.
+
+    Raises:
+        ValueError: a side is less than 1.
+    """
+    height, width = longest, longest
+    if source_height > source_width:
+        width = _rounded(source_width * longest, source_height)
+    elif source_width > source_height:
+        height = _rounded(source_height * longest, max(1, source_width))
+    return plan_geometry("stretch", source_height, source_width, height, width)
+
+
 def source_rows(geometry: Geometry) -> IntArray:
     """Says for every output row which source row it shows.
 

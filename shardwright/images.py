@@ -132,11 +132,16 @@ def read_header(data: bytes, *, max_pixels: int) -> ImageHeader:
     raise _unknown(data)
 
 
+def other_format(data: bytes) -> str:
+    """Names the format of what is neither JPEG nor PNG; empty where no signature is known."""
+    return next((name for signature, name in _OTHER_SIGNATURES if signature.match(data)), "")
+
+
 def _unknown(data: bytes) -> ImageError:
     """Says what bytes are that begin neither as JPEG nor as PNG."""
-    for signature, name in _OTHER_SIGNATURES:
-        if signature.match(data):
-            return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; convert the image to JPEG or PNG")
+    name = other_format(data)
+    if name:
+        return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; convert the image to JPEG or PNG")
     if PNG_SIGNATURE.startswith(data) or _JPEG_SIGNATURE.startswith(data):
         return ImageError(TRUNCATED, f"the file ends after {len(data)} bytes, within the signature")
     if data.count(0) == len(data):
@@ -148,10 +153,11 @@ def _unknown(data: bytes) -> ImageError:
     return ImageError(NOT_AN_IMAGE, reason)
 
 
-def _check_size(image_format: str, height: int, width: int, max_pixels: int) -> None:
+def check_size(image_format: str, height: int, width: int, max_pixels: int) -> None:
+    """Raises `ImageError` for an image without pixels, or with more than `max_pixels` or than decoders take."""
     if height < 1 or width < 1:
         raise ImageError(DAMAGED, f"the header says {width}x{height} (width x height): there are no pixels")
-    longest = _LONGEST_SIDE[image_format]
+    longest = _LONGEST_SIDE.get(image_format, _LONGEST_SIDE["png"])
     if max(height, width) > longest:
         raise ImageError(TOO_LARGE, f"{width}x{height} (width x height): decoders take sides of at most {longest}")
     if height * width > min(max_pixels, _MOST_PIXELS):
@@ -262,7 +268,7 @@ def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:
         raise ImageError(UNSUPPORTED_COLOR, f"JPEG of {depth} bits per sample; save it with 8 bits")
     if channels not in (1, 3, 4):
         raise ImageError(UNSUPPORTED_COLOR, f"JPEG of {channels} components; only 1 (grey), 3 and 4 (CMYK) are decoded")
-    _check_size("jpeg", height, width, max_pixels)
+    check_size("jpeg", height, width, max_pixels)
     if any(not (1 <= factors >> 4 <= 4 and 1 <= factors & 15 <= 4) for factors in body[7::3]):
         raise ImageError(DAMAGED, "the JPEG's frame header has sampling factors out of 1-4")
     return height, width, channels
@@ -388,5 +394,5 @@ def _png_header(body: memoryview, max_pixels: int) -> tuple[int, int, int, int]:
             UNSUPPORTED_FORMAT,
             f"the PNG claims compression {compression}, filter {filtering}, interlace {interlace}; known are 0, 0, 0-1",
         )
-    _check_size("png", height, width, max_pixels)
+    check_size("png", height, width, max_pixels)
     return height, width, _PNG_CHANNELS[color], color

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.geometry import POLICIES, Geometry, plan_geometry, source_columns, source_rows
+from shardwright.geometry import POLICIES, Geometry, plan_geometry, plan_longest_side, source_columns, source_rows
 
 sides = st.integers(1, 3000)
 
@@ -55,6 +55,17 @@ def test_a_plan_keeps_its_policys_promise(policy, source_height, source_width, h
         (plan.resized_width, Fraction(source_width * height, source_height), plan.resized_width < width),
     ):
         assert not computed or abs(side - exact) <= Fraction(1, 2) or side == 1
+
+
+@given(sides, sides, sides)
+def test_the_longest_side_is_met_and_the_aspect_kept(source_height, source_width, longest):
+    plan = plan_longest_side(source_height, source_width, longest)
+    assert max(plan.height, plan.width) == longest
+    assert plan == plan_geometry("stretch", source_height, source_width, plan.height, plan.width)
+    shorter, source_shorter = min(plan.height, plan.width), min(source_height, source_width)
+    exact = Fraction(source_shorter * longest, max(source_height, source_width))
+    assert abs(shorter - exact) <= Fraction(1, 2) or shorter == 1
+    assert (plan.height >= plan.width) == (source_height >= source_width) or plan.height == plan.width
 
 
 @given(st.integers(1, 400), st.integers(1, 400))

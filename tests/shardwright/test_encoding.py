@@ -1,0 +1,131 @@
+"""What pixels are stored as: read back by TensorFlow's ops; resized where masks go."""
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw
+
+from shardwright import geometry, rle
+from shardwright.conversion import DCT_RATIOS, decode
+from shardwright.encoding import CHROMA, encode, resize, tensor_proto
+from shardwright.images import ImageError, ImageHeader, read_header
+
+MANY = 200_000_000
+SIDES = st.integers(8, 90)
+
+
+def picture(mode="RGB", size=(40, 24)):
+    noise = np.random.default_rng(3).integers(0, 256, (4, 5, 3), dtype=np.uint8)
+    return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC).convert(mode)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize("encoding", ["jpeg", "png"])
+def test_a_file_says_what_its_header_says(encoding, orientation, mode):
+    data, header = encode(picture(mode), encoding, orientation=orientation)
+    assert header == ImageHeader(encoding, 24, 40, 1 if mode == "L" else 3, orientation)
+    assert read_header(data, max_pixels=MANY) == header
+    assert set(Image.open(io.BytesIO(data)).info) <= {
+        "exif",
+        "jfif",
+        "jfif_version",
+        "jfif_unit",
+        "jfif_density",
+        "dpi",
+    }
+
+
+def test_options_of_jpeg_and_png():
+    small, large = (encode(picture(), "jpeg", quality=quality)[0] for quality in (30, 95))
+    assert len(small) < len(large)
+    assert len(encode(picture(), "jpeg", optimize=True)[0]) < len(encode(picture(), "jpeg")[0])
+    for chroma, factors in ((444, (1, 1)), (422, (2, 1)), (420, (2, 2))):
+        image = Image.open(io.BytesIO(encode(picture(), "jpeg", chroma=chroma)[0]))
+        assert image.layer[0][1:3] == factors
+    assert set(CHROMA) == {444, 422, 420}
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode(picture(), "png")[0]))), picture())
+
+
+@pytest.mark.parametrize("shape", [(24, 40, 3), (1, 1, 3), (300, 2, 3), (5,)])
+def test_a_tensor_is_one_to_tensorflow(shape):
+    import tensorflow as tf
+
+    values = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    data = tensor_proto(values)
+    parsed = tf.io.parse_tensor(data, tf.uint8)
+    np.testing.assert_array_equal(parsed, values)
+    assert parsed.shape == shape
+    assert data == tf.io.serialize_tensor(values).numpy()
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_tensor_and_raw_bytes_have_three_channels(mode):
+    import tensorflow as tf
+
+    expected = np.asarray(picture(mode).convert("RGB"))
+    data, header = encode(picture(mode), "tensor", orientation=3)
+    assert header == ImageHeader("tensor", 24, 40, 3, 3)
+    np.testing.assert_array_equal(tf.io.parse_tensor(data, tf.uint8), expected)
+    data, header = encode(picture(mode), "raw")
+    assert header == ImageHeader("raw", 24, 40, 3, 1)
+    np.testing.assert_array_equal(tf.reshape(tf.io.decode_raw(data, tf.uint8), [24, 40, 3]), expected)
+
+
+def test_a_side_that_jpeg_cannot_say_is_refused():
+    with pytest.raises(ImageError, match="decoders take sides of at most 65500"):
+        encode(Image.new("L", (65_501, 1)), "jpeg")
+
+
+def plan(policy, h, w, height, width):
+    if policy == "longest_side":
+        return geometry.plan_longest_side(h, w, max(height, width))
+    return geometry.plan_geometry(policy, h, w, height, width)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from([*geometry.POLICIES, "longest_side"]), SIDES, SIDES, SIDES, SIDES, st.integers(0, 99))
+def test_drawn_shapes_and_their_masks_stay_together(policy, h, w, height, width, seed):
+    """A white shape on black and its mask go the same way."""
+    random = np.random.default_rng(seed)
+    g = plan(policy, h, w, height, width)
+    # Where sizes differ a lot a mask of single pixels has no area to speak of.
+    smallest = min(g.crop_height, g.crop_width, g.resized_height, g.resized_width)
+    image = Image.new("L", (w, h))
+    x, y = g.crop_left + random.uniform(0.3, 0.7) * g.crop_width, g.crop_top + random.uniform(0.3, 0.7) * g.crop_height
+    ImageDraw.Draw(image).ellipse(
+        (x - 0.3 * g.crop_width, y - 0.3 * g.crop_height, x + 0.3 * g.crop_width, y + 0.3 * g.crop_height), fill=255
+    )
+    mask = np.asarray(image) > 0
+    shown = np.asarray(resize(image, g)) > 127
+    moved = rle.draw(rle.resample(rle.encode(mask), g), g.height, g.width) > 0
+    assert shown.shape == moved.shape
+    overlap = (shown & moved).sum() / max(1, (shown | moved).sum())
+    assert overlap > (0.9 if smallest >= 40 else 0.6 if smallest >= 8 else 0.0)
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(geometry.POLICIES), st.integers(5, 20), st.integers(5, 20), st.sampled_from(DCT_RATIOS[:-1]))
+def test_a_picture_scaled_while_decoding_shows_the_same(policy, height, width, ratio):
+    source = picture(size=(width * ratio * 2 + 3, height * ratio * 2 + 5))
+    file = io.BytesIO()
+    source.save(file, "jpeg", quality=98, subsampling=0)
+    g = geometry.plan_geometry(policy, source.height, source.width, height, width)
+    scaled = decode(file.getvalue(), read_header(file.getvalue(), max_pixels=MANY), ratio)
+    difference = np.abs(np.asarray(resize(scaled, g, ratio)).astype(int) - np.asarray(resize(source, g)))
+    assert difference.mean() < 4
+
+
+@pytest.mark.parametrize("policy", geometry.POLICIES)
+def test_the_filter_is_the_transforms(policy):
+    from shardwright import pixels
+
+    source = picture(size=(97, 61))
+    file = io.BytesIO()
+    source.save(file, "png")
+    theirs = pixels.decode_resized(file.getvalue(), 30, 37, policy).numpy().astype(int)
+    ours = np.asarray(resize(source, geometry.plan_geometry(policy, 61, 97, 30, 37)))
+    assert np.abs(theirs - ours).max() <= 2
