@@ -20,7 +20,7 @@ from shardwright.ingest.tasks import tasks_are_written, write_tasks
 from shardwright.manifest import REJECTED, LedgerRow
 from shardwright.presets import StoredFeatures
 from shardwright.sources.base import MaskCode
-from shardwright.splits import Splitter, assign
+from shardwright.splits import assign_splits, split_order
 from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Refusal
 
@@ -156,11 +156,13 @@ def _shards(
     listing = surveyed.listing
     accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
     sizes = np.array(listing.sizes, dtype=np.int64)
-    splitter = Splitter.of(recipe.split.shares, recipe.split.salt)
+    keys = [listing.keys[i] for i in accepted.tolist()]
+    assigned = assign_splits(keys, recipe.split.shares, salt=recipe.split.salt)
+    orders = split_order(keys, assigned.split_of, len(assigned.names), recipe.split.salt)
     balanced = recipe.shards.balance == "class"
     classes = class_sets(surveyed.source.annotations(), len(listing.keys)) if balanced else None
     shards: dict[PlannedShard, npt.NDArray[np.int64]] = {}
-    for split, order in assign(splitter, [listing.keys[i] for i in accepted.tolist()]).items():
+    for split, order in zip(assigned.names, orders, strict=True):
         images = accepted[order]
         cut = cut_split(images, sizes, recipe.shards, classes)
         for number, held in enumerate(cut):

@@ -1,34 +1,39 @@
-"""Splits: a pure function of salt and key."""
+"""Splits by hash: a pure function of salt and name, and the order inside a split."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.splits import Splitter, assign
+from shardwright.splits import Splitter, assign_splits, hash_name, split_order
 
 SHARES = {"train": 0.8, "eval": 0.1, "test": 0.1}
 KEYS = st.lists(st.text(max_size=12), unique=True, max_size=60).map(sorted)
 
 
+def splits_of(keys, shares=SHARES, **options):
+    found = assign_splits(keys, shares, **options)
+    return [found.names[number] for number in found.split_of]
+
+
 def test_known_keys_stay_where_they_are():
     """Hashes from `printf '\\0a.jpg' | sha256sum`: eval below 0x1999…, test below 0x3333…, train above."""
-    splitter = Splitter.of(SHARES)
     known = {
         "a.jpg": (0xF5728FFD78F3884B, "train"),
         "c.jpg": (0x2B2FB1AE7A9D54C4, "test"),
         "d.jpg": (0x098F346A875B2610, "eval"),
         "naïve.png": (0x218D4D9C6F9676A3, "test"),
     }
-    assert {key: (splitter.hash(key), splitter.split(key)) for key in known} == known
+    splits = splits_of(list(known))
+    assert {key: (hash_name(key), split) for key, split in zip(known, splits, strict=True)} == known
 
 
 @pytest.mark.parametrize("shares", [SHARES, {"train": 1.0}, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}])
-def test_shares_are_kept_on_average(shares):
-    splitter = Splitter.of(shares)
-    splits = [splitter.split(f"image-{i}.jpg") for i in range(20_000)]
+def test_shares_are_kept_within_five_deviations_of_the_binomial(shares):
+    count = 20_000
+    splits = splits_of([f"image-{i:05d}.jpg" for i in range(count)], shares)
     for name, share in shares.items():
-        assert abs(splits.count(name) / len(splits) - share) < 0.01
+        assert abs(splits.count(name) - share * count) <= 5 * (share * (1 - share) * count) ** 0.5
 
 
 def test_the_order_in_the_configuration_plays_no_part():
@@ -36,29 +41,32 @@ def test_the_order_in_the_configuration_plays_no_part():
 
 
 def test_a_salt_moves_keys():
-    keys = [f"{i}.jpg" for i in range(200)]
-    plain, salted = Splitter.of(SHARES), Splitter.of(SHARES, "x")
-    assert [plain.split(k) for k in keys] != [salted.split(k) for k in keys]
+    keys = sorted(f"{i}.jpg" for i in range(200))
+    assert splits_of(keys) != splits_of(keys, salt="x")
 
 
 @given(KEYS, KEYS)
 def test_growing_data_moves_no_key_and_keeps_the_order(some, others):
-    splitter = Splitter.of(SHARES)
     grown = sorted({*some, *others})
-    before = assign(splitter, some)
-    after = assign(splitter, grown)
-    for split, positions in before.items():
-        names = [some[i] for i in positions]
-        assert [grown[i] for i in after[split] if grown[i] in set(some)] == names
+    before, after = assign_splits(some, SHARES), assign_splits(grown, SHARES)
+    now = split_order(grown, after.split_of, 3)
+    for split, positions in enumerate(split_order(some, before.split_of, 3)):
+        assert [grown[i] for i in now[split] if grown[i] in set(some)] == [some[i] for i in positions]
 
 
 @given(KEYS)
-def test_every_key_is_assigned_once_to_its_own_split(keys):
-    splitter = Splitter.of(SHARES, "salt")
-    assigned = assign(splitter, keys)
-    assert sorted(assigned) == sorted(SHARES)
-    assert sorted(np.concatenate(list(assigned.values())).tolist()) == list(range(len(keys)))
-    for split, positions in assigned.items():
-        assert all(splitter.split(keys[i]) == split for i in positions)
-        hashes = [splitter.hash(keys[i]) for i in positions]
+def test_every_key_is_assigned_once_and_ordered_by_its_hash(keys):
+    found = assign_splits(keys, SHARES, salt="salt")
+    assert found.names == ("eval", "test", "train")
+    assert sum(found.counts().values()) == len(keys)
+    order = split_order(keys, found.split_of, 3, "salt")
+    assert sorted(i for positions in order for i in positions.tolist()) == list(range(len(keys)))
+    for split, positions in enumerate(order):
+        assert (found.split_of[positions] == split).all()
+        hashes = [hash_name(keys[i], "salt") for i in positions]
         assert hashes == sorted(hashes)
+
+
+def test_what_is_in_no_split_is_in_no_order():
+    order = split_order(["a", "b", "c"], np.array([1, -1, 1]), 3)
+    assert [sorted(positions.tolist()) for positions in order] == [[], [0, 2], []]

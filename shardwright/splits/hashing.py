@@ -1,4 +1,4 @@
-"""Which split a key falls into: a salted hash of the key, nothing else.
+"""A salted hash of a name, and nothing else, says where the name falls.
 
 So an image keeps its split whatever is added, removed or re-encoded around it. The order inside a split is the order of
 the same hash: shuffled once, for good, and the same on every machine.
@@ -18,12 +18,17 @@ import numpy.typing as npt
 _RANGE = 2**64
 
 
+def hash_name(name: str, salt: str = "") -> int:
+    """First eight bytes of SHA-256 of salt, NUL and name, as a number below 2**64."""
+    return int.from_bytes(hashlib.sha256(f"{salt}\0{name}".encode()).digest()[:8], "big")
+
+
 @dataclass(frozen=True)
 class Splitter:
-    """Cuts the range of a 64-bit hash into one interval per split.
+    """Cuts the range of a 64-bit hash into one interval per part.
 
     Attributes:
-        names: splits by name, so that the order in a configuration file plays no part.
+        names: parts by name, so that the order in a configuration file plays no part.
         bounds: upper ends of their intervals, the last one left out.
         salt: changes every assignment.
     """
@@ -45,27 +50,26 @@ class Splitter:
             bounds.append(int(reached / total * _RANGE))
         return Splitter(names, tuple(bounds), salt)
 
-    def hash(self, key: str) -> int:
-        """First eight bytes of SHA-256 of salt, NUL and key, as a number below 2**64."""
-        digest = hashlib.sha256(f"{self.salt}\0{key}".encode()).digest()
-        return int.from_bytes(digest[:8], "big")
-
-    def split(self, key: str) -> str:
-        """The split of a key."""
-        return self.names[bisect_right(self.bounds, self.hash(key))]
+    def split(self, name: str) -> str:
+        """The part of a name."""
+        return self.names[bisect_right(self.bounds, hash_name(name, self.salt))]
 
 
-def assign(splitter: Splitter, keys: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
-    """Assigns keys to splits.
+def split_order(
+    keys: Sequence[str], split_of: npt.NDArray[np.int64], splits: int, salt: str = ""
+) -> list[npt.NDArray[np.int64]]:
+    """Puts the keys of each split into the order of their records.
 
     Args:
-        splitter: names, shares and salt.
         keys: distinct keys, sorted.
+        split_of: number of each key's split, from 0; below 0 for a key that is in none.
+        splits: number of splits.
+        salt: the salt of the splits.
 
     Returns:
-        Split -> positions of its keys in `keys`, int64, ordered by hash (equal hashes by key); every split is there.
+        For every split: positions in `keys`, int64, ordered by hash (equal hashes by key).
     """
-    hashes = np.fromiter((splitter.hash(key) for key in keys), dtype=np.uint64, count=len(keys))
-    order = np.argsort(hashes, kind="stable")
-    cuts = np.searchsorted(hashes[order], np.array(splitter.bounds, dtype=np.uint64), side="left")
-    return dict(zip(splitter.names, np.split(order.astype(np.int64), cuts), strict=True))
+    hashes = np.fromiter((hash_name(key, salt) for key in keys), dtype=np.uint64, count=len(keys))
+    order = np.argsort(hashes, kind="stable").astype(np.int64)
+    numbers = split_of[order]
+    return [order[numbers == number] for number in range(splits)]

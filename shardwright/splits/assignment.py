@@ -1,0 +1,142 @@
+"""Which split every image goes into: what was decided earlier, then what the input says, then the method.
+
+| method | what decides | growing data moves |
+|---|---|---|
+| hash | the hash of the key, or of the group's name | nothing |
+| stratified | the shares of the classes, then the hash | much, without an earlier dataset |
+| folds | either of the two, with the folds as parts | as the method |
+| predefined | the input | what the input moves |
+
+With an earlier dataset no image of it moves, whatever the method. Clusters of duplicates are told from pixels: growing
+data can join two of them, and then only an earlier dataset keeps images where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.splits.hashing import Splitter
+from shardwright.splits.stratified import ClassTable, stratify
+from shardwright.splits.units import follow, join_units, torn_units
+
+NEW: Final = -1
+NOWHERE: Final = -1
+
+
+@dataclass(frozen=True)
+class Folds:
+    """One of several rounds of cross-validation: a fold is `eval`, the others are `train`.
+
+    Attributes:
+        count: how many folds there are.
+        fold: which is `eval`, from 0.
+    """
+
+    count: int
+    fold: int
+
+    def parts(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """The folds, with equal shares, and what splits there are beside `train` and `eval`; the same every round."""
+        rest = {name: share for name, share in shares.items() if name not in ("train", "eval")}
+        of_fold = (sum(shares.values()) - sum(rest.values())) / self.count
+        return {**{f"fold {number:06d}": of_fold for number in range(self.count)}, **rest}
+
+    def split(self, part: str) -> str:
+        """The split of a part, in this round."""
+        if not part.startswith("fold "):
+            return part
+        return "eval" if int(part[5:]) == self.fold else "train"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What was decided.
+
+    Attributes:
+        names: splits, sorted.
+        split_of: number of each image's split, int64; `NOWHERE` for those in `bridging`.
+        bridging: new image -> the first two old images of different splits that it would join.
+        leaks: first two images of different splits, for each group or cluster that lies in several.
+        tied: number of units of several images that groups and clusters make.
+        kept: number of images that lie where they lay in the earlier dataset.
+    """
+
+    names: tuple[str, ...]
+    split_of: npt.NDArray[np.int64]
+    bridging: Mapping[int, tuple[int, int]]
+    leaks: Sequence[tuple[int, int]]
+    tied: int
+    kept: int
+
+    def counts(self) -> dict[str, int]:
+        """Number of images in each split."""
+        counted = np.bincount(self.split_of[self.split_of >= 0], minlength=len(self.names))
+        return dict(zip(self.names, counted.tolist(), strict=True))
+
+
+def assign_splits(
+    keys: Sequence[str],
+    shares: Mapping[str, float],
+    *,
+    salt: str = "",
+    folds: Folds | None = None,
+    groups: Sequence[str] | None = None,
+    clusters: npt.NDArray[np.int64] | None = None,
+    table: ClassTable | None = None,
+    declared: npt.NDArray[np.int64] | None = None,
+    previous: npt.NDArray[np.int64] | None = None,
+) -> Assignment:
+    """Assigns every image to a split.
+
+    Args:
+        keys: distinct keys, sorted.
+        shares: split -> share, above 0, adding up to about 1. Splits are numbered in the order of their names.
+        salt: changes every assignment by hash.
+        folds: which round of cross-validation, or `None`.
+        groups: name of each image's group, empty for none. A group lies whole in one split.
+        clusters: number of each image's cluster of duplicates, below 0 for none. A cluster lies whole in one split.
+        table: classes of the images, to be spread evenly; `None` for assignment by hash.
+        declared: number of the split that the input itself names for each image; nothing but `previous` and the images
+            of it that an image is tied to come before that.
+        previous: number of each image's split in the earlier dataset, `NEW` where it was not there.
+
+    Raises:
+        ValueError: folds are to be both stratified and grown from an earlier dataset.
+    """
+    if table is not None and folds is not None and previous is not None:
+        raise ValueError("which fold an image of `train` was in is not known afterwards: no shares can be filled up")
+    names = tuple(sorted(shares))
+    units = join_units(keys, groups, clusters)
+    old = np.full(len(keys), NEW, dtype=np.int64) if previous is None else previous
+    followed = follow(units, old)
+    split_of = followed.split_of.copy()
+    todo = split_of < 0
+    todo[list(followed.bridging)] = False
+    if declared is not None:
+        split_of[todo] = declared[todo]
+    else:
+        parts = shares if folds is None else folds.parts(shares)
+        numbers = [names.index(part if folds is None else folds.split(part)) for part in sorted(parts)]
+        if table is not None:
+            part_of = stratify(units, table, parts, split_of, todo, salt)
+        else:
+            splitter = Splitter.of(parts, salt)
+            places = {part: number for number, part in enumerate(splitter.names)}
+            wanted = np.unique(units.unit_of[todo])
+            of_unit = np.full(len(units.names), NOWHERE, dtype=np.int64)
+            of_unit[wanted] = [places[splitter.split(units.names[unit])] for unit in wanted.tolist()]
+            part_of = of_unit[units.unit_of]
+        split_of[todo] = np.array(numbers, dtype=np.int64)[part_of[todo]]
+    return Assignment(
+        names=names,
+        split_of=split_of,
+        bridging=followed.bridging,
+        leaks=torn_units(units, split_of),
+        tied=int((np.bincount(units.unit_of) > 1).sum()),
+        kept=int((old >= 0).sum()),
+    )

@@ -1,0 +1,165 @@
+"""Splits in which every class has its share, for images of one class, of several or of none.
+
+Iterative stratification (Sechidis, Tsoumakas and Vlahavas, "On the Stratification of Multi-Label Data", 2011): the
+class with the fewest images left comes first, and each of its images goes where the class is most wanted. Two things
+differ. Nothing is drawn at random: a salted hash decides what the method leaves open. And once no split lacks a whole
+image of a class, the rest of the class goes to those splits that lack most images of any kind; otherwise many small
+classes would all round towards the largest split, and the smaller ones would stay empty.
+
+For images of one class each, a split's count of a class is its share of the class rounded up or down. All is reckoned
+in integers: in units of one over the common denominator of the shares.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.splits.hashing import hash_name
+from shardwright.splits.units import Units
+
+# Shares in a configuration are decimals; 0.1 means a tenth and not the float next to it.
+_LARGEST_DENOMINATOR = 1_000_000
+
+
+class ClassTable(NamedTuple):
+    """Which image shows which classes: one entry an image and class, in any order.
+
+    Attributes:
+        images: positions of images, int64.
+        classes: indices of classes, int64, as long.
+    """
+
+    images: npt.NDArray[np.int64]
+    classes: npt.NDArray[np.int64]
+
+
+def stratify(
+    units: Units,
+    table: ClassTable,
+    shares: Mapping[str, float],
+    assigned: npt.NDArray[np.int64],
+    todo: npt.NDArray[np.bool_],
+    salt: str = "",
+) -> npt.NDArray[np.int64]:
+    """Divides images so that every part gets its share of every class.
+
+    Args:
+        units: images that stay together.
+        table: the classes; images without any are divided like a class of their own.
+        shares: part -> share, above 0.
+        assigned: number of the part, in the order of their names, of images that lie in one already; they count towards
+            the shares. -1 for all others.
+        todo: which images are to be divided; whole units.
+        salt: of the hash that breaks ties.
+
+    Returns:
+        Number of the part of every image, int64; `assigned` where `todo` is false.
+    """
+    parts, scale = _integer_shares(shares)
+    stock = _Stock(units, table, todo)
+    counted = todo | (assigned >= 0)
+    sizes = np.bincount(table.classes[counted[table.images]], minlength=stock.count)
+    bare = counted.copy()
+    bare[table.images] = False
+    need = [[int(size) * part for part in parts] for size in [*sizes.tolist(), int(bare.sum())]]
+    wanted = [int(counted.sum()) * part for part in parts]
+    placed = assigned >= 0
+    for image, label in zip(table.images.tolist(), table.classes.tolist(), strict=True):
+        if placed[image]:
+            need[label][assigned[image]] -= scale
+    for image in np.flatnonzero(placed).tolist():
+        wanted[assigned[image]] -= scale
+        if bare[image]:
+            need[-1][assigned[image]] -= scale
+    part_of = _deal(stock, [hash_name(name, salt) for name in units.names], need, wanted, parts)
+    result = assigned.copy()
+    result[todo] = part_of[units.unit_of[todo]]
+    return result
+
+
+class _Stock:
+    """Units that are to be divided: for each its size and how many of its images show which class."""
+
+    def __init__(self, units: Units, table: ClassTable, todo: npt.NDArray[np.bool_]) -> None:
+        self.count = int(table.classes.max(initial=-1)) + 1
+        self.size = np.bincount(units.unit_of[todo], minlength=len(units.names)).tolist()
+        self.labels: list[dict[int, int]] = [{} for _ in units.names]
+        bare = todo.copy()
+        bare[table.images] = False
+        for image, label in zip(table.images.tolist(), table.classes.tolist(), strict=True):
+            if todo[image]:
+                self._add(int(units.unit_of[image]), label)
+        for image in np.flatnonzero(bare).tolist():
+            self._add(int(units.unit_of[image]), self.count)
+
+    def _add(self, unit: int, label: int) -> None:
+        self.labels[unit][label] = self.labels[unit].get(label, 0) + 1
+
+
+def _deal(
+    stock: _Stock, hashes: list[int], need: list[list[int]], wanted: list[int], parts: list[int]
+) -> npt.NDArray[np.int64]:
+    scale = sum(parts)
+    # Compared by shares; half an image less, as in Webster's method, favours neither small parts nor large ones.
+    common = math.lcm(*parts)
+    urgency = [(2 * images - scale) * (common // part) for images, part in zip(wanted, parts, strict=True)]
+    step = [2 * scale * (common // part) for part in parts]
+    part_of = np.full(len(hashes), -1, dtype=np.int64)
+    showing: list[list[int]] = [[] for _ in need]
+    left = [0] * len(need)
+    for unit, labels in enumerate(stock.labels):
+        for label, count in labels.items():
+            showing[label].append(unit)
+            left[label] += count
+    rarest = [(count, label) for label, count in enumerate(left) if count]
+    heapq.heapify(rarest)
+    while rarest:
+        count, label = heapq.heappop(rarest)
+        if count != left[label]:
+            # It has lost images to rarer classes since.
+            if left[label]:
+                heapq.heappush(rarest, (left[label], label))
+            continue
+        # Large units first: small ones then even out what is left.
+        for unit in sorted(showing[label], key=lambda u: (-stock.labels[u][label], hashes[u], u)):
+            if part_of[unit] >= 0:
+                continue
+            part = _choose(need[label], urgency, stock.labels[unit][label] * scale, hashes[unit])
+            part_of[unit] = part
+            urgency[part] -= stock.size[unit] * step[part]
+            for shown, images in stock.labels[unit].items():
+                need[shown][part] -= images * scale
+                left[shown] -= images
+    return part_of
+
+
+def _choose(need: list[int], urgency: list[int], weight: int, tie: int) -> int:
+    """The part a unit goes to.
+
+    Args:
+        need: what each part lacks of a class.
+        urgency: how much each lacks of all images, by its share.
+        weight: what the unit adds to the class.
+        tie: hash of the unit.
+    """
+    parts = range(len(need))
+    if max(need) >= weight:
+        return max(parts, key=lambda part: (need[part], urgency[part], (part + tie) % len(need)))
+    lacking = [part for part in parts if need[part] > 0] or parts
+    return max(lacking, key=lambda part: (urgency[part], need[part], (part + tie) % len(need)))
+
+
+def _integer_shares(shares: Mapping[str, float]) -> tuple[list[int], int]:
+    """Shares in the order of their names as integers, and their sum."""
+    floats = [Fraction(shares[name]) for name in sorted(shares)]
+    exact = [share.limit_denominator(_LARGEST_DENOMINATOR) or share for share in floats]
+    denominator = math.lcm(*(share.denominator for share in exact))
+    parts = [int(share * denominator) for share in exact]
+    return parts, sum(parts)

@@ -1,0 +1,116 @@
+"""Images that must lie on one side: those of a group, those of a cluster of duplicates, and whatever these join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Units:
+    """Images by what they are tied to; most are tied to nothing and are a unit of their own.
+
+    Attributes:
+        unit_of: number of each image's unit, int64, from 0 in the order of the units' first images.
+        names: what a unit's hash is taken of: its first group, by name, or the key of its first image.
+    """
+
+    unit_of: npt.NDArray[np.int64]
+    names: list[str]
+
+
+@dataclass
+class Followed:
+    """What earlier assignments say of today's images.
+
+    Attributes:
+        split_of: number of the split of images that are old or tied to old ones, -1 for all others.
+        bridging: new image -> the first two old images of different splits it would join; it goes into no split.
+        leaks: first two old images of different splits, for each unit that holds such.
+    """
+
+    split_of: npt.NDArray[np.int64]
+    bridging: dict[int, tuple[int, int]] = field(default_factory=dict)
+    leaks: list[tuple[int, int]] = field(default_factory=list)
+
+
+def join_units(
+    keys: Sequence[str], groups: Sequence[str] | None = None, clusters: npt.NDArray[np.int64] | None = None
+) -> Units:
+    """Joins images that share a group or a cluster, directly or through others.
+
+    Args:
+        keys: distinct keys, sorted.
+        groups: name of each image's group, empty for none.
+        clusters: number of each image's cluster of duplicates, below 0 for none.
+    """
+    parent = np.arange(len(keys), dtype=np.int64)
+    if groups is not None:
+        first: dict[str, int] = {}
+        for i, group in enumerate(groups):
+            if group:
+                _join(parent, first.setdefault(group, i), i)
+    if clusters is not None:
+        first_of: dict[int, int] = {}
+        for i in np.flatnonzero(clusters >= 0).tolist():
+            _join(parent, first_of.setdefault(int(clusters[i]), i), i)
+    # A root is the lowest position of its unit, so one step after another leads there.
+    while not np.array_equal(parent, above := parent[parent]):
+        parent = above
+    roots, unit_of = np.unique(parent, return_inverse=True)
+    names = [keys[root] for root in roots.tolist()]
+    if groups is not None:
+        named: dict[int, str] = {}
+        for unit, group in zip(unit_of.tolist(), groups, strict=True):
+            if group:
+                named[unit] = min(named.get(unit, group), group)
+        for unit, group in named.items():
+            names[unit] = group
+    return Units(unit_of.astype(np.int64).reshape(-1), names)
+
+
+def follow(units: Units, old: npt.NDArray[np.int64]) -> Followed:
+    """Lets new images follow the old ones they are tied to.
+
+    Args:
+        units: the images.
+        old: number of each image's split in an earlier dataset, -1 for new images.
+    """
+    result = Followed(old.copy())
+    seen: dict[int, int] = {}
+    torn: dict[int, tuple[int, int]] = {}
+    for i in np.flatnonzero(old >= 0).tolist():
+        unit = int(units.unit_of[i])
+        before = seen.setdefault(unit, i)
+        if old[before] != old[i]:
+            torn.setdefault(unit, (before, i))
+    result.leaks = sorted(torn.values())
+    if not seen:
+        return result
+    for i in np.flatnonzero(old < 0).tolist():
+        unit = int(units.unit_of[i])
+        if unit in torn:
+            result.bridging[i] = torn[unit]
+        elif unit in seen:
+            result.split_of[i] = old[seen[unit]]
+    return result
+
+
+def torn_units(units: Units, split_of: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The first two images of different splits, for each unit that lies in several."""
+    return follow(units, split_of).leaks
+
+
+def _join(parent: npt.NDArray[np.int64], one: int, other: int) -> None:
+    one, other = _root(parent, one), _root(parent, other)
+    parent[max(one, other)] = min(one, other)
+
+
+def _root(parent: npt.NDArray[np.int64], i: int) -> int:
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = int(parent[i])
+    return i
