@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import BmpImagePlugin, Image, PngImagePlugin, TiffImagePlugin
 
+from shardwright.colours import COLOUR, show_value
 from shardwright.images import ImageError, read_header
 from shardwright.rle import RleError, Runs, normalize
-
-# Number of a colour #rrggbb: the bit tells it from an index, which has 16 bits at most.
-COLOUR = 1 << 24
 
 _PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"
 _LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
@@ -72,6 +70,13 @@ def mask_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
     """
     width, height = _open(data, max_pixels).size
     return int(height), int(width)
+
+
+def png_size(start: bytes) -> tuple[int, int] | None:
+    """Height and width by the first 24 bytes of a PNG; `None` for anything else."""
+    if len(start) < 24 or not start.startswith(_PNG) or start[12:16] != b"IHDR":
+        return None
+    return int.from_bytes(start[20:24], "big"), int.from_bytes(start[16:20], "big")
 
 
 def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
@@ -155,11 +160,6 @@ def label_runs(mask: MaskImage, labels: Mapping[int, int | None]) -> dict[int, R
         wanted = np.array([other == label for other in label_of])
         masks[label] = normalize(runs[wanted[inverse.reshape(-1)]])
     return masks
-
-
-def show_value(value: int) -> str:
-    """A value for messages: `7`, or `#ff8000` for a colour."""
-    return f"#{value - COLOUR:06x}" if value >= COLOUR else str(value)
 
 
 def grey_of(mask: MaskImage) -> MaskImage | None:

@@ -10,7 +10,12 @@ from typing import ClassVar
 from shardwright.config.checks import one_of
 from shardwright.errors import ConfigError
 
-LABEL_FORMATS = ("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json")
+LABEL_FORMATS = (
+    *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
+    *("mask_images", "pascal_voc"),
+)
+# The annotations are a folder of files.
+IN_FOLDERS = ("mask_images", "pascal_voc")
 WITHOUT_MASKS = ("class_folders", "file_name", "label_csv")
 
 
@@ -24,7 +29,9 @@ class LabelsConfig:
     absolute starts count from 0 or 1.
 
     `pattern` is a regular expression with a group `label` for the format `file_name`: searched in the path below the
-    image folder. Without it the label is what stands before the last `_<number>` of the file's name.
+    image folder. Without it the label is what stands before the last `_<number>` of the file's name. For `mask_images`
+    it has a group `image` and, where a file holds one class, a group `label`: searched in the mask's path below its
+    folder, without extension.
     """
 
     PATH: ClassVar[str] = "input.labels"
@@ -42,14 +49,17 @@ class LabelsConfig:
         if self.format in ("label_csv", "rle_csv", "coco_json") and self.path is None:
             kind = "COCO JSON file" if self.format == "coco_json" else "CSV"
             raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a {kind}.")
+        if self.format in IN_FOLDERS and self.path is None:
+            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a folder.")
         if self.format in ("class_folders", "file_name") and self.path is not None:
             raise ConfigError("input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove it.")
         if self.pattern is not None:
             self._check_pattern(self.pattern)
         for role in self.columns:
             one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label"))
-            if self.format == "coco_json":
-                raise ConfigError(f"input.labels.columns.{role}", "a COCO file has no columns", "Remove it.")
+            if self.format in ("coco_json", *IN_FOLDERS):
+                kind = "a COCO file" if self.format == "coco_json" else self.format
+                raise ConfigError(f"input.labels.columns.{role}", f"{kind} has no columns", "Remove it.")
         one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
         one_of("input.labels.order", self.order, ("auto", "column", "row"))
         if self.base not in (None, 0, 1):
@@ -59,13 +69,16 @@ class LabelsConfig:
         if self.order == "row" and self.runs == "counts":
             raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove it.")
         for name in self.code:
-            if self.path is None or self.format in (*WITHOUT_MASKS, "coco_json"):
+            if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, "coco_json"):
                 raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
 
     def _check_pattern(self, pattern: str) -> None:
-        if self.format not in ("auto", "file_name") or self.path is not None:
+        of_masks = self.path is not None
+        if self.format not in ("auto", "mask_images" if of_masks else "file_name"):
             raise ConfigError(
-                "input.labels.pattern", f"{pattern!r} is for file_name only, without a path", "Remove it."
+                "input.labels.pattern",
+                f"{pattern!r} is for file_name, without a path, and mask_images only",
+                "Remove it.",
             )
         try:
             groups = re.compile(pattern).groupindex
@@ -73,7 +86,11 @@ class LabelsConfig:
             raise ConfigError(
                 "input.labels.pattern", f"{pattern!r} is no regular expression ({error})", "Mend it."
             ) from None
-        if "label" not in groups:
+        if of_masks and "image" not in groups:
+            raise ConfigError(
+                "input.labels.pattern", f"{pattern!r} has no group `image`", "Write '(?P<image>.+)_mask'."
+            )
+        if not of_masks and "label" not in groups:
             raise ConfigError(
                 "input.labels.pattern", f"{pattern!r} has no group `label`", "Write e.g. '(?P<label>[a-z]+)-[0-9]+'."
             )

@@ -19,6 +19,7 @@ from typing import Any, Union, get_args, get_origin
 
 import yaml
 
+from shardwright.colours import colour_number
 from shardwright.config import sections
 from shardwright.errors import ConfigError, UsageError
 
@@ -244,11 +245,17 @@ def _classes(raw: object, base: str) -> dict[str, int | None]:
             raise ConfigError(path, f"{twice[0]!r} stands there twice", "Name every class once.")
         return dict.fromkeys(names)
     if isinstance(raw, Mapping):
-        ids = {_string(k, path): _int(v, f"{path}.{k}") for k, v in raw.items()}
+        ids = {_string(k, path): _identity(v, f"{path}.{k}") for k, v in raw.items()}
         if len(set(ids.values())) < len(ids):
             raise ConfigError(path, "two classes share an id", "Give every class its own id.")
         return {name: ids[name] for name in sorted(ids, key=ids.__getitem__)}
     raise ConfigError(path, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}.")
+
+
+def _identity(value: object, path: str) -> int:
+    """An id as it is, or a colour `#rrggbb` as the number that masks of colours have for it."""
+    colour = colour_number(value) if isinstance(value, str) else None
+    return _int(value, path) if colour is None else colour
 
 
 def _classes_file(name: str, base: str) -> object:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from shardwright.config.checks import one_of
 from shardwright.config.images import ImagesConfig
 from shardwright.config.input import InputConfig
-from shardwright.config.labels import WITHOUT_MASKS
+from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
 from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig, SplitConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 from shardwright.errors import ConfigError
@@ -80,10 +80,21 @@ class Config:
             raise ConfigError(
                 "input.labels.format",
                 f"{self.input.labels.format} holds no masks for the task segmentation",
-                "Use rle_csv or coco_json, or task: classification.",
+                "Use rle_csv, coco_json, mask_images or pascal_voc, or task: classification.",
             )
-        if self.task == "segmentation" and self.input.labels.pattern is not None:
+        if self.task == "classification" and self.input.labels.format in IN_FOLDERS:
+            raise ConfigError(
+                "input.labels.format",
+                f"{self.input.labels.format} holds masks, and task is classification",
+                "Use another format, or task: segmentation.",
+            )
+        pattern, of_masks = self.input.labels.pattern, self.input.labels.path is not None
+        if self.task == "segmentation" and pattern is not None and not of_masks:
             raise ConfigError("input.labels.pattern", "the task segmentation takes no labels from names", "Remove it.")
+        if self.task == "classification" and pattern is not None and of_masks:
+            raise ConfigError(
+                "input.labels.pattern", f"{pattern!r} is for file_name only, without a path", "Remove it."
+            )
         for name in self.input.labels.code if self.task == "classification" else ():
             raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")
         if self.trainer.model != "auto" and (self.trainer.model == "unet") != (self.task == "segmentation"):

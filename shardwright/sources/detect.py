@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from shardwright.config.labels import LabelsConfig
+from shardwright.config.labels import IN_FOLDERS, LabelsConfig
 from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Images, Source
 from shardwright.sources.coco_json import CocoJson
@@ -14,6 +14,7 @@ from shardwright.sources.file_names import FileNames
 from shardwright.sources.folders import ClassFolders
 from shardwright.sources.key_layouts import CLASS_FOLDERS, FILE_NAME, tell_key_format
 from shardwright.sources.label_csv import LabelCsv
+from shardwright.sources.mask_images import MaskImages
 from shardwright.sources.rle_csv import RleCsv
 from shardwright.sources.tables import (
     IMAGE,
@@ -49,7 +50,7 @@ def open_source(
         task: `segmentation` or `classification`.
         options: `input.labels`; where the annotations lie is said by `labels`, not by its path.
         classes: `input.classes`.
-        labels: absolute path of the table, or `None`.
+        labels: absolute path of the table or the folder, or `None`.
         images: what is listed.
 
     Raises:
@@ -58,9 +59,16 @@ def open_source(
     if labels is None:
         if task == "segmentation":
             raise ConfigError(
-                "input.labels.path", "missing", "Segmentation needs a CSV with run lengths, or COCO JSON."
+                "input.labels.path",
+                "missing",
+                "Segmentation needs a CSV with run lengths, COCO JSON, or a folder of masks.",
             )
         return _open_keys(options, images, classes)
+    why_folder = _why_folder(options.format, labels)
+    if why_folder:
+        return _open_folder(task, options, classes, labels, images, why_folder)
+    if options.pattern is not None:
+        raise ConfigError("input.labels.pattern", f"{labels} is no folder of masks", "Remove it.")
     keys, skip = images.keys, images.skip
     why_coco = _why_coco(options.format, labels)
     if why_coco:
@@ -97,6 +105,32 @@ def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int 
     if chosen == FILE_NAME:
         return FileNames(images.keys, images.skip, classes, notes, options.pattern)
     return ClassFolders(images.keys, images.skip, classes, notes)
+
+
+def _why_folder(label_format: str, labels: str) -> str:
+    """Why annotations are taken for a folder of files, or nothing."""
+    if label_format != "auto":
+        return "input.labels.format says so" if label_format in IN_FOLDERS else ""
+    return f"{os.path.basename(labels.rstrip('/'))} is a folder" if os.path.isdir(labels) else ""
+
+
+def _open_folder(
+    task: str,
+    options: LabelsConfig,
+    classes: Mapping[str, int | None] | None,
+    labels: str,
+    images: Images,
+    reason: str,
+) -> Source:
+    chosen = options.format
+    if chosen == "auto":
+        chosen = "mask_images"
+    if task == "classification":
+        raise UsageError(f"{labels}: holds masks ({reason}), and task is classification. Use task: segmentation.")
+    for option in [*(f"columns.{role}" for role in options.columns), *options.code]:
+        raise ConfigError(f"input.labels.{option}", f"masks are files ({reason})", "Remove it.")
+    notes = (f"labels: {chosen}, since {reason}",) if options.format == "auto" else ()
+    return MaskImages(labels, images, classes, notes, options.pattern)
 
 
 def _why_coco(label_format: str, labels: str) -> str:

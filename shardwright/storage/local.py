@@ -68,7 +68,7 @@ def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[
             name = os.path.join(folder, entry.name)
             if entry.is_dir(follow_symlinks=False):
                 below = pattern.into_folder(states, entry.name)
-                if below:
+                if below and (leave_out is None or os.path.realpath(entry.path) != leave_out):
                     folders.append((name, below))
             elif pattern.takes_file(states, entry.name):
                 key, problem = key_of(name)

@@ -60,8 +60,22 @@ REFUSED = [
     ({"input": {"images": "x", "labels": {"pattern": "(x)"}}}, r"labels\.pattern: .* has no group `label`"),
     ({"input": {"images": "x", "labels": {"pattern": "(?P<label>x)"}}}, r"segmentation takes no labels from names"),
     (
-        {"task": "classification", "input": {"images": "x", "labels": {"pattern": "(?P<label>x)", "path": "t"}}},
+        {"task": "classification", "input": {"images": "x", "labels": {"pattern": "(?P<image>x)", "path": "t"}}},
         r"labels\.pattern: .* is for file_name only, without a path",
+    ),
+    ({"input": {"images": "x", "labels": {"pattern": "(?P<label>x)", "path": "t"}}}, r"has no group `image`"),
+    ({"input": {"images": "x", "labels": {"format": "mask_images"}}}, r"path: missing\. The format mask_images needs"),
+    (
+        {"input": {"images": "x", "labels": {"format": "pascal_voc", "path": "t", "columns": {"image": "x"}}}},
+        r"columns\.image: pascal_voc has no columns",
+    ),
+    (
+        {"input": {"images": "x", "labels": {"format": "pascal_voc", "path": "t", "pattern": "(?P<image>x)"}}},
+        r"pattern: .* is for file_name, without a path, and mask_images only",
+    ),
+    (
+        {"task": "classification", "input": {"images": "x", "labels": {"format": "mask_images", "path": "t"}}},
+        r"labels\.format: mask_images holds masks, and task is classification",
     ),
     ({"input": {"images": "x", "labels": {"format": "rel_csv"}}}, r"input\.labels\.format: 'rel_csv' is not known"),
     ({"input": {"images": "x", "labels": {"format": "class_folders"}}}, r"holds no masks"),

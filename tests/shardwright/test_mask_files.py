@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from shardwright import rle
+from shardwright.colours import COLOUR
 from shardwright.mask_files import (
-    COLOUR,
     MaskFileError,
     MaskImage,
     UnknownValueError,

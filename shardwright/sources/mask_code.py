@@ -1,0 +1,107 @@
+"""Masks that are files of their own: what a writer needs to read them. The text of a mask is its file's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from shardwright.colours import COLOUR
+from shardwright.mask_files import (
+    MaskFileError,
+    MaskImage,
+    grey_of,
+    label_runs,
+    mask_size,
+    png_size,
+    read_mask,
+    value_runs,
+)
+from shardwright.rle import RleError, Runs
+from shardwright.sources.base import NO_LABEL
+from shardwright.sources.mask_values import WHITE
+from shardwright.storage import read_bytes, read_start
+
+_START = 64
+_SHOWN = 4
+
+
+class MaskSizeError(RleError):
+    """A mask has not the size of its image."""
+
+    code = "size_mismatch"
+
+
+@dataclass(frozen=True)
+class MaskFiles:
+    """Reads mask files; see `shardwright.sources.base.MaskCode`.
+
+    Attributes:
+        root: folder that the texts, names of files, start from.
+        labels: value -> label, see `mask_values.ValueMap`; for files that hold all classes.
+        max_pixels: the most pixels a mask may have.
+    """
+
+    root: str
+    labels: Mapping[int, int | None]
+    max_pixels: int
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        """Height and width of a mask by its header; `None` where it has none that can be read."""
+        path = os.path.join(self.root, text)
+        try:
+            return png_size(read_start(path, _START)) or mask_size(read_bytes(path), max_pixels=self.max_pixels)
+        except (OSError, MaskFileError):
+            return None  # Why, `masks` says.
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
+        """Reads a file: all classes by their values, or the one that `label` names by all that is not 0.
+
+        Raises:
+            RleError: the file cannot be read, has another size, or holds a value that is no class.
+        """
+        try:
+            mask = self.read(text)
+            if mask.values.shape != (height, width):
+                raise _wrong_size(mask.values.shape, height, width)
+            if label == NO_LABEL:
+                return label_runs(mask, self.labels).items()
+            return [(label, _one_class(mask))]
+        except RleError as error:
+            raise type(error)(f"{text}: {error}") from None
+
+    def read(self, text: str) -> MaskImage:
+        """Decodes a file, colours of three equal parts as grey unless classes are colours.
+
+        Raises:
+            MaskFileError: it cannot be read.
+        """
+        try:
+            mask = read_mask(read_bytes(os.path.join(self.root, text)), max_pixels=self.max_pixels)
+        except OSError:
+            raise MaskFileError("the file cannot be read; check its permissions") from None
+        if mask.coloured and not any(value >= COLOUR for value in self.labels):
+            return grey_of(mask) or mask
+        if mask.bits == 1 and 1 not in self.labels and WHITE in self.labels:
+            return MaskImage(mask.values * np.uint8(WHITE), 8)
+        return mask
+
+
+def _one_class(mask: MaskImage) -> Runs:
+    """All that is not 0, where that is one value."""
+    found, runs = value_runs(mask.values & np.uint32(COLOUR - 1) if mask.coloured else mask.values)
+    values = np.unique(found[found != 0]).tolist()
+    if len(values) > 1:
+        shown = ", ".join(map(str, values[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
+        raise MaskFileError(
+            f"it holds the {len(values)} values {shown} beside 0; a mask of one class has one (was it smoothed or "
+            "compressed with loss?)"
+        )
+    return runs[found != 0]
+
+
+def _wrong_size(found: tuple[int, ...], height: int, width: int) -> MaskSizeError:
+    turned = "; was it drawn on the turned image?" if found == (width, height) else ""
+    return MaskSizeError(f"the mask has {found[0]}x{found[1]} (height x width), the image {height}x{width}{turned}")

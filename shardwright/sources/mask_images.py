@@ -1,0 +1,195 @@
+"""Mask images in a folder of their own: one file for all classes of an image, or one per class.
+
+Which image a mask belongs to is told from the names (`mask_layouts`), what its values mean from `input.classes` or, if
+that gives no ids, from the values that occur in all masks (`mask_values`): then every mask is decoded twice, once to
+find them and once when its image is written. A mask must have the size of its image.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.errors import UsageError
+from shardwright.manifest import IGNORED
+from shardwright.mask_files import MaskFileError, MaskImage
+from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.sources.classes import map_classes
+from shardwright.sources.mask_code import MaskFiles
+from shardwright.sources.mask_layouts import ImageStems, Place, tell_mask_layout
+from shardwright.sources.mask_values import ValueMap, colours_error, have_ids, map_ids, map_values
+from shardwright.storage import Listing, Refusal, in_parallel, list_inputs
+
+_LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
+_LOSSY = (".jpg", ".jpeg")
+_SHOWN_NAMES = 3
+_SHOWN_COLOURS = 5
+
+
+class MaskImages:
+    """See `shardwright.sources.base.Source`.
+
+    Args:
+        folder: where the masks lie.
+        images: the images.
+        classes: `input.classes`.
+        notes: what was told so far.
+        pattern: `input.labels.pattern`.
+    """
+
+    unlisted = "fail"
+    mask_column = ""
+
+    def __init__(
+        self,
+        folder: str,
+        images: Images,
+        classes: Mapping[str, int | None] | None,
+        notes: tuple[str, ...],
+        pattern: str | None = None,
+    ) -> None:
+        self.name = os.path.basename(folder.rstrip("/"))
+        self._images = images
+        self._classes = classes
+        self._notes = notes
+        self._pattern = pattern
+        self._listing = list_masks(folder)
+        self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels)
+        self._annotations: list[Annotation] = []
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        masks = self._listing
+        stems = ImageStems(self._images.keys, self._images.skip)
+        layout = tell_mask_layout(masks.keys, stems, self._classes, self._pattern)
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=masks.keys[:_SHOWN_NAMES])
+        survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
+        placed: dict[int, Place] = {}
+        for i, key in enumerate(masks.keys):
+            place = layout.place(key, stems)
+            if place is not None and layout.by_class and not place.label:
+                survey.refused.append(Refusal(f"{self.name}/{key}", "bad_row", "its name says no class"))
+            elif place is not None:
+                placed[i] = place
+                survey.listed[place.image] = 1
+            elif self._pattern is None:
+                reason = f"it is the mask of no image, by {layout.name}"
+                survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
+        self._refuse_second(placed, survey)
+        mapped = self._map(placed, by_class=layout.by_class)
+        survey.classes, survey.ignore = mapped.names, mapped.ignore
+        survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
+        if self._pattern is not None and len(placed) < len(masks.keys):
+            survey.notes += (f"masks: {len(masks.keys) - len(placed)} files are of no image and are passed over",)
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        yield from self._annotations
+
+    def attachments(self) -> Listing:
+        """See `Source.attachments`."""
+        return self._listing
+
+    def _refuse_second(self, placed: Mapping[int, Place], survey: Survey) -> None:
+        """Rejects images that two files give a mask of one kind."""
+        first: dict[Place, int] = {}
+        for i, place in placed.items():
+            other = first.setdefault(place, i)
+            if other != i and place.image not in survey.rejected:
+                keys = self._listing.keys
+                reason = f"{self.name}: {keys[other]} and {keys[i]} are both its mask; remove one"
+                survey.rejected[place.image] = Refusal(self._images.keys[place.image], "two_masks", reason)
+
+    def _map(self, placed: Mapping[int, Place], *, by_class: bool) -> ValueMap:
+        names = self._listing.names
+        if by_class:
+            used: dict[str, str] = {}
+            for i, place in placed.items():
+                used.setdefault(place.label, f"{self.name}/{self._listing.keys[i]}")
+            ignore = used.pop(IGNORED, None)
+            told = map_classes(used, self._classes)
+            index = {**told.index, **({} if ignore is None else {IGNORED: IGNORE})}
+            self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
+            return ValueMap(told.names, {} if ignore is None else {0: IGNORE}, told.notes)
+        self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
+        if not placed:
+            return ValueMap(tuple(self._classes or ()), {})
+        files = [self._listing.names[i] for i in placed]
+        mapped = tell_values(self.dialect, files, self.name, self._classes)
+        self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
+        return mapped
+
+
+def list_masks(folder: str) -> Listing:
+    """Lists the mask images of a folder; JPEGs only where there is nothing else, so that they are refused by name.
+
+    Raises:
+        UsageError: there is no such folder, or no image in it.
+    """
+    try:
+        listing = list_inputs(folder)
+    except UsageError as error:
+        raise UsageError(str(error).replace("input.images:", "input.labels.path:", 1)) from None
+    for endings in (_LOSSLESS, _LOSSY):
+        chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
+        if chosen:
+            return select(listing, chosen)
+    raise UsageError(f"input.labels.path: {folder} holds no PNG, BMP or TIFF. Give the folder of the masks.")
+
+
+def select(listing: Listing, chosen: Sequence[int]) -> Listing:
+    """The same listing with the files at some positions only."""
+    return dataclasses.replace(
+        listing,
+        keys=[listing.keys[i] for i in chosen],
+        names=[listing.names[i] for i in chosen],
+        sizes=[listing.sizes[i] for i in chosen],
+    )
+
+
+def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:
+    """What the values of masks mean, from `input.classes` or from the masks.
+
+    Args:
+        files: reads them.
+        names: the masks.
+        where: what errors call their folder.
+        classes: `input.classes`.
+
+    Raises:
+        UsageError: a value is no class, or masks hold colours that nobody explained.
+    """
+    if classes is not None and have_ids(classes):
+        return map_ids(classes)
+    values: dict[int, str] = {}
+    for name, (found, coloured) in zip(names, in_parallel(lambda name: _values(files, name), names), strict=True):
+        if coloured:
+            raise colours_error(f"{where}/{name}", found[:_SHOWN_COLOURS])
+        for value in found:
+            values.setdefault(value, f"{where}/{name}")
+    return map_values(values, classes)
+
+
+def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
+    """The values of a mask, the most frequent first, and whether they are colours; none where it cannot be read."""
+    try:
+        mask = files.read(name)
+    except MaskFileError:
+        return [], False  # Why, the ledger says when its image is due.
+    values, counts = _counted(mask)
+    order = np.lexsort((values, -counts))
+    return values[order].tolist(), mask.coloured
+
+
+def _counted(mask: MaskImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    if mask.coloured:
+        values, counts = np.unique(mask.values, return_counts=True)
+        return values.astype(np.int64), counts.astype(np.int64)
+    counts = np.bincount(mask.values.reshape(-1)).astype(np.int64)
+    values = np.flatnonzero(counts).astype(np.int64)
+    return values, counts[values]

@@ -1,0 +1,271 @@
+"""Mask images through the whole ingest: every layout and kind gives the masks that were drawn."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from ingesting import changed, examples, ledger, run, tree
+from PIL import Image
+
+from shardwright import rle
+from shardwright.errors import CheckFailed, ConfigError, UsageError
+
+IMAGES = 24
+SHAPE = (21, 30)
+
+
+def drawn(number, kind="index"):
+    """Class ids of an image: 0 background, 1 Fish, 2 Sugar, 255 to be ignored."""
+    random = np.random.default_rng([9, number])
+    ids = np.kron(random.choice(np.array([0, 1, 2, 255], np.uint8), (7, 6)), np.ones((3, 5), np.uint8))
+    if kind != "index":
+        ids[ids == 255] = 0
+    return ids * bool(number % 4)
+
+
+@pytest.fixture
+def masked(tmp_path, image_input):
+    """24 images of one size; returns the configuration and the folder for masks."""
+    raw = image_input(tmp_path / "in", images=IMAGES)
+    folder = tmp_path / "in" / "masks"
+    folder.mkdir()
+    for number in range(IMAGES):
+        file = tmp_path / "in" / "images" / f"{number:03d}.jpg"
+        Image.open(file).resize(SHAPE[::-1]).save(file)
+    return changed(raw, labels={"path": str(folder)}, classes=None), folder
+
+
+def save(file, pixels, mode=None):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    image = Image.fromarray(pixels)
+    if mode == "P":
+        image.putpalette([(50 * i + c) % 256 for i in range(256) for c in range(3)])
+    image.save(file)
+
+
+def check(out, classes=("1", "2"), kind="index"):
+    found = examples(out)
+    assert len(found) == IMAGES
+    for number in range(IMAGES):
+        example, ids = found[f"{number:03d}.jpg"], drawn(number, kind)
+        present = []
+        for index, name in enumerate(classes):
+            runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
+            assert np.array_equal(rle.draw(runs, *SHAPE), ids == index + 1), (number, name)
+            assert example[f"image/segmentation/{name}/area"].tolist() == [(ids == index + 1).sum()]
+            present += [index] * bool((ids == index + 1).any())
+        assert example["image/class/label"].tolist() == present
+        if kind == "index":
+            ignored = rle.from_flat(example["image/segmentation/ignore/rle"])
+            assert np.array_equal(rle.draw(ignored, *SHAPE), ids == 255)
+            assert example["image/segmentation/ignore/area"].tolist() == [(ids == 255).sum()]
+        else:
+            assert "image/segmentation/ignore/rle" not in example
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "grey as RGB"])
+def test_numbers_of_classes(tmp_path, masked, mode):
+    raw, folder = masked
+    for number in range(IMAGES):
+        ids = drawn(number)
+        save(folder / f"{number:03d}.png", np.dstack([ids] * 3) if "RGB" in mode else ids, mode)
+    notes = []
+    manifest = run(raw, tmp_path / "out", tell=notes.append)
+    check(tmp_path / "out")
+    assert manifest.features["image/segmentation/ignore/rle"] == "int64"
+    assert notes == [
+        "labels: mask_images, since masks is a folder",
+        "masks: named by same path, since 24 of 24 find their image so; input.labels.pattern says otherwise",
+        "2 classes told: 1, 2",
+        "masks: 255 is ignored; write classes as {name: id} to make it a class",
+    ]
+
+
+@pytest.mark.parametrize(
+    "classes", [["Fish", "Sugar"], {"Fish": 1, "Sugar": 2}, {"Sugar": 2, "ignore": 255, "Fish": 1}]
+)
+def test_names_of_classes(tmp_path, masked, classes):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}_mask.png", drawn(number))
+    manifest = run(changed(raw, classes=classes), tmp_path / "out")
+    assert manifest.classes == ("Fish", "Sugar")
+    check(tmp_path / "out", ("Fish", "Sugar"))
+
+
+def test_told_classes_and_the_same_given_make_one_dataset(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number) * np.uint8(3) % np.uint8(253))
+    told = run(raw, tmp_path / "told")
+    assert told.classes == ("3", "6")
+    assert run(changed(raw, classes=["3", "6"]), tmp_path / "given").fingerprint == told.fingerprint
+    assert tree(tmp_path / "told") == tree(tmp_path / "given")
+
+
+def test_a_list_that_begins_with_the_background_counts_from_0(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    manifest = run(changed(raw, classes=["background", "Fish", "Sugar"]), tmp_path / "out")
+    assert manifest.classes == ("background", "Fish", "Sugar")
+    for number, example in ((int(key[:3]), example) for key, example in examples(tmp_path / "out").items()):
+        for index, name in enumerate(manifest.classes):
+            runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
+            assert np.array_equal(rle.draw(runs, *SHAPE), drawn(number) == index)
+
+
+@pytest.mark.parametrize("white", [True, False])
+@pytest.mark.parametrize("classes", [None, ["Fish"], {"Fish": 255}])
+def test_white_on_black_is_the_only_class(tmp_path, masked, white, classes):
+    raw, folder = masked
+    for number in range(IMAGES):
+        fish = drawn(number, "white") == 1
+        save(folder / f"{number:03d}.png", fish.astype(np.uint8) * np.uint8(255) if white else fish)
+    manifest = run(changed(raw, classes=classes), tmp_path / "out")
+    assert manifest.classes == (("Fish",) if classes else ("mask",) if white else ("1",))
+    check(tmp_path / "out", manifest.classes, "white")
+
+
+@pytest.mark.parametrize("values", [(0, 1, 2), (0, 300, 2)])
+def test_sixteen_bits(tmp_path, masked, values):
+    raw, folder = masked
+    for number in range(IMAGES):
+        ids = drawn(number, "deep").astype(np.uint16)
+        save(folder / f"{number:03d}.png", np.choose(ids, values).astype(np.uint16))
+    check_deep = {"Fish": values[1], "Sugar": values[2], "ignore": 7}
+    manifest = run(changed(raw, classes=check_deep), tmp_path / "out")
+    assert set(manifest.classes) == {"Fish", "Sugar"}
+    for key, example in examples(tmp_path / "out").items():
+        runs = rle.from_flat(example["image/segmentation/Fish/rle"])
+        assert np.array_equal(rle.draw(runs, *SHAPE), drawn(int(key[:3]), "deep") == 1)
+
+
+def test_colours(tmp_path, masked):
+    raw, folder = masked
+    palette = np.zeros((256, 3), np.uint8)
+    palette[1], palette[2], palette[255] = (128, 0, 0), (0, 128, 255), (224, 224, 192)
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", palette[drawn(number)])
+    with pytest.raises(ConfigError, match=r"001.png holds colours \(#800000, #e0e0c0, #000000, #0080ff\). Say which"):
+        run(raw, tmp_path / "out")
+    classes = {"Fish": "#800000", "Sugar": "#0080FF", "ignore": "#e0e0c0"}
+    manifest = run(changed(raw, classes=classes), tmp_path / "out")
+    assert set(manifest.classes) == {"Fish", "Sugar"}
+    check(tmp_path / "out", ("Fish", "Sugar"))
+    del classes["Sugar"]
+    with pytest.raises(
+        CheckFailed, match="masks: 001.png: .* pixels are #0080ff, which is no class; known are #000000"
+    ):
+        run(changed(raw, classes=classes), tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["{label}/{image}.png", "{image}_{label}.png", "of {label}, {image}.png"])
+def test_a_file_per_class(tmp_path, masked, name):
+    raw, folder = masked
+    for number in range(IMAGES):
+        for label, text in ((1, "Fish"), (2, "Sugar")):
+            mask = (drawn(number, "white") == label) * np.uint8(255 if number % 2 else 1)
+            if mask.any():
+                save(folder / name.format(label=text, image=f"{number:03d}"), mask)
+    if "of" in name:
+        raw = changed(raw, labels={**raw["input"]["labels"], "pattern": "of (?P<label>.+), (?P<image>.+)"})
+    with pytest.raises(CheckFailed, match="6 of 24 images have no row in masks: 000.jpg, 004.jpg, 008.jpg"):
+        run(raw, tmp_path / "out")
+    manifest = run(changed(raw, unlisted="empty"), tmp_path / "out")
+    assert manifest.classes == ("Fish", "Sugar")
+    check(tmp_path / "out", manifest.classes, "white")
+
+
+def test_what_is_wrong_is_in_the_ledger(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    save(folder / "001.png", drawn(1).T.copy())
+    save(folder / "002.png", drawn(2) + np.uint8(70))
+    (folder / "003.png").write_bytes((folder / "003.png").read_bytes()[:-20])
+    save(folder / "004.bmp", drawn(4))
+    save(folder / "nobody.png", drawn(5))
+    (folder / "readme.txt").write_text("not a mask")
+    Image.fromarray(drawn(6)).save(folder / "005.jpg")
+    manifest = run(changed(raw, classes={"Fish": 1, "Sugar": 2}), tmp_path / "out")
+    rows = ledger(tmp_path / "out")
+    assert {key: row.code for key, row in rows.items() if row.status == "rejected"} == {
+        "001.jpg": "size_mismatch",
+        "002.jpg": "unknown_class",
+        "003.jpg": "bad_mask",
+        "004.jpg": "two_masks",
+        "masks/nobody.png": "missing_image",
+    }
+    assert rows["001.jpg"].reason == (
+        "masks: 001.png: the mask has 30x21 (height x width), the image 21x30; was it drawn on the turned image?"
+    )
+    assert "which is no class; known are 0, 1, 2, 255" in rows["002.jpg"].reason
+    assert rows["004.jpg"].reason == "masks: 004.bmp and 004.png are both its mask; remove one"
+    assert manifest.totals["inputs"] == IMAGES + 1
+    assert not any(str(tmp_path) in row.reason for row in rows.values())
+
+
+def test_an_unknown_value_ends_the_run_where_the_masks_are_looked_into(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    with pytest.raises(
+        UsageError, match=r"masks/00.\.png: the class '2' is not in input.classes. Known are: Fish \(1\)"
+    ):
+        run(changed(raw, classes=["Fish"]), tmp_path / "out")
+
+
+def test_jpegs_are_refused_as_masks(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        Image.fromarray(drawn(number)).save(folder / f"{number:03d}.jpg")
+    with pytest.raises(CheckFailed, match="it is a JPEG, whose compression is lossy and blurs the numbers"):
+        run(changed(raw, classes={"Fish": 1}), tmp_path / "out")
+
+
+def test_nothing_matched_names_masks_and_images(tmp_path, masked):
+    raw, folder = masked
+    save(folder / "other.png", drawn(1))
+    with pytest.raises(
+        CheckFailed, match="0 rows of masks matched an image. It names other.png; the images are 000.jpg"
+    ):
+        run(raw, tmp_path / "out")
+
+
+def test_masks_are_content_and_no_path_is(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    first = run(raw, tmp_path / "first")
+    shutil.copytree(tmp_path / "in", tmp_path / "moved")
+    moved = {
+        **raw,
+        "input": {"images": str(tmp_path / "moved/images"), "labels": {"path": str(tmp_path / "moved/masks")}},
+    }
+    assert run(moved, tmp_path / "second", workers=2).fingerprint == first.fingerprint
+    assert tree(tmp_path / "first") == tree(tmp_path / "second")
+    save(folder / "001.png", drawn(2))
+    assert run(raw, tmp_path / "third").fingerprint != first.fingerprint
+
+
+def test_a_link_out_of_the_folder_is_not_read(tmp_path, masked):
+    raw, folder = masked
+    for number in range(1, IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    save(tmp_path / "secret.png", drawn(2))
+    os.symlink(tmp_path / "secret.png", folder / "000.png")
+    run(changed(raw, unlisted="reject"), tmp_path / "out")
+    rows = ledger(tmp_path / "out")
+    assert (rows["masks/000.png"].code, rows["000.jpg"].code) == ("outside_root", "unlisted")
+
+
+def test_masks_below_the_images_are_no_images(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+    shutil.move(folder, tmp_path / "in/images/masks")
+    labels = {"path": str(tmp_path / "in/images/masks")}
+    assert run(changed(raw, labels=labels), tmp_path / "out").totals["inputs"] == IMAGES
+    check(tmp_path / "out")

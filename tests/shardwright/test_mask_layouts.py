@@ -1,0 +1,98 @@
+"""Which image a mask belongs to, by the names alone; nothing is guessed where two layouts fit."""
+
+import pytest
+
+from shardwright.errors import UsageError
+from shardwright.sources.mask_layouts import SUFFIXES, ImageStems, Place, tell_mask_layout
+
+
+def tell(images, masks, classes=None, pattern=None, skip=()):
+    stems = ImageStems(images, frozenset(skip))
+    layout = tell_mask_layout(masks, stems, classes, pattern)
+    return layout, [layout.place(mask, stems) for mask in masks]
+
+
+def test_the_same_path_without_extension():
+    layout, places = tell(["a.jpg", "x/b.jpeg", "y/b.jpg"], ["a.png", "x/b.tif", "y/b.bmp", "z.png"])
+    assert (layout.name, layout.by_class) == ("same path", False)
+    assert places == [Place(0, ""), Place(1, ""), Place(2, ""), None]
+    assert "3 of 4 find their image" in layout.reason
+
+
+def test_a_bare_name_finds_its_image_in_any_folder_but_only_one():
+    assert tell(["x/a.jpg", "y/b.jpg"], ["a.png", "b.png"])[1] == [Place(0, ""), Place(1, "")]
+    with pytest.raises(UsageError, match="'a.png' could be that of x/a.jpg or y/a.jpg"):
+        tell(["x/a.jpg", "y/a.jpg"], ["a.png"])
+    with pytest.raises(UsageError, match="could be that of a.jpeg or a.jpg"):
+        tell(["a.jpeg", "a.jpg"], ["a.png"])
+
+
+def test_what_is_no_image_has_no_mask():
+    assert tell(["a.csv", "a.jpg"], ["a.png"], skip=[0])[1] == [Place(1, "")]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_common_suffixes(suffix):
+    images = [f"x/{name}{SUFFIXES[suffix]}.png" for name in "ab"]
+    layout, places = tell(images, [f"x/a{suffix}.png", f"x/b{suffix}.png"])
+    assert layout.name == f"the suffix {suffix}"
+    assert places == [Place(0, ""), Place(1, "")]
+    assert "input.labels.pattern says otherwise" in layout.reason
+
+
+def test_a_folder_per_class():
+    layout, places = tell(["x/a.jpg", "x/b.jpg"], ["car/x/a.png", "road/x/a.png", "road/x/b.png"])
+    assert (layout.name, layout.by_class) == ("folder per class", True)
+    assert places == [Place(0, "car"), Place(0, "road"), Place(1, "road")]
+
+
+def test_a_suffix_per_class_is_the_shortest_whose_image_is_there():
+    layout, places = tell(["a.jpg", "a_b.jpg"], ["a_car.png", "a_b_car.png", "a_b_big_truck.png"])
+    assert (layout.name, layout.by_class) == ("class suffix", True)
+    assert places == [Place(0, "car"), Place(1, "car"), Place(1, "big_truck")]
+
+
+def test_given_classes_say_what_a_folder_or_suffix_can_be():
+    images = ["a.jpg", "b.jpg"]
+    assert tell(images, ["a_ship.png"], {"ship": None})[1] == [Place(0, "ship")]
+    assert tell(images, ["masks/a.png", "1/b.png"], {"ship": 1})[1] == [None, Place(1, "1")]
+    # One suffix that nobody named may be anything.
+    assert tell(images, ["a_ship.png", "b_ship.png"])[1] == [None, None]
+
+
+def test_folders_of_splits_are_no_classes():
+    layout, places = tell(["a.jpg", "b.jpg"], ["train/a.png", "val/b.png"])
+    assert layout.name == "same path"
+    assert places == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("images", "masks", "said"),
+    [
+        (["a.jpg", "a_car.jpg"], ["a_car.png", "a_car.png"], None),
+        (
+            ["a.jpg"],
+            ["a_labelIds.png", "a_color.png"],
+            r"the suffix _labelIds or the suffix _color: as many \(1 of 2\)",
+        ),
+        (["a.jpg"], ["a.png", "a_mask.png"], "same path or the suffix _mask"),
+        (["a.jpg", "x/a.jpg", "y/a.jpg"], ["x/a.png", "y/a.png"], "same path or folder per class"),
+    ],
+)
+def test_two_layouts_that_fit_equally_are_refused(images, masks, said):
+    if said is None:
+        assert tell(images, masks)[0].name == "same path"
+        return
+    with pytest.raises(UsageError, match=said):
+        tell(images, masks)
+
+
+def test_the_pattern_decides():
+    images = ["a_leftImg8bit.png", "b.png"]
+    masks = ["g/a_gtFine_labelIds.png", "g/a_gtFine_color.png", "g/b_gtFine_labelIds.png"]
+    layout, places = tell(images, masks, pattern=r"(?P<image>[^/]+)_gtFine_labelIds$")
+    assert places == [Place(0, ""), None, Place(1, "")]
+    assert layout.reason == "input.labels.pattern is given"
+    layout, places = tell(["a.jpg"], ["car-a.png", "-a.png"], pattern=r"(?P<label>\w+)?-(?P<image>.+)")
+    assert layout.by_class
+    assert places == [Place(0, "car"), Place(0, "")]
