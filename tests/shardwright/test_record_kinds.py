@@ -1,0 +1,69 @@
+"""What a record is told to be."""
+
+import io
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from shardwright.protowire import delimited, varint
+from shardwright.record_kinds import OtherRecordError, is_image, read_example
+from shardwright.records import encode_example
+
+
+def _image(kind):
+    file = io.BytesIO()
+    Image.new("RGB", (9, 9)).save(file, kind)
+    return file.getvalue()
+
+
+def _feature_list(name):
+    return delimited(1, delimited(1, name) + delimited(2, b""))
+
+
+def _tensor(dtype, *shape):
+    dims = b"".join(delimited(2, b"\x08" + varint(size)) for size in shape)
+    return b"\x08" + varint(dtype) + delimited(2, dims) + delimited(4, b"\0" * 12)
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (
+            encode_example({"id": 3}) + delimited(2, _feature_list(b"frames")),
+            r"SequenceExample \(feature lists: frames\)",
+        ),
+        (delimited(2, _feature_list(b"a") + _feature_list(b"b")), r"SequenceExample \(feature lists: a, b\)"),
+        (_tensor(4, 224, 224, 3), r"serialized tensor \(uint8, shape \[224, 224, 3\]\)"),
+        (_tensor(1), r"serialized tensor \(float32, shape \[\]\)"),
+        (_image("jpeg"), "bytes of an image"),
+        (_image("png"), "bytes of an image"),
+        (_image("gif"), "bytes of an image"),
+        (b"", "empty"),
+        (b"cat,dog\n", "text"),
+        (b'{"image": "a.jpg", "caption": "a cat that sits on a mat"}', "text"),
+        (("ä" * 30).encode(), "text"),
+        (b"\x93NUMPY\x01\0", "nor anything known; it begins with 93 4e"),
+        (encode_example({}), "nor anything known"),
+    ],
+)
+def test_records_are_told_for_what_they_are(payload, message):
+    with pytest.raises(OtherRecordError, match=message):
+        read_example(payload)
+
+
+def test_an_example_is_read():
+    assert read_example(encode_example({"a": b"x"})) == {"a": [b"x"]}
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_are_read_or_told(payload):
+    with suppress(OtherRecordError):
+        assert read_example(payload)
+
+
+@given(st.sampled_from([b"BMW", b"BM is a text that is longer than forty bytes, surely it is"]))
+def test_text_is_no_image(text):
+    assert not is_image(text)
