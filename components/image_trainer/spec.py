@@ -64,7 +64,7 @@ class Recipe:
             augment=tuple(loader.augment),
             shuffle_buffer=loader.shuffle_buffer,
             threshold=config.evaluator.threshold,
-            eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.shares else "",
+            eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
         )
 
     def to_dict(self) -> dict[str, Any]:

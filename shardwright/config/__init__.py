@@ -3,9 +3,10 @@
 from shardwright.config.images import ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import LabelsConfig
-from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig, SplitConfig
+from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.load import load_config, parse_config, parse_section
 from shardwright.config.sections import BeamConfig, Config, RunConfig
+from shardwright.config.split import GroupConfig, SplitConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "EvaluatorConfig",
     "FeaturesConfig",
     "GateConfig",
+    "GroupConfig",
     "ImagesConfig",
     "InputConfig",
     "LabelsConfig",

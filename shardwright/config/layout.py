@@ -1,8 +1,7 @@
-"""`split`, `shards`, `features`, `rejects`: what a dataset is cut into and consists of, and what it may lack."""
+"""`shards`, `features`, `rejects`: what a dataset is cut into and consists of, and what it may lack."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -13,30 +12,6 @@ from shardwright.shard_names import DEFAULT_PATTERN, PatternError, ShardNames
 
 TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT = "tf_vision", "tfds", "kaggle_flowers", "rle_text"
 PRESETS = (TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT)
-
-
-@dataclass(frozen=True)
-class SplitConfig:
-    """Names and shares of the splits; by a salted hash of the key, so that growing data moves no old key."""
-
-    PATH: ClassVar[str] = "split"
-
-    shares: Mapping[str, float] = field(default_factory=lambda: {"train": 0.8, "eval": 0.1, "test": 0.1})
-    by: str = "hash"
-    salt: str = ""
-
-    def __post_init__(self) -> None:
-        one_of("split.by", self.by, ("hash",))
-        if not self.shares:
-            raise ConfigError("split", "no splits", "Write for example {train: 0.8, eval: 0.1, test: 0.1}.")
-        for name, share in self.shares.items():
-            if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-                raise ConfigError(f"split.{name}", "not a split's name", "Use lower-case letters, digits and _.")
-            if not 0 < share <= 1:
-                raise ConfigError(f"split.{name}", f"{share!r} is no share", "Use a number above 0, at most 1.")
-        total = sum(self.shares.values())
-        if abs(total - 1) > 1e-6:
-            raise ConfigError("split", f"the shares add up to {total:g}", "Make them add up to 1.")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import yaml
 
 from shardwright.colours import colour_number
 from shardwright.config import sections
+from shardwright.config.split import SplitConfig
 from shardwright.errors import ConfigError, UsageError
 
 _SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -146,8 +147,12 @@ def _suggest(key: str, known: list[str]) -> str:
 def _value(hint: Any, value: object, path: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        (inner,) = (option for option in get_args(hint) if option is not type(None))
-        return None if value is None else _value(inner, value, path)
+        options = [option for option in get_args(hint) if option is not type(None)]
+        # Where a list and a single value may stand, a list is told by being one.
+        of_list = [option for option in options if get_origin(option) is tuple]
+        single = [option for option in options if option not in of_list]
+        chosen = of_list if of_list and (isinstance(value, list) or not single) else single
+        return None if value is None else _value(chosen[0], value, path)
     if dataclasses.is_dataclass(hint):
         return parse_section(typing.cast(type[Any], hint), value, path)
     if value is None:
@@ -226,11 +231,17 @@ def _split(raw: object) -> object:
     """The shares stand beside `by` and `salt` in the file: `{train: 0.9, test: 0.1, by: hash}`."""
     if not isinstance(raw, Mapping):
         return raw
-    options = {k: v for k, v in raw.items() if k in ("by", "salt")}
-    shares = {k: v for k, v in raw.items() if k not in options}
-    for name, share in shares.items():
-        _float(share, f"split.{name}")
-    return {**options, "shares": {str(k): _float(v, f"split.{k}") for k, v in shares.items()}} if shares else options
+    known = {f.name for f in dataclasses.fields(SplitConfig)} - {"shares"}
+    options = {k: v for k, v in raw.items() if k in known}
+    shares = {str(k): _float(v, f"split.{k}") for k, v in raw.items() if k not in known}
+    if raw.get("by") == "kfold" and shares:
+        for name in ("train", "eval"):
+            if name in shares:
+                raise ConfigError(f"split.{name}", "follows from split.folds", "Remove it.")
+        # `test: 0` says that all images are in folds, where leaving it out means the usual share.
+        shares = {name: share for name, share in shares.items() if share != 0}
+        return {**options, "shares": shares}
+    return {**options, "shares": shares} if shares else options
 
 
 def _classes(raw: object, base: str) -> dict[str, int | None]:

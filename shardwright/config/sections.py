@@ -17,7 +17,8 @@ from shardwright.config.checks import one_of
 from shardwright.config.images import ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
-from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig, SplitConfig
+from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.split import SplitConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 from shardwright.errors import ConfigError
 
@@ -101,13 +102,13 @@ class Config:
             raise ConfigError(
                 "trainer.model", f"{self.trainer.model!r} does not solve {self.task}", "Use auto, or the other task."
             )
-        if "train" not in self.split.shares:
+        if "train" not in self.split.names:
             raise ConfigError("split", "no split named train", "Add train.")
-        if self.evaluator.split not in self.split.shares:
+        if self.evaluator.split not in self.split.names:
             raise ConfigError(
                 "evaluator.split",
                 f"{self.evaluator.split!r} is no split of this configuration",
-                f"Use one of: {', '.join(self.split.shares)}.",
+                f"Use one of: {', '.join(self.split.names)}.",
             )
 
     def resolve(self, path: str) -> str:

@@ -1,0 +1,146 @@
+"""`split`: which images a model learns from, and which it is measured on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from shardwright.config.checks import at_least, between, one_of
+from shardwright.errors import ConfigError
+
+METHODS = ("hash", "group", "stratified", "kfold", "predefined")
+FAIL = "fail"
+_EXAMPLE = "Write for example {train: 0.8, eval: 0.1, test: 0.1}."
+
+
+@dataclass(frozen=True)
+class GroupConfig:
+    """What an image's group is: a column of the table of labels, or the group of a regular expression on the key."""
+
+    PATH: ClassVar[str] = "split.group"
+
+    column: str | None = None
+    pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.column is None) == (self.pattern is None):
+            raise ConfigError("split.group", "needs one of column and pattern", "Write e.g. {column: patient_id}.")
+        if self.pattern is None:
+            return
+        try:
+            groups = re.compile(self.pattern).groups
+        except re.error as error:
+            raise ConfigError(
+                "split.group.pattern", f"{self.pattern!r} is no regular expression ({error})", "Mend it."
+            ) from None
+        if groups != 1:
+            raise ConfigError(
+                "split.group.pattern", f"{self.pattern!r} has {groups} groups", "Give it one, e.g. '^([^/]+)/'."
+            )
+
+
+@dataclass(frozen=True)
+class SplitConfig:
+    """Names and shares of the splits, and how images come into them.
+
+    `by: hash` takes a salted hash of the key; `group` one of the group's name, so that a group lies whole in one split;
+    `stratified` gives every class its share in every split. `kfold` makes `fold` of `folds` the split `eval` and the
+    others `train`, by hash or, with `stratify`, by classes; their shares follow from that. `predefined` takes what the
+    input says: a `column` of the table of labels, `lists` of keys in files, or what the source or the folders say; an
+    image that nothing is said of fails the run, or goes into `rest`.
+
+    `previous` is an earlier dataset: what it holds stays where it is, and only new images are divided.
+    """
+
+    PATH: ClassVar[str] = "split"
+
+    shares: Mapping[str, float] = field(default_factory=lambda: {"train": 0.8, "eval": 0.1, "test": 0.1})
+    by: str = "hash"
+    salt: str = ""
+    group: GroupConfig | None = None
+    folds: int | None = None
+    fold: int | None = None
+    stratify: bool = False
+    column: str | None = None
+    lists: Mapping[str, str] | None = None
+    rest: str = FAIL
+    previous: str | None = None
+
+    def __post_init__(self) -> None:
+        one_of("split.by", self.by, METHODS)
+        self._check_method()
+        if self.by == "kfold":
+            self._share_folds()
+        if not self.shares:
+            raise ConfigError("split", "no splits", _EXAMPLE)
+        for name, share in self.shares.items():
+            _check_name(f"split.{name}", name)
+            if not 0 < share <= 1:
+                raise ConfigError(f"split.{name}", f"{share!r} is no share", "Use a number above 0, at most 1.")
+        total = sum(self.shares.values())
+        if abs(total - 1) > 1e-6:
+            raise ConfigError("split", f"the shares add up to {total:g}", "Make them add up to 1.")
+        for name in self.lists or ():
+            _check_name(f"split.lists.{name}", name)
+        if self.rest != FAIL:
+            one_of("split.rest", self.rest, (FAIL, *self.shares, *(self.lists or ())))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All splits there can be, sorted."""
+        listed = set(self.lists or self.shares)
+        return tuple(sorted(listed if self.rest == FAIL else {*listed, self.rest}))
+
+    def _check_method(self) -> None:
+        for name, allowed in _METHODS_OF.items():
+            value = getattr(self, name)
+            if value is not None and value is not False and value != FAIL and self.by not in allowed:
+                raise ConfigError(
+                    f"split.{name}",
+                    f"does nothing with by: {self.by}",
+                    f"Remove it, or use by: {' or '.join(allowed)}.",
+                )
+        if self.by == "group" and self.group is None:
+            raise ConfigError("split.group", "missing", "Write e.g. {column: patient_id} or {pattern: '^([^/]+)/'}.")
+        if self.lists is not None and self.column is not None:
+            raise ConfigError("split.lists", "and split.column exclude each other", "Give one of them.")
+        if self.lists is not None and not self.lists:
+            raise ConfigError("split.lists", "empty", "Write e.g. {train: train.txt, eval: val.txt}, or remove it.")
+        if self.stratify and self.previous is not None:
+            raise ConfigError(
+                "split.previous",
+                "which fold its images of train were in is not known, so stratified folds cannot be filled up",
+                "Remove it, or stratify.",
+            )
+
+    def _share_folds(self) -> None:
+        if self.folds is None or self.fold is None:
+            missing = "folds" if self.folds is None else "fold"
+            raise ConfigError(f"split.{missing}", "missing", "Write e.g. {by: kfold, folds: 5, fold: 0}.")
+        at_least("split.folds", self.folds, 2)
+        between("split.fold", self.fold, 0, self.folds - 1)
+        rest = {name: share for name, share in self.shares.items() if name not in ("train", "eval")}
+        left = 1 - sum(rest.values())
+        if left <= 0:
+            raise ConfigError("split", f"the shares leave {left:g} for the folds", "Make them add up to less than 1.")
+        folds = {"train": left * (self.folds - 1) / self.folds, "eval": left / self.folds}
+        object.__setattr__(self, "shares", {**folds, **rest})
+
+
+# Options that only some methods take.
+_METHODS_OF = {
+    "group": ("group", "stratified", "kfold"),
+    "folds": ("kfold",),
+    "fold": ("kfold",),
+    "stratify": ("kfold",),
+    "column": ("predefined",),
+    "lists": ("predefined",),
+    "rest": ("predefined",),
+}
+
+
+def _check_name(path: str, name: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ConfigError(path, "not a split's name", "Use lower-case letters, digits and _.")
