@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.dedup.clusters import Components
+
 
 @dataclass(frozen=True)
 class Units:
@@ -47,27 +49,23 @@ def join_units(
         groups: name of each image's group, empty for none.
         clusters: number of each image's cluster of duplicates, below 0 for none.
     """
-    parent = np.arange(len(keys), dtype=np.int64)
+    units = Components(len(keys))
     if groups is not None:
         first: dict[str, int] = {}
-        for i, group in enumerate(groups):
-            if group:
-                _join(parent, first.setdefault(group, i), i)
+        named = [(i, first.setdefault(group, i)) for i, group in enumerate(groups) if group]
+        units.join(*np.array(named, dtype=np.int64).reshape(-1, 2).T)
     if clusters is not None:
-        first_of: dict[int, int] = {}
-        for i in np.flatnonzero(clusters >= 0).tolist():
-            _join(parent, first_of.setdefault(int(clusters[i]), i), i)
-    # A root is the lowest position of its unit, so one step after another leads there.
-    while not np.array_equal(parent, above := parent[parent]):
-        parent = above
-    roots, unit_of = np.unique(parent, return_inverse=True)
+        members = np.flatnonzero(clusters >= 0)
+        _, firsts, number = np.unique(clusters[members], return_index=True, return_inverse=True)
+        units.join(members, members[firsts[number.reshape(-1)]])
+    roots, unit_of = np.unique(units.firsts(), return_inverse=True)
     names = [keys[root] for root in roots.tolist()]
     if groups is not None:
-        named: dict[int, str] = {}
-        for unit, group in zip(unit_of.tolist(), groups, strict=True):
+        chosen: dict[int, str] = {}
+        for unit, group in zip(unit_of.reshape(-1).tolist(), groups, strict=True):
             if group:
-                named[unit] = min(named.get(unit, group), group)
-        for unit, group in named.items():
+                chosen[unit] = min(chosen.get(unit, group), group)
+        for unit, group in chosen.items():
             names[unit] = group
     return Units(unit_of.astype(np.int64).reshape(-1), names)
 
@@ -102,15 +100,3 @@ def follow(units: Units, old: npt.NDArray[np.int64]) -> Followed:
 def torn_units(units: Units, split_of: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """The first two images of different splits, for each unit that lies in several."""
     return follow(units, split_of).leaks
-
-
-def _join(parent: npt.NDArray[np.int64], one: int, other: int) -> None:
-    one, other = _root(parent, one), _root(parent, other)
-    parent[max(one, other)] = min(one, other)
-
-
-def _root(parent: npt.NDArray[np.int64], i: int) -> int:
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = int(parent[i])
-    return i
