@@ -64,13 +64,13 @@ class MaskFiles:
         """
         try:
             mask = self.read(text)
-            if mask.values.shape != (height, width):
-                raise _wrong_size(mask.values.shape, height, width)
-            if label == NO_LABEL:
-                return label_runs(mask, self.labels).items()
-            return [(label, _one_class(mask))]
-        except RleError as error:
+            rows, columns = mask.values.shape
+            if (rows, columns) == (height, width):
+                return label_runs(mask, self.labels).items() if label == NO_LABEL else [(label, _one_class(mask))]
+        except MaskFileError as error:
             raise type(error)(f"{text}: {error}") from None
+        check_size(text, "the mask", (rows, columns), height, width)
+        return ()
 
     def read(self, text: str) -> MaskImage:
         """Decodes a file, colours of three equal parts as grey unless classes are colours.
@@ -102,6 +102,21 @@ def _one_class(mask: MaskImage) -> Runs:
     return runs[found != 0]
 
 
-def _wrong_size(found: tuple[int, ...], height: int, width: int) -> MaskSizeError:
-    turned = "; was it drawn on the turned image?" if found == (width, height) else ""
-    return MaskSizeError(f"the mask has {found[0]}x{found[1]} (height x width), the image {height}x{width}{turned}")
+def check_size(name: str, what: str, size: tuple[int, int], height: int, width: int) -> None:
+    """Refuses what was made for an image of another size.
+
+    Args:
+        name: the file, for messages.
+        what: what it is, for messages.
+        size: height and width that it tells.
+        height: rows of the image.
+        width: columns of the image.
+
+    Raises:
+        MaskSizeError: the sizes differ.
+    """
+    if size != (height, width):
+        turned = "; was it drawn on the turned image?" if size == (width, height) else ""
+        raise MaskSizeError(
+            f"{name}: {what} has {size[0]}x{size[1]} (height x width), the image {height}x{width}{turned}"
+        )

@@ -85,7 +85,7 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
         name = _ONE_CLASS if classes is None else next(iter(classes))
         note = f"masks: 255 is {name}, since no other value occurs beside 0; write classes: {{{name}: 1}} to ignore it"
         return _map({name: WHITE}, None, 0, (note,))
-    ids, note = _listed(tuple(classes)) if classes is not None else ({}, "")
+    ids, note = listed_ids(tuple(classes)) if classes is not None else ({}, "")
     ignored = WHITE if WHITE in shown and max(shown) == WHITE and WHITE not in ids.values() else None
     texts = {str(value): where for value, where in shown.items() if value != ignored}
     mapped = map_classes(texts, ids or None)
@@ -97,8 +97,11 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
     return _map(ids, ignored, 0, tuple(notes))
 
 
-def _listed(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
-    """The ids of a plain list, and how they were told."""
+def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
+    """The values that a plain list of names stands for, and how they were told.
+
+    Names that are numbers stand for themselves; others count from 1, or from 0 where the first is the background.
+    """
     numbers = [as_integer(name) for name in names]
     if all(number is not None for number in numbers):
         return {name: int(name) for name in names}, ""

@@ -1,0 +1,288 @@
+"""Pascal VOC: masks in `SegmentationClass/`, boxes in XML files in `Annotations/`, lists of images in `ImageSets/`.
+
+Masks are PNGs of palette indices, or of the colours that VOC's palette has for them; 255 (pale, around objects and over
+what is hard to tell) is ignored. Without `input.classes` they are VOC's own twenty. Boxes become features in the layout
+of the TensorFlow Object Detection API (`shardwright.boxes`). An image is annotated when it has a mask. The lists in
+`ImageSets/Segmentation` say which split an image is of. Source: the VOC2012 development kit (see `voc_xml`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shardwright.boxes import box_features, box_values
+from shardwright.colours import COLOUR
+from shardwright.errors import ConfigError, UsageError
+from shardwright.rle import RleError, Runs
+from shardwright.sources.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.sources.classes import map_classes
+from shardwright.sources.mask_code import MaskFiles, check_size
+from shardwright.sources.mask_images import list_masks, select
+from shardwright.sources.mask_layouts import ImageStems
+from shardwright.sources.mask_values import ValueMap, have_ids, listed_ids, map_ids
+from shardwright.storage import Listing, Refusal, in_parallel, list_inputs, open_table, read_bytes
+from shardwright.voc_xml import FLAGS, VocImage, read_voc
+
+MASKS = "SegmentationClass"
+_BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
+# A union of two others.
+_UNION = "trainval"
+_CLASSES = (
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
+)
+_SHOWN_NAMES = 3
+
+
+@dataclass(frozen=True)
+class VocFiles(MaskFiles):
+    """Reads a mask, or holds an image to the size that its XML file tells.
+
+    A text is the name of a mask below the root, or `<height> <width> <name of an XML file>`.
+    """
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        """See `MaskCode.size`."""
+        told = _told_size(text)
+        return super().size(text) if told is None else told[:2]
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
+        """See `MaskCode.masks`."""
+        told = _told_size(text)
+        if told is None:
+            return super().masks(label, text, height=height, width=width)
+        check_size(told[2], "the annotation", told[:2], height, width)
+        return ()
+
+
+class PascalVoc:
+    """See `shardwright.sources.base.Source`.
+
+    Args:
+        folder: what holds `SegmentationClass`.
+        images: the images, those of `JPEGImages`.
+        classes: `input.classes`.
+        notes: what was told so far.
+    """
+
+    unlisted = "fail"
+    mask_column = ""
+
+    def __init__(
+        self, folder: str, images: Images, classes: Mapping[str, int | None] | None, notes: tuple[str, ...]
+    ) -> None:
+        self.name = os.path.basename(folder.rstrip("/"))
+        self.dialect = VocFiles(folder, {}, images.max_pixels)
+        self._images = images
+        self._classes = classes
+        self._notes = notes
+        self._stems = ImageStems(images.keys, images.skip)
+        self._masks = _within(folder, MASKS, list_masks(os.path.join(folder, MASKS)))
+        self._xml = _within(folder, _BOXES, _list(folder, _BOXES, ".xml"))
+        self._lists = _within(folder, _LISTS, _list(folder, _LISTS, ".txt"))
+        self._annotations: list[Annotation] = []
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=self._masks.keys[:_SHOWN_NAMES])
+        for listing in (self._masks, self._xml, self._lists):
+            survey.refused += listing.refused
+        masks = dict(self._placed(self._masks, survey))
+        self._refuse_second(masks, survey)
+        for position in masks.values():
+            survey.listed[position] = 1
+        annotated = self._read_boxes(survey)
+        used: dict[str, str] = {}
+        for i, (_, image) in annotated.items():
+            for thing in image.objects:
+                used.setdefault(thing.name, self._xml.keys[i])
+        mapped = self._map(used)
+        self.dialect = VocFiles(self.dialect.root, mapped.labels, self.dialect.max_pixels)
+        survey.classes, survey.ignore = mapped.names, mapped.ignore
+        index = map_classes(used, dict.fromkeys(mapped.names)).index
+        names = self._masks.names
+        self._annotations = [Annotation(position, NO_LABEL, names[i], NO_ROW) for i, position in masks.items()]
+        self._annotations += self._boxes(annotated, index, mapped.names, survey)
+        survey.features = box_features(FLAGS) if self._xml.keys else {}
+        survey.notes = (*self._notes, *mapped.notes, *self._read_lists(survey))
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        yield from self._annotations
+
+    def attachments(self) -> Listing:
+        """See `Source.attachments`."""
+        parts = (self._masks, self._xml, self._lists)
+        return Listing(
+            root=self._masks.root,
+            keys=[key for part in parts for key in part.keys],
+            names=[name for part in parts for name in part.names],
+            sizes=[size for part in parts for size in part.sizes],
+            refused=[],
+        )
+
+    def _placed(self, listing: Listing, survey: Survey) -> Iterator[tuple[int, int]]:
+        """Files and the positions of their images; those of no image are refused."""
+        for i, key in enumerate(listing.keys):
+            position = self._find(key)
+            if position is None:
+                survey.refused.append(Refusal(key, "missing_image", "there is no image of this name"))
+            else:
+                yield i, position
+
+    def _find(self, name: str) -> int | None:
+        stem = os.path.splitext(name.rpartition("/")[2])[0]
+        position = self._stems.find(stem, bare=True)
+        if position is not None and position < 0:
+            raise self._stems.ambiguous(name, stem)
+        return position
+
+    def _refuse_second(self, masks: Mapping[int, int], survey: Survey) -> None:
+        first: dict[int, int] = {}
+        for i, position in masks.items():
+            other = first.setdefault(position, i)
+            if other != i:
+                reason = f"{self._masks.keys[other]} and {self._masks.keys[i]} are both its mask; remove one"
+                survey.rejected[position] = Refusal(self._images.keys[position], "two_masks", reason)
+
+    def _read_boxes(self, survey: Survey) -> dict[int, tuple[int, VocImage]]:
+        """Number of an XML file -> position of its image, and what it says."""
+        found = {}
+        placed = list(self._placed(self._xml, survey))
+        for (i, position), image in zip(placed, in_parallel(self._read_xml, [i for i, _ in placed]), strict=True):
+            if isinstance(image, RleError):
+                self._reject(position, i, image, survey)
+            else:
+                found[i] = (position, image)
+        return found
+
+    def _read_xml(self, number: int) -> VocImage | RleError:
+        try:
+            return read_voc(read_bytes(self._xml.path(number)))
+        except RleError as error:
+            return error
+        except OSError:
+            return RleError("the file cannot be read; check its permissions")
+
+    def _boxes(
+        self,
+        annotated: Mapping[int, tuple[int, VocImage]],
+        index: Mapping[str, int],
+        names: tuple[str, ...],
+        survey: Survey,
+    ) -> Iterator[Annotation]:
+        for i, (position, image) in annotated.items():
+            values: dict[str, list[Any]] = {name: [] for name in box_features(FLAGS)}
+            try:
+                for thing in image.objects:
+                    label = index[thing.name]
+                    one = box_values(
+                        thing.box,
+                        height=image.height,
+                        width=image.width,
+                        label=label,
+                        text=names[label],
+                        flags=thing.flags,
+                    )
+                    for name, column in one.items():
+                        values[name] += column
+            except RleError as error:
+                self._reject(position, i, error, survey)
+                continue
+            yield Annotation(position, NO_LABEL, _text(image, self._xml.keys[i]), NO_ROW, values)
+
+    def _reject(self, position: int, number: int, error: RleError, survey: Survey) -> None:
+        reason = f"{self._xml.keys[number]}: {error}"
+        survey.rejected.setdefault(position, Refusal(self._images.keys[position], error.code, reason))
+
+    def _map(self, used: Mapping[str, str]) -> ValueMap:
+        note = ""
+        if self._classes is not None and have_ids(self._classes):
+            mapped = map_ids(self._classes)
+        elif self._classes is not None:
+            ids, note = listed_ids(tuple(self._classes))
+            mapped = map_ids(ids)
+        else:
+            other = next((name for name in used if name not in _CLASSES), None)
+            if other is not None:
+                raise ConfigError(
+                    "input.classes",
+                    f"missing, and {used[other]} names {other!r}, which is none of Pascal VOC's twenty classes",
+                    "Write the classes in the order of the masks' values: value 1 is the first.",
+                )
+            mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
+            note = "classes: the twenty of Pascal VOC, since input.classes names no others"
+        # An exporter may write the palette's colours instead of its indices.
+        colours = {_palette(value): label for value, label in mapped.labels.items() if value < COLOUR}
+        return ValueMap(mapped.names, {**colours, **mapped.labels}, (note,) if note else ())
+
+    def _read_lists(self, survey: Survey) -> list[str]:
+        """Splits by list; returns notes."""
+        several: dict[int, tuple[str, str]] = {}
+        for i, key in enumerate(self._lists.keys):
+            name = os.path.splitext(key.rpartition("/")[2])[0]
+            if name == _UNION:
+                continue
+            with open_table(self._lists.path(i)) as file:
+                try:
+                    stems = [line.split()[0] for line in file if line.strip()]
+                except UnicodeDecodeError:
+                    raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Mend the list.") from None
+            for stem in stems:
+                position = self._find(f"{stem}.")
+                if position is not None and survey.splits.setdefault(position, name) != name:
+                    several.setdefault(position, (survey.splits[position], name))
+        for position in several:
+            del survey.splits[position]
+        notes = []
+        if survey.splits:
+            notes.append(f"splits: {', '.join(sorted(set(survey.splits.values())))}, by the lists in {_LISTS}")
+        if several:
+            position, (one, two) = next(iter(several.items()))
+            notes.append(f"splits: {len(several)} images are in two lists: {self._images.keys[position]}, {one}, {two}")
+        return notes
+
+
+def _list(folder: str, part: str, ending: str) -> Listing:
+    """The files of a part of the tree, which may be missing."""
+    path = os.path.join(folder, part)
+    try:
+        listing = list_inputs(path)
+    except UsageError:
+        return Listing(path, [], [], [], [])
+    return select(listing, [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
+
+
+def _within(folder: str, part: str, listing: Listing) -> Listing:
+    """The same files, named from the folder."""
+    return Listing(
+        root=folder,
+        keys=[f"{part}/{key}" for key in listing.keys],
+        names=[f"{part}/{name}" for name in listing.names],
+        sizes=listing.sizes,
+        refused=[Refusal(f"{part}/{key}", code, reason) for key, code, reason in listing.refused],
+    )
+
+
+def _text(image: VocImage, name: str) -> str:
+    return f"{image.height} {image.width} {name}"
+
+
+def _told_size(text: str) -> tuple[int, int, str] | None:
+    """Height, width and name of a text that `_text` wrote; masks lie in a folder, whose name is no number."""
+    parts = text.split(" ", 2)
+    return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
+
+
+def _palette(value: int) -> int:
+    """The colour of an index: its bits from the lowest on go round red, green and blue, from their highest on."""
+    red = green = blue = 0
+    for bit in range(8):
+        red |= (value >> (3 * bit) & 1) << (7 - bit)
+        green |= (value >> (3 * bit + 1) & 1) << (7 - bit)
+        blue |= (value >> (3 * bit + 2) & 1) << (7 - bit)
+    return COLOUR + (red << 16 | green << 8 | blue)

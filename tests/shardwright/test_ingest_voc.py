@@ -1,0 +1,185 @@
+"""Pascal VOC through the whole ingest: masks, ignored borders, boxes and lists; what is broken is in the ledger."""
+
+import numpy as np
+import pytest
+from ingesting import changed, config, examples, ledger, run, tree
+from PIL import Image
+
+from shardwright import rle
+from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.ingest import IngestRecipe, locate, survey_input
+
+IMAGES, SHAPE = 24, (21, 30)
+CAT, DOG = 8, 12
+PALETTE = {0: (0, 0, 0), CAT: (64, 0, 0), DOG: (64, 0, 128), 255: (224, 224, 192)}
+
+
+def drawn(number):
+    random = np.random.default_rng([4, number])
+    return np.kron(random.choice(np.array([0, CAT, DOG, 255], np.uint8), (7, 6)), np.ones((3, 5), np.uint8))
+
+
+def things(number):
+    """Name and 1-based inclusive corners: the last pixels belong to the box."""
+    return [("cat", 1, 1, 30, 21), ("dog", 4, 7, 4, 9 + number % 3)][: number % 3]
+
+
+def xml(number, size=SHAPE, objects=None):
+    parts = [
+        f"<object><name>{name}</name><difficult>1</difficult><bndbox><xmin>{a}</xmin><ymin>{b}</ymin>"
+        f"<xmax>{c}</xmax><ymax>{d}</ymax></bndbox></object>"
+        for name, a, b, c, d in (things(number) if objects is None else objects)
+    ]
+    return f"<annotation><size><width>{size[1]}</width><height>{size[0]}</height></size>{''.join(parts)}</annotation>"
+
+
+@pytest.fixture
+def voc(tmp_path, image_input):
+    """24 images in VOC's tree; returns configuration and tree."""
+    raw = image_input(tmp_path / "in", images=IMAGES)
+    root = tmp_path / "in" / "VOC2012"
+    for folder in ("SegmentationClass", "Annotations", "ImageSets/Segmentation"):
+        (root / folder).mkdir(parents=True)
+    (tmp_path / "in" / "images").rename(root / "JPEGImages")
+    for number in range(IMAGES):
+        file = root / "JPEGImages" / f"{number:03d}.jpg"
+        Image.open(file).resize(SHAPE[::-1]).save(file)
+        mask = Image.fromarray(drawn(number))
+        mask.putpalette([part for i in range(256) for part in PALETTE.get(i, (1, 2, 3))])
+        mask.save(root / "SegmentationClass" / f"{number:03d}.png")
+        (root / "Annotations" / f"{number:03d}.xml").write_text(xml(number))
+    lists = {"train": range(16), "val": range(16, 23), "trainval": range(23)}
+    for name, numbers in lists.items():
+        text = "".join(f"{number:03d}\n" for number in numbers)
+        (root / "ImageSets/Segmentation" / f"{name}.txt").write_text(text)
+    raw = changed(raw, images=str(root / "JPEGImages"), labels={"path": str(root)}, classes=None)
+    return raw, root
+
+
+def check_masks(out, classes):
+    found = examples(out)
+    for number in range(IMAGES):
+        example = found[f"{number:03d}.jpg"]
+        for name, value in {**classes, "ignore": 255}.items():
+            runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
+            assert np.array_equal(rle.draw(runs, *SHAPE), drawn(number) == value)
+    return found
+
+
+def test_masks_borders_and_boxes(tmp_path, voc):
+    raw, _ = voc
+    notes = []
+    manifest = run(raw, tmp_path / "out", tell=notes.append)
+    assert notes == [
+        "labels: pascal_voc, since VOC2012 is a folder that holds SegmentationClass",
+        "classes: the twenty of Pascal VOC, since input.classes names no others",
+        "splits: train, val, by the lists in ImageSets/Segmentation",
+    ]
+    assert len(manifest.classes) == 20
+    assert manifest.features["image/object/bbox/xmin"] == "float32"
+    found = check_masks(tmp_path / "out", {"cat": CAT, "dog": DOG})
+    for number in range(IMAGES):
+        example = {name.removeprefix("image/object/"): v for name, v in found[f"{number:03d}.jpg"].items()}
+        boxes = things(number)
+        if not boxes:
+            assert not any(name.startswith("bbox") for name in example)
+            continue
+        assert example["class/text"] == [name.encode() for name, *_ in boxes]
+        assert example["class/label"].tolist() == [{"cat": CAT, "dog": DOG}[name] for name, *_ in boxes]
+        assert example["difficult"].tolist() == [1] * len(boxes)
+        assert example["truncated"].tolist() == [0] * len(boxes)
+        rows = np.stack([example[f"bbox/{side}"] for side in ("xmin", "ymin", "xmax", "ymax")], axis=1)
+        truth = [[(a - 1) / 30, (b - 1) / 21, c / 30, d / 21] for _, a, b, c, d in boxes]
+        assert np.array_equal(rows, np.array(truth, np.float32))
+
+
+def test_the_palettes_colours_do_as_well(tmp_path, voc):
+    raw, root = voc
+    run(raw, tmp_path / "indices")
+    for number in range(IMAGES):
+        file = root / "SegmentationClass" / f"{number:03d}.png"
+        Image.open(file).convert("RGB").save(file)
+    run(raw, tmp_path / "colours")
+    assert examples(tmp_path / "indices").keys() == check_masks(tmp_path / "colours", {"cat": CAT, "dog": DOG}).keys()
+
+
+def test_told_classes_and_the_same_given_make_one_dataset(tmp_path, voc):
+    raw, _ = voc
+    told = run(raw, tmp_path / "told")
+    run(changed(raw, classes=list(told.classes)), tmp_path / "given", workers=2)
+    assert tree(tmp_path / "told") == tree(tmp_path / "given")
+
+
+def test_classes_of_ones_own(tmp_path, voc):
+    raw, root = voc
+    for number in range(IMAGES):
+        (root / "Annotations" / f"{number:03d}.xml").write_text(xml(number, objects=[("zebra", 1, 1, 2, 2)]))
+    with pytest.raises(ConfigError, match="Annotations/000.xml names 'zebra', which is none of Pascal VOC's twenty"):
+        run(raw, tmp_path / "out")
+    with pytest.raises(UsageError, match="Annotations/000.xml: the class 'zebra' is not in input.classes"):
+        run(changed(raw, classes={"cat": CAT, "dog": DOG}), tmp_path / "out")
+    manifest = run(changed(raw, classes={"zebra": CAT, "dog": DOG}), tmp_path / "out")
+    assert manifest.classes == ("zebra", "dog")
+    found = check_masks(tmp_path / "out", {"zebra": CAT, "dog": DOG})
+    assert found["003.jpg"]["image/object/class/label"].tolist() == [1]
+
+
+def test_what_is_wrong_is_in_the_ledger(tmp_path, voc):
+    raw, root = voc
+    annotations, masks = root / "Annotations", root / "SegmentationClass"
+    (annotations / "001.xml").write_text(xml(1, size=(30, 21), objects=[("cat", 1, 1, 2, 2)]))
+    (annotations / "002.xml").write_text(xml(2, objects=[("cat", 1, 1, 2, 2), ("dog", 40, 1, 50, 2)]))
+    (annotations / "003.xml").write_text("<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><annotation/>")
+    (annotations / "004.xml").write_text(xml(4)[:-4])
+    (annotations / "nobody.xml").write_text(xml(1))
+    (masks / "005.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (masks / "006.png").unlink()
+    (annotations / "007.xml").unlink()
+    with pytest.raises(CheckFailed, match="1 of 24 images have no row in VOC2012: 006.jpg"):
+        run(raw, tmp_path / "out")
+    manifest = run(changed(raw, unlisted="reject"), tmp_path / "out")
+    rows = ledger(tmp_path / "out")
+    assert {key: row.code for key, row in rows.items() if row.status == "rejected"} == {
+        "001.jpg": "size_mismatch",
+        "002.jpg": "bad_box",
+        "003.jpg": "bad_xml",
+        "004.jpg": "bad_xml",
+        "005.jpg": "bad_mask",
+        "006.jpg": "unlisted",
+        "Annotations/nobody.xml": "missing_image",
+    }
+    assert manifest.totals["written"] == IMAGES - 6
+    assert rows["001.jpg"].reason == (
+        "VOC2012: Annotations/001.xml: the annotation has 30x21 (height x width), the image 21x30; was it drawn on the "
+        "turned image?"
+    )
+    assert rows["002.jpg"].reason == (
+        "Annotations/002.xml: the box from x 39 to 50 and y 0 to 2 lies outside of the image, 21x30 (height x width)"
+    )
+    assert not any(str(tmp_path) in row.reason for row in rows.values())
+
+
+def test_lists_say_splits(voc):
+    raw, root = voc
+    parsed = config(raw)
+    splits = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey.splits
+    assert [splits.get(i) for i in range(IMAGES)] == ["train"] * 16 + ["val"] * 7 + [None]
+    (root / "ImageSets/Segmentation/test.txt").write_text("022\nno-image\n")
+    survey = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey
+    assert 22 not in survey.splits
+    assert "splits: 1 images are in two lists: 022.jpg, test, val" in survey.notes
+
+
+def test_boxes_and_lists_are_content(tmp_path, voc):
+    raw, root = voc
+    first = run(raw, tmp_path / "first")
+    (root / "Annotations/001.xml").write_text(xml(1).replace("<xmin>1<", "<xmin>2<"))
+    assert run(raw, tmp_path / "second").fingerprint != first.fingerprint
+
+
+def test_without_masks_there_is_nothing_to_segment(tmp_path, voc):
+    raw, root = voc
+    (root / "SegmentationClass").rename(root / "Other")
+    labels = {"format": "pascal_voc", "path": str(root)}
+    with pytest.raises(UsageError, match="input.labels.path: .*SegmentationClass does not exist"):
+        run(changed(raw, labels=labels), tmp_path / "out")
