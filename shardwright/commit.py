@@ -183,7 +183,7 @@ def _assemble(
         parent=plan.parent,
         fingerprint=plan.fingerprint,
         features=plan.features,
-        totals=tally.totals(plan),
+        totals={**tally.totals(plan), **_located(results)},
         shards=tuple(result.info for result in results),
         parts=parts,
         names=plan.names,
@@ -252,6 +252,11 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
         f"{rejected} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
         f"and 10 always are): {counts}. Nothing was published. Mend the input or raise rejects.max. The first:{shown}"
     )
+
+
+def _located(results: list[ShardResult]) -> dict[str, int]:
+    count = sum(result.located for result in results)
+    return {layout.LOCATED: count} if count else {}
 
 
 def _part_sizes(rows: int) -> list[int]:

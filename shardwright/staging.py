@@ -54,6 +54,7 @@ class Outcome(NamedTuple):
         status: `rejected` or `duplicate` where `payload` is `None`.
         code: why, as a word.
         reason: why, as a sentence.
+        located: the input's file says where it was taken.
     """
 
     key: str
@@ -61,6 +62,7 @@ class Outcome(NamedTuple):
     status: str = layout.WRITTEN
     code: str = ""
     reason: str = ""
+    located: bool = False
 
 
 class PlannedShard(NamedTuple):
@@ -82,6 +84,7 @@ class ShardResult:
         info: what the manifest will say.
         index_sha256: hash of its index file.
         inputs: ledger rows it accounts for.
+        located: records whose input's file says where it was taken.
     """
 
     split: str
@@ -90,6 +93,7 @@ class ShardResult:
     info: ShardInfo
     index_sha256: str
     inputs: int
+    located: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,7 @@ class Staging:
             return finished
         rows: list[LedgerRow] = []
         keys: list[str] = []
+        located = 0
         shard = layout.shard_path(*planned)
         index = layout.index_path(shard)
         with _Output(self.path(shard)) as data, _Output(self.path(index)) as positions:
@@ -172,12 +177,13 @@ class Staging:
                     positions.write(line.encode("utf-8") + b"\n")
                     row = dataclasses.replace(row, index=len(keys))
                     keys.append(outcome.key)
+                    located += outcome.located
                 rows.append(row)
         _write_rows(self._rows(planned), rows)
         first, last = (keys[0], keys[-1]) if keys else (None, None)
         path = f"Split-{planned.split}/{names.name(*planned, len(keys))}"
         info = ShardInfo(planned.split, path, len(keys), data.size, data.sha256, first, last)
-        result = ShardResult(*planned, info=info, index_sha256=positions.sha256, inputs=len(rows))
+        result = ShardResult(*planned, info=info, index_sha256=positions.sha256, inputs=len(rows), located=located)
         with _Output(self._done(planned)) as done:
             done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         return result

@@ -32,6 +32,9 @@ class LabelsConfig:
     image folder. Without it the label is what stands before the last `_<number>` of the file's name. For `mask_images`
     it has a group `image` and, where a file holds one class, a group `label`: searched in the mask's path below its
     folder, without extension.
+
+    `frame` says whether masks and boxes lie on the `stored` pixels or on the `displayed` picture, turned as Exif says;
+    `auto`: on what has the mask's own size, where the mask tells one that fits only one of them, else `displayed`.
     """
 
     PATH: ClassVar[str] = "input.labels"
@@ -43,6 +46,7 @@ class LabelsConfig:
     order: str = "auto"
     base: int | None = None
     pattern: str | None = None
+    frame: str = "auto"
 
     def __post_init__(self) -> None:
         one_of("input.labels.format", self.format, LABEL_FORMATS)
@@ -62,6 +66,7 @@ class LabelsConfig:
                 raise ConfigError(f"input.labels.columns.{role}", f"{kind} has no columns", "Remove it.")
         one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
         one_of("input.labels.order", self.order, ("auto", "column", "row"))
+        one_of("input.labels.frame", self.frame, ("auto", "stored", "displayed"))
         if self.base not in (None, 0, 1):
             raise ConfigError("input.labels.base", f"{self.base!r} is no first position", "Use 0 or 1.")
         if self.base is not None and self.runs in ("relative", "counts"):

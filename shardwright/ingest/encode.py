@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from shardwright.boxes import PREFIX
 from shardwright.config.layout import RLE_TEXT
+from shardwright.frames import Frames
 from shardwright.images import ImageHeader
 from shardwright.ingest.features import mask_feature
-from shardwright.ingest.masks import read_masks
+from shardwright.ingest.masks import are_displayed, read_masks
 from shardwright.ingest.plan import IngestPlan
 from shardwright.manifest import IGNORED
 from shardwright.records import FeatureValue, byte_strings, encode_example, floats, ints
 from shardwright.rle import area
 from shardwright.rle_dialects import Dialect
-from shardwright.sources.base import IGNORE, Sample
+from shardwright.sources.base import IGNORE, Sample, Values
 
 
-def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, header: ImageHeader) -> bytes:
+def encode_sample(
+    plan: IngestPlan, sample: Sample, data: bytes, digest: str, header: ImageHeader, frames: Frames
+) -> bytes:
     """Serializes one image with its annotations.
 
     Args:
         plan: task, classes, stored features and what errors call the table.
         sample: the image's annotations.
         data: the bytes to store.
-        digest: SHA-256 of the file, hex.
+        digest: SHA-256 of the file as it was delivered, hex.
         header: what the bytes to store say.
+        frames: how annotations get to the stored pixels.
 
     Raises:
         BadMask: a mask is broken or does not fit the image.
@@ -37,11 +44,11 @@ def encode_sample(plan: IngestPlan, sample: Sample, data: bytes, digest: str, he
         "image/filename": sample.key.rpartition("/")[2].encode("utf-8"),
         "image/key": sample.key.encode("utf-8"),
         "image/sha256": digest.encode(),
-        **_extra(plan, sample),
+        **_extra(plan, sample, frames),
     }
     classes = plan.dataset.classes
     if plan.dataset.task == "segmentation":
-        masks = read_masks(plan, sample, header)
+        masks = read_masks(plan, sample, frames)
         labels = [label for label in range(len(classes)) if len(masks[label])]
         for label, runs in masks.items():
             name = _mask_feature(plan, label)
@@ -69,11 +76,12 @@ def _mask_feature(plan: IngestPlan, label: int) -> str:
     return mask_feature(IGNORED if label == IGNORE else plan.dataset.classes[label])
 
 
-def _extra(plan: IngestPlan, sample: Sample) -> dict[str, FeatureValue]:
+def _extra(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[str, FeatureValue]:
     """The further features of an image; one of which nothing is said is left out."""
+    said = _moved_boxes(plan, sample, frames) if frames.moves_boxes else sample.values
     features: dict[str, FeatureValue] = {}
     for name, kind in plan.extra.items():
-        values = sample.values.get(name)
+        values = said.get(name)
         if not values:
             continue
         if kind == "bytes":
@@ -83,3 +91,16 @@ def _extra(plan: IngestPlan, sample: Sample) -> dict[str, FeatureValue]:
         else:
             features[name] = floats([float(value) for value in values])
     return features
+
+
+def _moved_boxes(plan: IngestPlan, sample: Sample, frames: Frames) -> Values:
+    """The further features with the boxes where the stored pixels have what they surround.
+
+    Boxes are in the frame of the image's first mask, since they tell no size of their own; without one, in that of an
+    annotation without a size.
+    """
+    boxes = {name: values for name, values in sample.values.items() if name.startswith(PREFIX)}
+    told = plan.recipe.input.labels.frame
+    displayed = are_displayed(plan, sample.masks[0].text, frames) if sample.masks else frames.are_displayed(told, None)
+    moved = {name: np.asarray(values).tolist() for name, values in frames.move_boxes(boxes, displayed).items()}
+    return {**sample.values, **moved}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from shardwright.images import ImageHeader
+from contextlib import suppress
+
+from shardwright.frames import Frames
 from shardwright.ingest.plan import IngestPlan
 from shardwright.manifest import IGNORED
+from shardwright.orientation import UPRIGHT
 from shardwright.rle import RleError, Runs, union
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Sample
 
@@ -18,26 +21,48 @@ class BadMask(ValueError):
         self.reason = reason
 
 
-def read_masks(plan: IngestPlan, sample: Sample, header: ImageHeader) -> dict[int, Runs]:
+def read_masks(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[int, Runs]:
     """Reads the masks of an image; several rows of a class are joined.
 
+    Args:
+        plan: classes, how masks are written, which frame they are in.
+        sample: the image's annotations.
+        frames: how they get to the stored pixels.
+
     Returns:
-        Index of every class, and `IGNORE` where the plan has it -> runs, int64 (n, 2), in the stored frame.
+        Index of every class, and `IGNORE` where the plan has it -> runs, int64 (n, 2), of the stored pixels.
 
     Raises:
         BadMask: a mask is broken or does not fit the image.
     """
     classes = plan.dataset.classes
-    parts: dict[int, list[Runs]] = {label: [] for label in range(len(classes))}
+    # By class, and then by the frame that its rows turn out to be in.
+    parts: dict[int, tuple[list[Runs], list[Runs]]] = {label: ([], []) for label in range(len(classes))}
     if plan.ignore:
-        parts[IGNORE] = []
+        parts[IGNORE] = ([], [])
     for label, text, row in sample.masks:
         try:
-            for drawn, runs in plan.dialect.masks(label, text, height=header.height, width=header.width):
-                parts[drawn].append(runs)
+            displayed = are_displayed(plan, text, frames)
+            height, width = frames.size(displayed)
+            for drawn, runs in plan.dialect.masks(label, text, height=height, width=width):
+                parts[drawn][displayed].append(runs)
         except RleError as error:
             raise BadMask(error.code, f"{_place(plan, label, row)}: {error}") from None
-    return {label: union(runs) for label, runs in parts.items()}
+    return {label: _joined(stored, displayed, frames) for label, (stored, displayed) in parts.items()}
+
+
+def are_displayed(plan: IngestPlan, text: str, frames: Frames) -> bool:
+    """Tells whether a mask is in the displayed frame; see `Frames.are_displayed`."""
+    size = None
+    if frames.orientation != UPRIGHT:  # Most images are upright: no need to look for the mask's size.
+        with suppress(RleError):  # What is wrong with it, reading it says better.
+            size = plan.dialect.size(text)
+    return frames.are_displayed(plan.recipe.input.labels.frame, size)
+
+
+def _joined(stored: list[Runs], displayed: list[Runs], frames: Frames) -> Runs:
+    moved = [frames.move_runs(union(runs), drawn) for drawn, runs in ((False, stored), (True, displayed)) if runs]
+    return moved[0] if len(moved) == 1 else union(moved)
 
 
 def _place(plan: IngestPlan, label: int, row: int) -> str:

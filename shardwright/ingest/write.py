@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Iterator
 
 from shardwright.errors import CheckFailed
-from shardwright.images import ImageError, read_header
+from shardwright.images import ImageError
 from shardwright.ingest.encode import encode_sample
 from shardwright.ingest.masks import BadMask
 from shardwright.ingest.plan import IngestPlan
+from shardwright.ingest.prepare import prepare
 from shardwright.ingest.tasks import read_tasks
 from shardwright.manifest import REJECTED
 from shardwright.shard_names import ShardNames
@@ -40,8 +41,9 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
         if hashlib.sha256(data).hexdigest() != digest:
             raise _changed(sample)
         try:
-            header = read_header(data, max_pixels=plan.recipe.images.max_pixels)
-            yield Outcome(sample.key, encode_sample(plan, sample, data, digest, header))
+            stored, header, frames = prepare(data, plan.recipe.images)
+            payload = encode_sample(plan, sample, stored, digest, header, frames)
+            yield Outcome(sample.key, payload, located=header.located)
         except (ImageError, BadMask) as error:
             yield Outcome(sample.key, None, REJECTED, error.code, error.reason)
 

@@ -1,0 +1,93 @@
+"""The bytes that are stored of one image: by default the file's own, else turned, resized, converted, encoded anew.
+
+Pixels are made only where the options ask for it, so an image that is upright, of the wanted size and of a format that
+is kept passes through, whatever they say of others. Re-encoded bytes are the same on one stack only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from shardwright.config import ImagesConfig
+from shardwright.conversion import DCT_RATIOS, convert, decode, turn
+from shardwright.encoding import encode, resize
+from shardwright.frames import Frames
+from shardwright.geometry import Geometry, plan_geometry, plan_longest_side
+from shardwright.images import UNSUPPORTED_FORMAT, ImageError, ImageHeader, other_format, read_header
+from shardwright.metadata import strip_metadata
+from shardwright.orientation import UPRIGHT, displayed_size
+
+KEEP = "none"
+
+
+def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Frames]:
+    """Makes what is stored of an image.
+
+    Args:
+        data: the file as it was delivered.
+        options: `images`.
+
+    Returns:
+        The bytes to store; their header, whose `located` is that of the file; how annotations get there.
+
+    Raises:
+        ImageError: the file is refused; before any decoding where its header is reason enough.
+    """
+    picture = None
+    try:
+        header = read_header(data, max_pixels=options.max_pixels)
+    except ImageError as error:
+        if error.code != UNSUPPORTED_FORMAT or options.convert == "reject" or not other_format(data):
+            raise
+        picture, header = convert(data, max_pixels=options.max_pixels)
+    turned = options.orientation == "apply" and header.orientation != UPRIGHT
+    height, width = displayed_size(header.height, header.width, header.orientation if turned else UPRIGHT)
+    geometry = _geometry(options, height, width)
+    frames = Frames(header.height, header.width, header.orientation, turned, geometry)
+    if picture is None and not turned and geometry is None and options.reencode == KEEP:
+        return strip_metadata(data, header, options.strip_metadata), header, frames
+    ratio = 1
+    if picture is None:
+        encoding = header.format if options.reencode == KEEP else options.reencode
+        ratio = _ratio(geometry, turned) if header.format == "jpeg" else 1
+        picture = decode(data, header, ratio)
+    else:
+        encoding = options.convert if options.reencode == KEEP else options.reencode
+    if turned:
+        picture = turn(picture, header.orientation)
+    if geometry is not None:
+        picture = resize(picture, geometry, ratio)
+    stored, written = encode(
+        picture,
+        encoding,
+        orientation=UPRIGHT if turned else header.orientation,
+        quality=options.quality,
+        optimize=options.optimize,
+        chroma=options.chroma,
+    )
+    return stored, dataclasses.replace(written, located=header.located), frames
+
+
+def _geometry(options: ImagesConfig, height: int, width: int) -> Geometry | None:
+    """The plan for pixels of that size; `None` where they have the wanted size already."""
+    if isinstance(options.size, int):
+        plan = plan_longest_side(height, width, options.size)
+    elif options.size is not None:
+        plan = plan_geometry(options.resize, height, width, *options.size)
+    else:
+        return None
+    return None if (plan.height, plan.width) == (height, width) else plan
+
+
+def _ratio(geometry: Geometry | None, turned: bool) -> int:
+    """The largest ratio that a JPEG may be divided by while it is decoded, so that nothing has to be enlarged again."""
+    if geometry is None:
+        return 1
+    for ratio in DCT_RATIOS:
+        enough = geometry.crop_height >= ratio * geometry.resized_height
+        enough = enough and geometry.crop_width >= ratio * geometry.resized_width
+        # A last pixel that stands for fewer than the others would come first, and shift all of them.
+        whole = not (geometry.source_height % ratio or geometry.source_width % ratio)
+        if enough and (whole or not turned):
+            return ratio
+    return 1
