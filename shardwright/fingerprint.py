@@ -27,3 +27,8 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def text_number(text: str) -> int:
+    """A number from 1 that stands for a text where keeping a million texts would take too much memory: 63 bits."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big") >> 1 | 1

@@ -12,11 +12,20 @@ from shardwright.errors import ConfigError
 
 LABEL_FORMATS = (
     *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
-    *("mask_images", "pascal_voc"),
+    *("mask_images", "pascal_voc", "captions", "none"),
 )
 # The annotations are a folder of files.
 IN_FOLDERS = ("mask_images", "pascal_voc")
-WITHOUT_MASKS = ("class_folders", "file_name", "label_csv")
+WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "none")
+# No image has a class.
+WITHOUT_CLASSES = ("captions", "none")
+_IN_FILES = {
+    **dict.fromkeys(("label_csv", "rle_csv"), "CSV"),
+    "coco_json": "COCO JSON file",
+    "captions": "CSV or JSONL",
+}
+_IN_KEYS = ("class_folders", "file_name", "none")
+_TYPES = ("auto", "int", "float", "text", "ints", "floats", "texts")
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,14 @@ class LabelsConfig:
 
     `frame` says whether masks and boxes lie on the `stored` pixels or on the `displayed` picture, turned as Exif says;
     `auto`: on what has the mask's own size, where the mask tells one that fits only one of them, else `displayed`.
+
+    Tables of classes: `multi` says whether an image may have several (left out: told), `separator` what is between
+    them in one field (empty: a field is one class; left out: told). `features` are further columns that become
+    `image/meta/<column>`: header -> type (`auto`, `int`, `float`, `text`, and lists of them), `*` for all of them.
+
+    `key_pattern` is a regular expression for sets whose rows name images by parts of their paths: searched in the path
+    below the image folder; what its groups find, joined by `_`, is the image's name. `boxes` keeps the boxes of COCO
+    files as features.
     """
 
     PATH: ClassVar[str] = "input.labels"
@@ -47,20 +64,25 @@ class LabelsConfig:
     base: int | None = None
     pattern: str | None = None
     frame: str = "auto"
+    multi: bool | None = None
+    separator: str | None = None
+    features: Mapping[str, str] = field(default_factory=dict)
+    key_pattern: str | None = None
+    boxes: bool = False
 
     def __post_init__(self) -> None:
         one_of("input.labels.format", self.format, LABEL_FORMATS)
-        if self.format in ("label_csv", "rle_csv", "coco_json") and self.path is None:
-            kind = "COCO JSON file" if self.format == "coco_json" else "CSV"
+        if self.format in _IN_FILES and self.path is None:
+            kind = _IN_FILES[self.format]
             raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a {kind}.")
         if self.format in IN_FOLDERS and self.path is None:
             raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a folder.")
-        if self.format in ("class_folders", "file_name") and self.path is not None:
+        if self.format in _IN_KEYS and self.path is not None:
             raise ConfigError("input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove it.")
         if self.pattern is not None:
             self._check_pattern(self.pattern)
         for role in self.columns:
-            one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label"))
+            one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption"))
             if self.format in ("coco_json", *IN_FOLDERS):
                 kind = "a COCO file" if self.format == "coco_json" else self.format
                 raise ConfigError(f"input.labels.columns.{role}", f"{kind} has no columns", "Remove it.")
@@ -77,6 +99,35 @@ class LabelsConfig:
             if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, "coco_json"):
                 raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
 
+        self._check_tables()
+
+    def _check_tables(self) -> None:
+        given = {"multi": self.multi, "separator": self.separator}
+        for name in (name for name, value in given.items() if value is not None):
+            if self.path is None or self.format not in ("auto", "label_csv"):
+                raise ConfigError(f"input.labels.{name}", "is for a CSV of classes", "Remove it.")
+        if self.separator and self.multi is False:
+            raise ConfigError("input.labels.separator", "an image has one class (multi: false)", "Remove one of them.")
+        if self.separator is not None and any(c.isalnum() or c in "._-" for c in self.separator):
+            raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
+        for header, kind in self.features.items():
+            one_of(f"input.labels.features.{header}", kind, _TYPES)
+            if self.path is None or self.format in ("coco_json", *IN_FOLDERS):
+                raise ConfigError("input.labels.features", "there is no table with columns", "Remove it.")
+        if self.features.get("*", "auto") != "auto":
+            raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
+        if self.key_pattern is not None:
+            if self.path is None or self.format in IN_FOLDERS:
+                raise ConfigError("input.labels.key_pattern", "no file names the images", "Remove it.")
+            if not _groups("input.labels.key_pattern", self.key_pattern):
+                raise ConfigError(
+                    "input.labels.key_pattern",
+                    f"{self.key_pattern!r} has no group",
+                    r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
+                )
+        if self.boxes and (self.path is None or self.format not in ("auto", "coco_json")):
+            raise ConfigError("input.labels.boxes", "only COCO JSON has boxes that can be asked for", "Remove it.")
+
     def _check_pattern(self, pattern: str) -> None:
         of_masks = self.path is not None
         if self.format not in ("auto", "mask_images" if of_masks else "file_name"):
@@ -85,12 +136,8 @@ class LabelsConfig:
                 f"{pattern!r} is for file_name, without a path, and mask_images only",
                 "Remove it.",
             )
-        try:
-            groups = re.compile(pattern).groupindex
-        except re.error as error:
-            raise ConfigError(
-                "input.labels.pattern", f"{pattern!r} is no regular expression ({error})", "Mend it."
-            ) from None
+        _groups("input.labels.pattern", pattern)
+        groups = re.compile(pattern).groupindex
         if of_masks and "image" not in groups:
             raise ConfigError(
                 "input.labels.pattern", f"{pattern!r} has no group `image`", "Write '(?P<image>.+)_mask'."
@@ -105,3 +152,11 @@ class LabelsConfig:
         """`runs`, `order` and `base`, as far as they are given."""
         given: dict[str, str | int | None] = {"runs": self.runs, "order": self.order, "base": self.base}
         return {name: value for name, value in given.items() if value is not None and value != "auto"}
+
+
+def _groups(path: str, pattern: str) -> int:
+    """Number of groups of a regular expression."""
+    try:
+        return re.compile(pattern).groups
+    except re.error as error:
+        raise ConfigError(path, f"{pattern!r} is no regular expression ({error})", "Mend it.") from None

@@ -4,6 +4,10 @@ Images are found by `file_name`; an image in `images` without annotations has no
 its category, crowds (`iscrowd`) too, and masks of one category in one image are joined. Classes are the categories in
 the order of their ids, unless `input.classes` says otherwise: as a list, by name; as a mapping, by id.
 
+Where `input.labels.boxes` asks for them, `bbox` ([x, y, width, height] from the corner of the first pixel) and
+`iscrowd` become the features of `shardwright.boxes`. For the task classification they come without masks, and an image
+has the classes of all its annotations.
+
 The file is read whole, but of an annotation only image, category and the segmentation's text are kept: the peak is two
 to three times the size of the file (200 MB for one of 90 MB with 120,000 polygons). Shards' writers draw the masks.
 """
@@ -13,26 +17,35 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
+from shardwright.boxes import Box, BoxError, box_features, box_values
 from shardwright.coco import CocoMasks, mask_text
 from shardwright.errors import UsageError
-from shardwright.sources.base import Annotation, Survey
+from shardwright.manifest import MULTI
+from shardwright.sources.base import Annotation, Images, Survey, Values
 from shardwright.sources.classes import ClassMap, as_integer, check_names, map_classes
-from shardwright.sources.names import NameIndex
+from shardwright.sources.names import NameIndex, is_text
 from shardwright.storage import Listing, Refusal, open_table
 
 _SHOWN_NAMES = 3
 _SHOWN_CLASSES = 20
+_SHOWN_BOX = 80
+_CROWD = "is_crowd"
+_FLAGS = (_CROWD,)
+_NO_MASKS = ("null", "[]")
 _PARTS = ("images", "annotations", "categories")
 
 
 class _Instance(NamedTuple):
-    """What is kept of an annotation; the segmentation as JSON."""
+    """What is kept of an annotation; the segmentation as JSON, `null` where there is none or no masks are wanted."""
 
     image: object
     category: object
     segmentation: str
+    box: object
+    crowd: bool
 
 
 class _Image(NamedTuple):
@@ -48,10 +61,12 @@ class CocoJson:
 
     Args:
         path: the file.
-        keys: sorted keys of the listing.
-        skip: positions that are no images.
+        images: what is listed.
+        names: how the file names images.
         classes: `input.classes`.
         notes: what was told so far.
+        boxes: whether boxes become features.
+        masks: whether masks are read.
     """
 
     unlisted = "fail"
@@ -61,46 +76,117 @@ class CocoJson:
     def __init__(
         self,
         path: str,
-        keys: list[str],
-        skip: frozenset[int],
+        images: Images,
+        names: NameIndex,
         classes: Mapping[str, int | None] | None,
         notes: tuple[str, ...],
+        *,
+        boxes: bool,
+        masks: bool,
     ) -> None:
         self.name = os.path.basename(path)
         self._path = path
-        self._keys = keys
-        self._names = NameIndex(keys, skip)
+        self._images = images
+        self._keys = images.keys
+        self._names = names
         self._classes = classes
         self._notes = notes
-        self._annotations: list[Annotation] = []
+        self._boxes = boxes
+        self._masks = masks
+        self._map: ClassMap | None = None
+        self._sound_ones: list[tuple[int, _Image, str, _Instance]] = []
 
     def survey(self) -> Survey:
         """See `Source.survey`."""
-        document = _load(self._path)
+        document = _load(self._path, masks=self._masks, boxes=self._boxes)
         survey = Survey(classes=(), listed=bytearray(len(self._keys)))
         images = self._read_images(document["images"], survey)
         categories = self._read_categories(document["categories"])
         sound = list(self._sound(document["annotations"], images, categories, survey))
+        if self._masks and sound and all(instance.segmentation in _NO_MASKS for *_, instance in sound):
+            self._refuse_boxes_only(sound)
         used: dict[str, str] = {}
         for i, _, category, _ in sound:
             used.setdefault(category, f"{self._path}, annotations[{i}]")
-        mapped = self._map(categories, used)
-        survey.classes = mapped.names
-        survey.notes = (*self._notes, *mapped.notes)
-        self._annotations = [
-            Annotation(image.position, mapped.index[category], mask_text(image.size, segmentation), i)
-            for i, image, category, segmentation in sound
-            if image.position is not None
-        ]
+        self._map = self._map_categories(categories, used)
+        survey.classes = self._map.names
+        survey.notes = (*self._notes, *self._map.notes)
+        self._sound_ones = [entry for entry in sound if entry[1].position is not None]
+        if not self._masks:
+            survey.labels = MULTI
+            self._check_sizes(survey)
+        if self._boxes:
+            survey.features = box_features(_FLAGS)
+            self._check_boxes(survey)
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
         """See `Source.annotations`."""
-        yield from self._annotations
+        assert self._map is not None, "survey comes first"
+        for i, image, category, instance in self._sound_ones:
+            assert image.position is not None
+            said = (image.position, self._map.index[category])
+            text = mask_text(image.size, instance.segmentation) if self._masks else None
+            try:
+                values = self._box(image, category, instance) if self._boxes else None
+            except BoxError:  # Its image was rejected.
+                values = None
+            yield Annotation(*said, text, i) if values is None else Annotation(*said, text, i, values)
 
     def attachments(self) -> Listing | None:
         """See `Source.attachments`."""
         return None
+
+    def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
+        """The features of an annotation's box."""
+        assert self._map is not None
+        assert image.position is not None
+        sides = instance.box
+        if not isinstance(sides, list) or len(sides) != 4 or not all(type(side) in (int, float) for side in sides):
+            raise BoxError(f"the bbox is {ascii(sides)[:_SHOWN_BOX]}, not [x, y, width, height]")
+        left, top, width, height = sides
+        size = image.size or self._images.size_of(image.position)
+        if size is None:
+            raise BoxError("the size of the image is unknown: the file does not tell it, and the image cannot be read")
+        index = self._map.index[category]
+        return box_values(
+            Box(left, top, left + width, top + height),
+            height=size[0],
+            width=size[1],
+            label=index,
+            text=self._map.names[index],
+            flags={_CROWD: int(instance.crowd)},
+        )
+
+    def _check_boxes(self, survey: Survey) -> None:
+        for i, image, category, instance in self._sound_ones:
+            try:
+                self._box(image, category, instance)
+            except BoxError as error:
+                self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
+
+    def _check_sizes(self, survey: Survey) -> None:
+        """Boxes are stored in shares of the image, and there is no mask that would show a wrong size."""
+        for image in {image.position: image for _, image, _, _ in self._sound_ones}.values():
+            true = self._images.size_of(image.position) if image.size and image.position is not None else None
+            if true is not None and true != image.size:
+                told, found = ("x".join(map(str, size)) for size in (image.size or (), true))
+                self._reject(
+                    survey, image, "size_mismatch", f"the image has {told} (height x width) there, its file {found}"
+                )
+
+    def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
+        if image.position is not None and image.position not in survey.rejected:
+            key = self._keys[image.position]
+            survey.rejected[image.position] = Refusal(key, code, f"{self.name}, {reason}")
+
+    def _refuse_boxes_only(self, sound: list[tuple[int, _Image, str, _Instance]]) -> None:
+        boxes = sum(instance.box is not None for *_, instance in sound)
+        if boxes:
+            raise UsageError(
+                f"{self._path}: none of its {len(sound)} annotations has a segmentation, and {boxes} have a bbox: it "
+                "holds boxes, no masks. Use task: classification with input.labels.boxes: true to ingest them."
+            )
 
     def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
         """Id -> image. Tells what is wrong with `images`."""
@@ -108,7 +194,7 @@ class CocoJson:
         missing: dict[str, int] = {}
         for i, entry in enumerate(entries):
             number, name = (_identity(entry.get("id")), entry.get("file_name")) if _is_image(entry) else ("", None)
-            if not number or not isinstance(name, str) or not name.strip() or not _is_text(name):
+            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
                 reason = f"{self.name}, images[{i}]: has no id, or no file_name that a file can have"
                 survey.refused.append(Refusal(f"{self.name}:images[{i}]", "bad_row", reason))
                 continue
@@ -139,7 +225,7 @@ class CocoJson:
         for i, entry in enumerate(entries):
             number, name = (_identity(entry.get("id")), entry.get("name")) if isinstance(entry, dict) else ("", None)
             where = f"{self._path}, categories[{i}]"
-            if not number or not isinstance(name, str) or not name.strip() or not _is_text(name):
+            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
                 raise UsageError(f"{where}: has no id or no name. Write {{'id': 1, 'name': 'cat'}}.")
             if number in categories:
                 raise UsageError(f"{where}: the id {number} stands there twice. Give every category its own.")
@@ -149,7 +235,7 @@ class CocoJson:
 
     def _sound(
         self, entries: list[Any], images: Mapping[str, _Image], categories: Mapping[str, str], survey: Survey
-    ) -> Iterator[tuple[int, _Image, str, str]]:
+    ) -> Iterator[tuple[int, _Image, str, _Instance]]:
         """Annotations that name an image and a category; tells what is wrong with the others."""
         unknown: set[str] = set()
         for i, entry in enumerate(entries):
@@ -171,14 +257,11 @@ class CocoJson:
                     f"{_shown(categories)}. Add it or mend the annotation."
                 )
             if category:
-                yield i, images[number], category, entry.segmentation
+                yield i, images[number], category, entry
                 continue
-            position = images[number].position
-            if position is not None and position not in survey.rejected:
-                reason = f"{self.name}, annotations[{i}]: names no category"
-                survey.rejected[position] = Refusal(self._keys[position], "bad_row", reason)
+            self._reject(survey, images[number], "bad_row", f"annotations[{i}]: names no category")
 
-    def _map(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
+    def _map_categories(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
         """Category id -> index of the class, for the ids that are used."""
         if self._classes is None:
             return self._told(categories, used)
@@ -215,15 +298,15 @@ class CocoJson:
         return ClassMap(names, {number: i for i, number in enumerate(categories)}, tuple(notes))
 
 
-def _load(path: str) -> dict[str, Any]:
-    """Reads the file.
+def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
+    """Reads the file; of annotations what is wanted.
 
     Raises:
         UsageError: it is not JSON, or not COCO's.
     """
     try:
         with open_table(path) as file:
-            document = json.load(file, object_hook=_slim)
+            document = json.load(file, object_hook=partial(_slim, masks=masks, boxes=boxes))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no JSON in UTF-8 ({error}). Mend the file, or give a CSV.") from None
     found = document if isinstance(document, dict) else {}
@@ -237,11 +320,14 @@ def _load(path: str) -> dict[str, Any]:
     return found
 
 
-def _slim(entry: dict[str, Any]) -> object:
+def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
     """Called for each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
     if "image_id" in entry:
-        segmentation = json.dumps(entry.get("segmentation"), separators=(",", ":"))
-        return _Instance(entry["image_id"], entry.get("category_id"), segmentation)
+        segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
+        box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
+        return _Instance(
+            entry["image_id"], entry.get("category_id"), segmentation, box, entry.get("iscrowd") in (1, True)
+        )
     if "file_name" in entry:
         return {name: entry[name] for name in ("id", "file_name", "height", "width") if name in entry}
     return entry
@@ -254,15 +340,6 @@ def _is_image(entry: object) -> bool:
 def _identity(value: object) -> str:
     """An id as text, since some exporters write numbers in quotes; empty where it is none."""
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
-
-
-def _is_text(name: str) -> bool:
-    """Whether UTF-8 can hold it: JSON can escape halves of characters."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _size_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:

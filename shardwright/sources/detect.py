@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
-from shardwright.config.labels import IN_FOLDERS, LabelsConfig
+from shardwright.config.labels import LabelsConfig
 from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Images, Source
+from shardwright.sources.captions import CaptionJsonl
 from shardwright.sources.coco_json import CocoJson
 from shardwright.sources.file_names import FileNames
 from shardwright.sources.folders import ClassFolders
 from shardwright.sources.key_layouts import CLASS_FOLDERS, FILE_NAME, tell_key_format
-from shardwright.sources.label_csv import LabelCsv
-from shardwright.sources.mask_images import MaskImages
-from shardwright.sources.rle_csv import RleCsv
-from shardwright.sources.tables import (
-    IMAGE,
-    IMAGE_LABEL,
-    LABEL,
-    MASK,
-    Table,
-    choose_columns,
-    columns_note,
-    missing_columns,
-)
+from shardwright.sources.mask_folders import open_folder, tell_folder
+from shardwright.sources.names import NameIndex
+from shardwright.sources.table_formats import open_table_source
+from shardwright.sources.unlabelled import Unlabelled
 from shardwright.storage import open_table
 
 _LOOK_INTO = 4096
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
-_RLE_COLUMNS = (
-    "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels or, for "
-    "one class, ImageId,EncodedPixels"
-)
 
 
 def open_source(
@@ -57,6 +46,8 @@ def open_source(
         UsageError: the annotations are missing, lack columns, do not fit the task, or can be read in two ways.
     """
     if labels is None:
+        if options.format == "none":
+            return Unlabelled(images)
         if task == "segmentation":
             raise ConfigError(
                 "input.labels.path",
@@ -64,33 +55,23 @@ def open_source(
                 "Segmentation needs a CSV with run lengths, COCO JSON, or a folder of masks.",
             )
         return _open_keys(options, images, classes)
-    why_folder = _why_folder(options.format, labels)
+    why_folder = tell_folder(options.format, labels)
     if why_folder:
-        return _open_folder(task, options, classes, labels, images, why_folder)
+        return open_folder(task, options, classes, labels, images, why_folder)
     if options.pattern is not None:
         raise ConfigError("input.labels.pattern", f"{labels} is no folder of masks", "Remove it.")
-    keys, skip = images.keys, images.skip
+    why_lines = _why_lines(options.format, labels)
+    if why_lines:
+        return _open_lines(task, options, classes, labels, images, why_lines)
     why_coco = _why_coco(options.format, labels)
     if why_coco:
-        _refuse_for_coco(task, why_coco, labels, [*(f"columns.{role}" for role in options.columns), *options.code])
+        _refuse_for_coco(task, why_coco, labels, options)
         told = (f"labels: coco_json, since {why_coco}",) if options.format == "auto" else ()
-        return CocoJson(labels, keys, skip, classes, told)
-    table = Table.open(labels)
-    found = choose_columns(table, options.columns)
-    wanted, reason = _format_of(task, options.format, table, found)
-    notes = (f"labels: {wanted}, since {reason}",) if options.format == "auto" else ()
-    if wanted == "rle_csv":
-        if MASK not in found or not (IMAGE_LABEL in found or IMAGE in found):
-            raise missing_columns(table, _RLE_COLUMNS)
-        # With one column for both, a separate image or label column that only looks like one must not count.
-        roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
-        chosen = {role: found[role] for role in roles if role in found}
-        notes = (*notes, columns_note(table, chosen, tuple(chosen)))
-        return RleCsv(table, chosen, keys, skip, classes, notes, options.code, images.size_of)
-    if not {IMAGE, LABEL} <= set(found):
-        raise missing_columns(table, "one column for the image and one for its class, e.g. image,label")
-    chosen = {role: found[role] for role in (IMAGE, LABEL)}
-    return LabelCsv(table, chosen, keys, skip, classes, (*notes, columns_note(table, chosen, (IMAGE, LABEL))))
+        names = NameIndex(images.keys, images.skip, options.key_pattern)
+        return CocoJson(labels, images, names, classes, told, boxes=options.boxes, masks=task == "segmentation")
+    if options.boxes:
+        raise ConfigError("input.labels.boxes", f"{labels} is no COCO JSON", "Remove it.")
+    return open_table_source(task, options, classes, labels, images)
 
 
 def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int | None] | None) -> Source:
@@ -107,14 +88,22 @@ def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int 
     return ClassFolders(images.keys, images.skip, classes, notes)
 
 
-def _why_folder(label_format: str, labels: str) -> str:
-    """Why annotations are taken for a folder of files, or nothing."""
-    if label_format != "auto":
-        return "input.labels.format says so" if label_format in IN_FOLDERS else ""
-    return f"{os.path.basename(labels.rstrip('/'))} is a folder" if os.path.isdir(labels) else ""
+def _why_lines(label_format: str, labels: str) -> str:
+    """Why a file is taken for JSON lines, or nothing; a table has a header instead."""
+    if label_format not in ("auto", "captions"):
+        return ""
+    name = os.path.basename(labels)
+    if name.lower().endswith((".jsonl", ".ndjson", ".jsonlines")):
+        return f"{name} ends with {os.path.splitext(name)[1]}"
+    with open_table(labels) as file, suppress(UnicodeDecodeError, ValueError):
+        # The first line of a JSON document of many lines is no object by itself, and one of a single line is COCO's.
+        first, second = file.readline(_LOOK_INTO), file.readline(_LOOK_INTO)
+        if isinstance(json.loads(first), dict) and (label_format == "captions" or isinstance(json.loads(second), dict)):
+            return f"each line of {name} is a JSON object"
+    return ""
 
 
-def _open_folder(
+def _open_lines(
     task: str,
     options: LabelsConfig,
     classes: Mapping[str, int | None] | None,
@@ -122,15 +111,15 @@ def _open_folder(
     images: Images,
     reason: str,
 ) -> Source:
-    chosen = options.format
-    if chosen == "auto":
-        chosen = "mask_images"
-    if task == "classification":
-        raise UsageError(f"{labels}: holds masks ({reason}), and task is classification. Use task: segmentation.")
-    for option in [*(f"columns.{role}" for role in options.columns), *options.code]:
-        raise ConfigError(f"input.labels.{option}", f"masks are files ({reason})", "Remove it.")
-    notes = (f"labels: {chosen}, since {reason}",) if options.format == "auto" else ()
-    return MaskImages(labels, images, classes, notes, options.pattern)
+    if task == "segmentation":
+        raise UsageError(f"{labels}: JSON lines ({reason}) hold captions, no masks. Use task: classification.")
+    if classes is not None:
+        raise ConfigError("input.classes", f"{labels} holds captions and no classes ({reason})", "Remove it.")
+    if options.features:
+        raise ConfigError("input.labels.features", f"{labels} is no CSV ({reason})", "Remove it.")
+    notes = (f"labels: captions, since {reason}",) if options.format == "auto" else ()
+    names = NameIndex(images.keys, images.skip, options.key_pattern)
+    return CaptionJsonl(labels, images, names, notes, options.columns)
 
 
 def _why_coco(label_format: str, labels: str) -> str:
@@ -145,29 +134,18 @@ def _why_coco(label_format: str, labels: str) -> str:
     return ""  # Whoever reads it as a table says what is wrong.
 
 
-def _refuse_for_coco(task: str, reason: str, labels: str, options: Sequence[str]) -> None:
-    if task == "classification":
+def _refuse_for_coco(task: str, reason: str, labels: str, options: LabelsConfig) -> None:
+    if task == "classification" and not options.boxes:
         raise UsageError(
-            f"{labels}: holds masks (coco_json, since {reason}), and task is classification. Use task: segmentation."
+            f"{labels}: holds masks (coco_json, since {reason}), and task is classification. Use task: segmentation, "
+            "or input.labels.boxes: true for boxes without masks."
         )
-    if options:
+    for option in [
+        *(f"columns.{role}" for role in options.columns),
+        *options.code,
+        *(["features"] * bool(options.features)),
+    ]:
         raise UsageError(
-            f"input.labels.{options[0]}: {labels} is COCO JSON (since {reason}), which says such things itself. "
+            f"input.labels.{option}: {labels} is COCO JSON (since {reason}), which says such things itself. "
             "Remove the option."
         )
-
-
-def _format_of(task: str, label_format: str, table: Table, found: Mapping[str, int]) -> tuple[str, str]:
-    if label_format == "auto":
-        masks = f"{table.name} has a column {table.header[found[MASK]]!r}" if MASK in found else ""
-        label_format, reason = ("rle_csv", masks) if masks else ("label_csv", f"{table.name} has no column of masks")
-    else:
-        reason = "input.labels.format says so"
-    if task == "segmentation" and label_format == "label_csv":
-        raise missing_columns(table, _RLE_COLUMNS)
-    if task == "classification" and label_format == "rle_csv":
-        raise UsageError(
-            f"{table.path}: holds masks ({reason}), and task is classification. "
-            "Use task: segmentation, or input.labels.format: label_csv for its columns of image and class."
-        )
-    return label_format, reason

@@ -1,40 +1,37 @@
-"""One class per image in a table: columns for image and label."""
+"""Classes of images in a table: one or several, in one field or in rows."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 
-from shardwright.sources.csv_source import CsvSource, Statement
-from shardwright.sources.tables import IMAGE, LABEL, Row, Table
+from shardwright.config.labels import LabelsConfig
+from shardwright.fingerprint import text_number
+from shardwright.manifest import MULTI, SINGLE
+from shardwright.sources.base import Survey
+from shardwright.sources.csv_source import CsvSource, TableInput
+from shardwright.sources.label_fields import Reading, tell_multi, tell_separator
+from shardwright.sources.row_source import Statement
+from shardwright.sources.tables import IMAGE, LABEL, Row
+
+# A table with more different fields than this is read by the first ones.
+_MOST_FIELDS = 100_000
 
 
-class LabelCsv(CsvSource):
-    """See `CsvSource`. Rows that repeat what an earlier one says are fine; an image with two classes is rejected."""
+class LabelTable(CsvSource):
+    """A table of classes. Where an image has one, an image with two is rejected; rows that repeat another are fine."""
 
-    def __init__(
-        self,
-        table: Table,
-        columns: Mapping[str, int],
-        keys: list[str],
-        skip: frozenset[int],
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-    ) -> None:
-        super().__init__(table, columns, keys, skip, classes, notes)
+    def __init__(self, given: TableInput) -> None:
+        super().__init__(given)
         # Line of the first row about each image and the number of what it says: 12 bytes an image, not a string.
-        self._first_line = array("q", bytes(8 * len(keys)))
-        self._said = array("i", bytes(4 * len(keys)))
+        self._first_line = array("q", bytes(8 * len(given.images.keys)))
+        self._said = array("i", bytes(4 * len(given.images.keys)))
         self._labels: dict[str, int] = {}
 
-    def _take_apart(self, row: Row) -> Statement:
-        name = row.fields[self._columns[IMAGE]]
-        label = row.fields[self._columns[LABEL]].strip()
-        problem = "names no image" if not name.strip() else "names no class" if not label else ""
-        return Statement(row.line, name, self._names.find(name), label, None, problem)
-
     def _conflict(self, image: int, statement: Statement) -> str:
-        number = self._labels.setdefault(statement.label, len(self._labels))
+        if self.kind == MULTI:
+            return ""
+        (label,) = statement.labels
+        number = self._labels.setdefault(label, len(self._labels))
         line = self._first_line[image]
         if not line:
             self._first_line[image], self._said[image] = statement.line, number
@@ -42,4 +39,72 @@ class LabelCsv(CsvSource):
         if self._said[image] == number:
             return ""
         before = next(label for label, known in self._labels.items() if known == self._said[image])
-        return f"says {statement.label!r}, row {line} says {before!r}; an image has one class"
+        return f"says {label!r}, row {line} says {before!r}; an image has one class"
+
+
+class LabelCsv(LabelTable):
+    """Columns for image and label.
+
+    Args:
+        given: the table.
+        options: `input.labels`.
+    """
+
+    def __init__(self, given: TableInput, options: LabelsConfig) -> None:
+        super().__init__(given)
+        self._options = options
+        self._reading = Reading(False)
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        self._reading = self._tell()
+        self.kind = MULTI if self._reading.multi else SINGLE
+        if self._reading.reason:
+            self._notes += (
+                f"an image may have several classes, since {self._reading.reason} (input.labels.multi and separator "
+                "say otherwise)",
+            )
+        return super().survey()
+
+    def _take_apart(self, row: Row) -> Statement:
+        name = row.fields[self._columns[IMAGE]]
+        labels = self._reading.split(row.fields[self._columns[LABEL]].strip())
+        problem = "names no image" if not name.strip() else ""
+        if not labels and not self._reading.multi:
+            problem = problem or "names no class"
+        return Statement(row.line, name, self._names.find(name), labels, problem=problem)
+
+    def _tell(self) -> Reading:
+        """How fields are read, by all of them as far as the configuration does not say it."""
+        multi, separator = self._options.multi, self._options.separator
+        if multi is False:
+            return Reading(False)
+        if separator or (multi and separator is not None):
+            return Reading(True, separator or "")
+        fields, images, several = self._look_through()
+        reason = ""
+        if separator is None:
+            where = f"{self._path}, column {self._table.header[self._columns[LABEL]]!r}"
+            names = None if self._classes is None else tuple(self._classes)
+            separator, reason = tell_separator(fields, names, where)
+        if not separator and multi is None and tell_multi(images, several, self._path):
+            reason = f"the rows of {several} of {images} images name different ones"
+        return Reading(bool(separator or reason or multi), separator, reason)
+
+    def _look_through(self) -> tuple[dict[str, None], int, int]:
+        """Different label fields, how many images have one, and how many of these have rows with different ones."""
+        fields: dict[str, None] = {}
+        first = array("q", bytes(8 * len(self._images.keys)))
+        differs = bytearray(len(first))
+        for row in self._table.rows():
+            label = row.fields[self._columns[LABEL]].strip() if len(row.fields) == len(self._table.header) else ""
+            if not label:
+                continue
+            if len(fields) < _MOST_FIELDS:
+                fields[label] = None
+            image = self._names.find(row.fields[self._columns[IMAGE]])
+            if image is not None:
+                number = text_number(label)
+                differs[image] |= first[image] not in (0, number)
+                first[image] = first[image] or number
+        return fields, len(first) - first.count(0), sum(differs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
@@ -17,10 +18,16 @@ class NameIndex:
     Args:
         keys: sorted keys of the listing.
         skip: positions that are no images: found by their whole key, since a table may name them, never by file name.
+        pattern: `input.labels.key_pattern`: images are named by what the groups of this regular expression find in
+            their keys, joined by `_`, and in no other way.
+
+    Raises:
+        UsageError: the pattern finds the same name in two keys, or none in any.
     """
 
-    def __init__(self, keys: Sequence[str], skip: frozenset[int] = frozenset()) -> None:
+    def __init__(self, keys: Sequence[str], skip: frozenset[int] = frozenset(), pattern: str | None = None) -> None:
         self._keys = keys
+        self._by_pattern = None if pattern is None else _by_pattern(keys, skip, re.compile(pattern))
         self._skip = skip
         self._by_key = {key: i for i, key in enumerate(keys)}
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
@@ -31,6 +38,8 @@ class NameIndex:
         Raises:
             UsageError: a bare file name, or a name without extension, that several images have.
         """
+        if self._by_pattern is not None:
+            return self._by_pattern.get(unicodedata.normalize("NFC", name.strip()))
         found = self._by_key.get(name)
         if found is not None:
             return found
@@ -62,6 +71,33 @@ class NameIndex:
                     named[short] = _AMBIGUOUS if short in named else i
             self._by_form[form] = named
         return self._by_form[form]
+
+
+def is_text(name: str) -> bool:
+    """Whether UTF-8 can hold a name: JSON can escape halves of characters."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: re.Pattern[str]) -> dict[str, int]:
+    named: dict[str, int] = {}
+    for i, key in enumerate(keys):
+        match = pattern.search(key) if i not in skip else None
+        if match is None:
+            continue
+        name = "_".join(filter(None, match.groups()))
+        if named.setdefault(name, i) != i:
+            raise UsageError(
+                f"input.labels.key_pattern: {pattern.pattern!r} finds {name!r} in both {keys[named[name]]} and {key}. "
+                "Add a group for what tells them apart."
+            )
+    if not named:
+        shown = ", ".join(key for i, key in enumerate(keys) if i not in skip)[:200]
+        raise UsageError(f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Mend it.")
+    return named
 
 
 def _base(key: str) -> str:

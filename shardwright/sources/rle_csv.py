@@ -16,12 +16,13 @@ mask, and where the header does not say the set, so is `-1`. Several rows of one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from shardwright.errors import UsageError
 from shardwright.sources.classes import as_integer
-from shardwright.sources.csv_source import CsvSource, Statement
+from shardwright.sources.csv_source import CsvSource, TableInput
 from shardwright.sources.rle_layouts import Specimen, tell_layout
+from shardwright.sources.row_source import Statement
 from shardwright.sources.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Row, Table, reduce_header
 
 _ONE_CLASS = "mask"
@@ -37,26 +38,21 @@ class RleCsv(CsvSource):
     """See `CsvSource`. Image and class stand in one column (`image_label`), in two, or the only class is not named.
 
     Args:
+        given: the table.
         code: `runs`, `order` and `base` as far as the configuration says them.
-        size_of: height and width of the image at a position, `None` where it cannot be read.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        columns: Mapping[str, int],
-        keys: list[str],
-        skip: frozenset[int],
-        classes: Mapping[str, int | None] | None,
-        notes: tuple[str, ...],
-        code: Mapping[str, str | int],
-        size_of: Callable[[int], tuple[int, int] | None],
-    ) -> None:
-        super().__init__(table, columns, keys, skip, classes, notes)
+    def __init__(self, given: TableInput, code: Mapping[str, str | int]) -> None:
+        super().__init__(given)
+        table, columns = given.table, given.columns
         self.mask_column = table.header[columns[MASK]]
-        self._one_class = "" if LABEL in columns or IMAGE_LABEL in columns else _one_class(table, columns, classes)
+        self._one_class = ""
+        if LABEL not in columns and IMAGE_LABEL not in columns:
+            # What is named as a caption or a feature is no class.
+            known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
+            self._one_class = _one_class(table, known, given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
-        layout = tell_layout(table.path, headers, self._specimens(size_of), code)
+        layout = tell_layout(table.path, headers, self._specimens(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
         reason = f", since {layout.reason}" if layout.reason else ""
         self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base say otherwise)",)
@@ -71,14 +67,15 @@ class RleCsv(CsvSource):
             name = row.fields[self._columns[IMAGE]].strip()
             label = self._one_class or row.fields[self._columns[LABEL]].strip()
         problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
-        return Statement(row.line, name, self._names.find(name), label, text, problem)
+        return Statement(row.line, name, self._names.find(name), (label,) if label else (), text, problem)
 
     def _specimens(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[Specimen]:
         """The first rows with a mask, of so many images that can be read."""
         sizes: dict[int, tuple[int, int] | None] = {}
         found: list[Specimen] = []
-        for _, name, image, _, text, problem in self._statements():
-            if image is None or not text or problem:
+        for statement in self._statements():
+            name, image, text = statement.name, statement.image, statement.text
+            if image is None or not text or statement.problem:
                 continue
             if image not in sizes:
                 if len(sizes) == _TRIED_IMAGES or sum(size is not None for size in sizes.values()) == _IMAGES:
@@ -86,7 +83,7 @@ class RleCsv(CsvSource):
                 sizes[image] = size_of(image)
             size = sizes[image]
             if size is not None:
-                found.append(Specimen(text, self._keys[image].endswith(name), *size))
+                found.append(Specimen(text, self._images.keys[image].endswith(name), *size))
             if len(found) == _SPECIMENS:
                 break
         return found
@@ -107,8 +104,13 @@ class RleCsv(CsvSource):
         return self._classes is None or text in self._classes or as_integer(text) is not None
 
 
-def _one_class(table: Table, columns: Mapping[str, int], classes: Mapping[str, int | None] | None) -> str:
+def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
     """The class of all masks of a table that has no column of classes.
+
+    Args:
+        table: the table.
+        known: headers of columns that are something else.
+        classes: `input.classes`.
 
     Raises:
         UsageError: several classes are configured, or another column may well hold them.
@@ -120,8 +122,7 @@ def _one_class(table: Table, columns: Mapping[str, int], classes: Mapping[str, i
             f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
             "input.labels.columns.label, or only one class."
         )
-    rest = [name for i, name in enumerate(table.header) if i not in columns.values()]
-    unknown = [name for name in rest if reduce_header(name) not in _DESCRIBING]
+    unknown = [name for name in table.header if name not in known and reduce_header(name) not in _DESCRIBING]
     if unknown:
         raise UsageError(
             f"{table.path}: no column of classes was found; is it {unknown[0]!r}? Name it by "

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
 from shardwright.storage import open_table
 
-IMAGE, LABEL, MASK, IMAGE_LABEL = "image", "label", "mask", "image_label"
+IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 
 # Headers in the wild, reduced to letters and digits, most telling first.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -33,7 +33,8 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
         "id",
     ),
     LABEL: ("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
-    MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation"),
+    MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
+    CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),
 }
 _DELIMITERS = (",", ";", "\t")
 # A mask of a large image is a field of megabytes; the limit is the largest that a C long takes everywhere.
@@ -133,7 +134,8 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
         if table.header.count(wanted) != 1:
             how_often = "no column" if wanted not in table.header else "more than one column"
             raise UsageError(
-                f"input.labels.columns.{role}: {table.path} has {how_often} {wanted!r}. It has: {_shown(table.header)}."
+                f"input.labels.columns.{role}: {table.path} has {how_often} {wanted!r}. "
+                f"It has: {shown_header(table.header)}."
             )
         columns[role] = table.header.index(wanted)
     for role, synonyms in _SYNONYMS.items():
@@ -144,20 +146,39 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
     return columns
 
 
+def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -> str:
+    """The name among `names` that plays a role; the one that `overrides` says, or an empty text where none does."""
+    if role in overrides:
+        return overrides[role]
+    reduced = {reduce_header(name): name for name in reversed(names)}
+    return next((reduced[synonym] for synonym in _SYNONYMS[role] if synonym in reduced), "")
+
+
+def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[int]) -> tuple[int, ...]:
+    """Numbers of the columns of captions: the one that was found, or `caption_1`, `caption_2`, …, as they come."""
+    if CAPTION in columns:
+        return (columns[CAPTION],)
+    reduced = [re.fullmatch(r"([a-z]+)[0-9]+", reduce_header(name)) for name in table.header]
+    numbered = (i for i, match in enumerate(reduced) if match and match[1] in _SYNONYMS[CAPTION] and i not in taken)
+    return tuple(numbered)
+
+
 def missing_columns(table: Table, expected: str) -> UsageError:
     """The error for a table that lacks columns; `expected` says which."""
     return UsageError(
-        f"{table.path}: columns {_shown(table.header)} were found, but expected {expected}. "
+        f"{table.path}: columns {shown_header(table.header)} were found, but expected {expected}. "
         "Name them by input.labels.columns, e.g. {image: photo, label: kind}, or give another file."
     )
 
 
-def columns_note(table: Table, columns: Mapping[str, int], roles: Sequence[str]) -> str:
+def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[int] = ()) -> str:
     """Tells the user which column is taken for what."""
-    return f"{table.name}: " + ", ".join(f"{role} from column {table.header[columns[role]]!r}" for role in roles)
+    pairs = [*columns.items(), *((CAPTION, column) for column in captions)]
+    return f"{table.name}: " + ", ".join(f"{role} from column {table.header[column]!r}" for role, column in pairs)
 
 
-def _shown(header: Sequence[str]) -> str:
+def shown_header(header: Sequence[str]) -> str:
+    """Column names, for messages."""
     return ", ".join(repr(name) for name in header)
 
 

@@ -221,5 +221,8 @@ def test_a_file_that_does_not_do_is_refused(write, content, options, message):
 
 
 def test_of_an_annotation_no_more_than_its_text_is_kept(write):
-    document = coco_json._load(write({"images": [], "categories": [], "annotations": [annotation(1, 2, bbox=[1, 2])]}))
-    assert document["annotations"] == [(1, 2, json.dumps(SQUARE, separators=(",", ":")))]
+    file = write({"images": [], "categories": [], "annotations": [annotation(1, 2, bbox=[1, 2], area=9)]})
+    kept = coco_json._load(file, masks=True, boxes=False)["annotations"]
+    assert kept == [(1, 2, json.dumps(SQUARE, separators=(",", ":")), None, False)]
+    kept = coco_json._load(file, masks=False, boxes=True)["annotations"]
+    assert kept == [(1, 2, "null", [1, 2], False)]

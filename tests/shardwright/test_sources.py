@@ -370,7 +370,7 @@ def test_told_numbers_keep_their_order(numbers):
 
 
 def test_too_many_classes_are_no_classes(table, monkeypatch):
-    monkeypatch.setattr("shardwright.sources.csv_source._MOST_CLASSES", 3)
+    monkeypatch.setattr("shardwright.sources.row_source._MOST_CLASSES", 3)
     rows = "".join(f"a.jpg,{i},1 1\n" for i in range(5))
     with pytest.raises(UsageError, match="more than 3 different classes"):
         read(table("ImageId,ClassId,EncodedPixels\n" + rows))
