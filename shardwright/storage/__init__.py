@@ -13,6 +13,7 @@ from shardwright.storage import buckets, local, remote
 from shardwright.storage.listing import Listing, Refusal
 from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import in_parallel
+from shardwright.storage.parts import Part, part_path, shown_path, split_part
 
 __all__ = [
     "Listing",
@@ -24,9 +25,11 @@ __all__ = [
     "list_inputs",
     "open_file",
     "open_table",
+    "part_path",
     "read_bytes",
     "read_start",
     "readers",
+    "shown_path",
 ]
 
 _CHUNK = 1 << 20
@@ -71,7 +74,7 @@ def open_file(path: str) -> IO[bytes]:
 
 
 def read_bytes(path: str, pin: str = "") -> bytes:
-    """A whole file. `OSError` when it cannot be read.
+    """A whole file, or the part of one that `part_path` names. `OSError` when it cannot be read.
 
     Args:
         path: the file.
@@ -80,33 +83,37 @@ def read_bytes(path: str, pin: str = "") -> bytes:
     Raises:
         CheckFailed: the object is another version.
     """
-    if is_remote(path):
-        return buckets.read(path, pin)
-    with open(path, "rb") as file:
-        return file.read()
+    return _read(split_part(path), pin)
 
 
 def read_start(path: str, size: int, pin: str = "") -> bytes:
     """At most the first `size` bytes of a file. See `read_bytes`."""
-    if is_remote(path):
-        return buckets.read(path, pin, 0, size)
-    with open(path, "rb") as file:
-        return file.read(size)
+    part = split_part(path)
+    stop = part.start + size
+    return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin)
 
 
 def hash_file(path: str, pin: str = "") -> bytes | None:
     """SHA-256 of a file's bytes, or `None` when it cannot be read. See `read_bytes`."""
     digest = hashlib.sha256()
     try:
-        if pin:
+        if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.
-            return hashlib.sha256(buckets.read(path, pin)).digest()
+            return hashlib.sha256(read_bytes(path, pin)).digest()
         with open_file(path) as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
     except OSError:
         return None
     return digest.digest()
+
+
+def _read(part: Part, pin: str) -> bytes:
+    if is_remote(part.path):
+        return buckets.read(part.path, pin, part.start, part.stop)
+    with open(part.path, "rb") as file:
+        file.seek(part.start)
+        return file.read() if part.stop is None else file.read(part.stop - part.start)
 
 
 def readers(path: str) -> int:
