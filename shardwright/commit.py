@@ -13,6 +13,7 @@ from typing import Any
 
 from shardwright import lineage
 from shardwright import manifest as layout
+from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.manifest import Manifest
@@ -35,6 +36,7 @@ class DatasetPlan:
         classes: names in the order of their indices.
         recipe: the options that change bytes, as plain values.
         parent: fingerprint of the input, or digest of the parent dataset.
+        further_parents: role -> fingerprint of what else it depends on, for `lineage.json`.
         features: name -> `bytes`, `int64` or `float32`.
         names: see `Manifest.names`.
         inputs: rows the ledger must have.
@@ -56,6 +58,7 @@ class DatasetPlan:
     max_rejects: float = 0.0
     names: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
+    further_parents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -98,7 +101,7 @@ def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
     file = Path(out, layout.MANIFEST_FILE)
     if not file.exists():
         return None
-    found = Manifest.from_json(file.read_text(encoding="utf-8"), str(file))
+    found = Dataset.open(out).manifest
     if found.fingerprint == expected:
         return found
     raise UsageError(
@@ -140,7 +143,6 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
     except BaseException:
         shutil.rmtree(assembled, ignore_errors=True)
         raise
-    _sync_directory(target.parent)
     staging.remove()
     return manifest
 
@@ -189,7 +191,11 @@ def _assemble(
         names=plan.names,
     ).sealed()
     lineage.write_lineage(
-        folder, kind=plan.kind, fingerprint=plan.fingerprint, parents={"input": plan.parent}, recipe=plan.recipe
+        folder,
+        kind=plan.kind,
+        fingerprint=plan.fingerprint,
+        parents={"input": plan.parent, **plan.further_parents},
+        recipe=plan.recipe,
     )
     versions = {"versions": lineage.package_versions(), **build}
     write_text(folder / layout.BUILD_FILE, sealed_json(versions))
@@ -271,13 +277,3 @@ def _place(staged: Path, target: Path) -> None:
         os.link(staged, target)
     except OSError:
         shutil.copyfile(staged, target)
-        with target.open("rb") as copied:
-            os.fsync(copied.fileno())
-
-
-def _sync_directory(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

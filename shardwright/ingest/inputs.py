@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardwright.config import Config
 from shardwright.console import SILENT, Progress
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
+from shardwright.frames import Frames
 from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
+from shardwright.manifest import SINGLE
 from shardwright.sources.base import Images, Source, Survey
 from shardwright.sources.detect import open_source
 from shardwright.storage import (
@@ -48,6 +51,7 @@ class SurveyedInput:
         survey: what the annotations tell.
         rejected: position -> why that file is not going to be written.
         labels: absolute path of the annotations, or `None`.
+        lists: split -> absolute path of the file that lists its images.
     """
 
     listing: Listing
@@ -55,6 +59,7 @@ class SurveyedInput:
     survey: Survey
     rejected: dict[int, Refusal]
     labels: str | None
+    lists: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -87,13 +92,14 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         images=Images(
             keys=listing.keys,
             skip=frozenset(no_images),
-            size_of=lambda position: _size(listing.path(position), recipe.images.max_pixels),
+            size_of=lambda position: _size(listing.path(position), recipe),
             max_pixels=recipe.images.max_pixels,
         ),
     )
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
-    _refuse_unlisted_option(recipe.task, unlisted)
     survey = source.survey()
+    may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
+    _refuse_unlisted_option(unlisted, may_be_empty)
     # What lies there and was refused is in the ledger already, under its true reason.
     lying_there = {refusal.key for refusal in listing.refused}
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
@@ -103,7 +109,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
     if rest and unlisted == "fail":
         shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
-        choices = "empty or reject" if recipe.task == "segmentation" else "reject"
+        choices = "empty or reject" if may_be_empty else "reject"
         raise CheckFailed(
             f"{len(rest)} of {len(listing.keys)} images have no row in {source.name}: {shown}. "
             f"Set input.unlisted to {choices}, or add rows."
@@ -111,7 +117,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if unlisted == "reject":
         for i in rest:
             rejected[i] = Refusal(listing.keys[i], "unlisted", f"{source.name} has no row for it")
-    return SurveyedInput(listing, source, survey, rejected, location.labels)
+    return SurveyedInput(listing, source, survey, rejected, location.labels, location.lists)
 
 
 def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedInput:
@@ -125,6 +131,9 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedIn
         digest = None if is_folder(surveyed.labels) else hash_file(surveyed.labels)
         # The name is part of it, because the reasons in the ledger name the table.
         _add(total, [os.path.basename(surveyed.labels), digest.hex() if digest else None])
+    for split, path in sorted(surveyed.lists.items()):
+        digest = hash_file(path)
+        _add(total, [split, digest.hex() if digest else None])
     attached = surveyed.source.attachments()
     if attached is not None:
         _hash_files(attached, total, SILENT)
@@ -181,19 +190,25 @@ def _why_no_image(path: str, pin: str) -> str | None:
     return None
 
 
-def _size(path: str, max_pixels: int) -> tuple[int, int] | None:
+def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
+    """The size that annotations without one of their own are held against."""
     try:
-        header = read_header(read_bytes(path), max_pixels=max_pixels)
+        header = read_header(read_bytes(path), max_pixels=recipe.images.max_pixels)
     except (ImageError, OSError):
         return None  # Why, the ledger says when the image is due.
-    return header.height, header.width
+    frames = Frames(header.height, header.width, header.orientation)
+    return frames.size(frames.are_displayed(recipe.input.labels.frame, None))
 
 
-def _refuse_unlisted_option(task: str, unlisted: str) -> None:
+def _refuse_unlisted_option(unlisted: str, may_be_empty: bool) -> None:
     if unlisted == "unlabelled":
         raise ConfigError("input.unlisted", "'unlabelled' is not in this version", "Use empty, reject or fail.")
-    if unlisted == "empty" and task == "classification":
-        raise ConfigError("input.unlisted", "'empty' means no masks, and images need a class", "Use reject or fail.")
+    if unlisted == "empty" and not may_be_empty:
+        raise ConfigError(
+            "input.unlisted",
+            "'empty' means no masks and no classes, and an image needs one class",
+            "Use reject or fail.",
+        )
 
 
 def _nothing_matched(

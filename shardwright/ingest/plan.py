@@ -10,17 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.commit import DatasetPlan
+from shardwright.config import ShardsConfig
 from shardwright.console import progress
 from shardwright.errors import CheckFailed
 from shardwright.ingest.features import labels_kind, stored_features
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.ingest.shards import class_sets, cut_split
+from shardwright.ingest.shards import ClassSets, class_sets, cut_split
+from shardwright.ingest.splitting import split_images
 from shardwright.ingest.tasks import tasks_are_written, write_tasks
 from shardwright.manifest import REJECTED, LedgerRow
 from shardwright.presets import StoredFeatures
 from shardwright.sources.base import MaskCode
-from shardwright.splits import assign_splits, split_order
 from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Refusal
 
@@ -98,7 +99,7 @@ def plan_ingest(
 
     Raises:
         UsageError: see `survey_input`.
-        CheckFailed: see `survey_input`; or the input is not the expected one.
+        CheckFailed: see `survey_input` and `split_images`; or the input is not the expected one.
     """
     surveyed = survey_input(recipe, location)
     listing, survey = surveyed.listing, surveyed.survey
@@ -113,7 +114,14 @@ def plan_ingest(
     for i, digest in enumerate(hashed.digests):
         if digest is None and i not in rejected:
             rejected[i] = Refusal(listing.keys[i], "unreadable", "the file cannot be read; check its permissions")
-    positions, total_bytes = _shards(recipe, surveyed, rejected)
+    accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
+    classes = None
+    if recipe.shards.balance == "class" or recipe.split.by == "stratified" or recipe.split.stratify:
+        classes = class_sets(surveyed.source.annotations(), len(listing.keys))
+    split = split_images(recipe.split, location, surveyed, accepted, classes)
+    rejected.update(split.refused)
+    sizes = np.array(listing.sizes, dtype=np.int64)
+    positions = _shards(split.orders, sizes, recipe.shards, classes if recipe.shards.balance == "class" else None)
     rows = [
         LedgerRow(refusal.key, REJECTED, refusal.code, refusal.reason)
         for refusal in (*rejected.values(), *listing.refused, *survey.refused)
@@ -133,6 +141,7 @@ def plan_ingest(
         shards=tuple(positions),
         rows=(_PLAN_ROWS,),
         max_rejects=recipe.rejects.max,
+        further_parents={} if recipe.split.previous is None else {"previous": recipe.split.previous},
     )
     plan = IngestPlan(
         dataset=dataset,
@@ -144,27 +153,21 @@ def plan_ingest(
         stored=stored,
         ignore=survey.ignore,
         extra=survey.features,
-        notes=survey.notes,
-        total_bytes=total_bytes,
+        notes=(*survey.notes, *split.notes),
+        total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
     )
     return PreparedIngest(plan, surveyed, hashed, positions, rows)
 
 
 def _shards(
-    recipe: IngestRecipe, surveyed: SurveyedInput, rejected: dict[int, Refusal]
-) -> tuple[dict[PlannedShard, npt.NDArray[np.int64]], int]:
-    listing = surveyed.listing
-    accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
-    sizes = np.array(listing.sizes, dtype=np.int64)
-    keys = [listing.keys[i] for i in accepted.tolist()]
-    assigned = assign_splits(keys, recipe.split.shares, salt=recipe.split.salt)
-    orders = split_order(keys, assigned.split_of, len(assigned.names), recipe.split.salt)
-    balanced = recipe.shards.balance == "class"
-    classes = class_sets(surveyed.source.annotations(), len(listing.keys)) if balanced else None
+    orders: Mapping[str, npt.NDArray[np.int64]],
+    sizes: npt.NDArray[np.int64],
+    options: ShardsConfig,
+    classes: ClassSets | None,
+) -> dict[PlannedShard, npt.NDArray[np.int64]]:
     shards: dict[PlannedShard, npt.NDArray[np.int64]] = {}
-    for split, order in zip(assigned.names, orders, strict=True):
-        images = accepted[order]
-        cut = cut_split(images, sizes, recipe.shards, classes)
+    for split, images in orders.items():
+        cut = cut_split(images, sizes, options, classes)
         for number, held in enumerate(cut):
             shards[PlannedShard(split, number, len(cut))] = held
-    return shards, int(sizes[accepted].sum())
+    return shards

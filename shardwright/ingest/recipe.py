@@ -6,7 +6,7 @@ import json
 import posixpath
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from shardwright.config import (
@@ -20,6 +20,7 @@ from shardwright.config import (
     parse_section,
 )
 from shardwright.fingerprint import canonical_json
+from shardwright.ingest.previous import previous_digest
 
 # Of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no cache and no
 # staging folder of an older version is taken for ours.
@@ -39,21 +40,30 @@ class InputLocation:
     Attributes:
         images: absolute folder or glob.
         labels: absolute path of the table of annotations, or `None`.
+        lists: split -> absolute path of the file that lists its images.
+        previous: absolute path of the earlier dataset, or `None`.
     """
 
     images: str
     labels: str | None = None
+    lists: Mapping[str, str] = field(default_factory=dict)
+    previous: str | None = None
 
     @staticmethod
     def from_json(text: str) -> InputLocation:
-        """Reads `{"images": ..., "labels": ...}`; `ValueError` or `TypeError` when it is something else."""
+        """Reads `{"images": ..., "labels": ..., ...}`; `ValueError` or `TypeError` when it is something else."""
         return InputLocation(**json.loads(text))
 
 
 def locate(config: Config) -> InputLocation:
     """Absolute paths of a configuration's input."""
-    labels = config.input.labels.path
-    return InputLocation(config.resolve(config.input.images), None if labels is None else config.resolve(labels))
+    labels, previous = config.input.labels.path, config.split.previous
+    return InputLocation(
+        config.resolve(config.input.images),
+        None if labels is None else config.resolve(labels),
+        {split: config.resolve(path) for split, path in sorted((config.split.lists or {}).items())},
+        None if previous is None else config.resolve(previous),
+    )
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,8 @@ class IngestRecipe:
         input: `input` without places: of `labels.path` only the file's name is left, `images` is a dot, and `classes`
             may have been told from the data.
         images: `images`.
-        split: `split`.
+        split: `split` without places: of `lists` only the files' names are left, and `previous` is the digest of the
+            earlier dataset.
         shards: `shards`.
         features: `features`.
         rejects: `rejects`. Changes no bytes, so it is not in `options`.
@@ -86,6 +97,9 @@ class IngestRecipe:
         Args:
             config: the configuration.
             classes: names that were told from the data, where the configuration gives none.
+
+        Raises:
+            DatasetError: `split.previous` is no dataset.
         """
         labels = config.input.labels
         if labels.path is not None:
@@ -94,7 +108,7 @@ class IngestRecipe:
             task=config.task,
             input=replace(config.input, images=_NOWHERE, labels=labels),
             images=config.images,
-            split=config.split,
+            split=_without_places(config),
             shards=config.shards,
             features=config.features,
             rejects=config.rejects,
@@ -103,7 +117,7 @@ class IngestRecipe:
 
     def with_classes(self, classes: Sequence[str]) -> IngestRecipe:
         """The same recipe with the classes that were told from the data, unless it names some itself."""
-        if self.input.classes is not None:
+        if self.input.classes is not None or not classes:
             return self
         return replace(self, input=replace(self.input, classes=dict.fromkeys(classes)))
 
@@ -146,14 +160,23 @@ class IngestRecipe:
 _SECTIONS = ("input", "images", "split", "shards", "features")
 
 
+def _without_places(config: Config) -> SplitConfig:
+    split = config.split
+    if split.lists is not None:
+        split = replace(split, lists={name: posixpath.basename(path) for name, path in split.lists.items()})
+    if split.previous is not None:
+        split = replace(split, previous=previous_digest(config.resolve(split.previous)))
+    return split
+
+
 def _changed(section: Any) -> dict[str, Any]:
     """The options of a section that have another value than their default, as plain values."""
     changed = {}
-    for field in fields(section):
-        value = getattr(section, field.name)
-        default = field.default_factory() if field.default_factory is not MISSING else field.default
+    for option in fields(section):
+        value = getattr(section, option.name)
+        default = option.default_factory() if option.default_factory is not MISSING else option.default
         if value != default:
-            changed[field.name] = _changed(value) if is_dataclass(value) else _plain(value)
+            changed[option.name] = _changed(value) if is_dataclass(value) else _plain(value)
     return changed
 
 

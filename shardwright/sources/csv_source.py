@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from shardwright.errors import ConfigError
 from shardwright.sources.base import Images, Values
 from shardwright.sources.further_columns import FurtherColumns
 from shardwright.sources.names import NameIndex
 from shardwright.sources.row_source import CAPTION_FEATURE, RowSource, Statement
-from shardwright.sources.tables import IMAGE, IMAGE_LABEL, Row, Table
+from shardwright.sources.tables import IMAGE, IMAGE_LABEL, Row, Table, shown_header
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,26 @@ class CsvSource(RowSource):
     @abstractmethod
     def _take_apart(self, row: Row) -> Statement:
         """Reads one row that has as many fields as the header."""
+
+    def column(self, option: str, header: str) -> Iterator[tuple[int, str]]:
+        """Image and field, stripped, of a column that plays no role here, for every row that names an image.
+
+        Args:
+            option: YAML path of the option that asks for it.
+            header: the column's name.
+
+        Raises:
+            ConfigError: it is not there, or twice.
+        """
+        if self._table.header.count(header) != 1:
+            how_often = "no" if header not in self._table.header else "more than one"
+            problem = f"{self.name} has {how_often} column {header!r}"
+            raise ConfigError(option, problem, f"It has: {shown_header(self._table.header)}.")
+        number = self._table.header.index(header)
+        for row in self._table.rows():
+            image = self._take_apart(row).image if len(row.fields) == len(self._table.header) else None
+            if image is not None:
+                yield image, row.fields[number].strip()
 
     def _look(self, image: int, statement: Statement) -> None:
         if statement.row is not None:

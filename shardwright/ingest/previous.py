@@ -1,0 +1,77 @@
+"""`split.previous`: where an earlier dataset had its images, so that they stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.config import SplitConfig
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.manifest import DUPLICATE, WRITTEN
+from shardwright.splits import NEW
+from shardwright.verify.ledger import check_ledger
+
+
+def previous_digest(path: str) -> str:
+    """Digest of an earlier dataset: what stands for its path wherever there is a fingerprint.
+
+    Raises:
+        DatasetError: it is no dataset, or damaged.
+    """
+    return Dataset.open(path).manifest.digest
+
+
+def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Where images were.
+
+    Args:
+        options: `split` of a recipe: `previous` is the digest that the earlier dataset must have.
+        path: its folder, absolute.
+        keys: sorted keys of today's images.
+
+    Returns:
+        Number of the split that each image was written into, or would have been if it were no duplicate; `NEW` for
+        images that were not there or were rejected.
+
+    Raises:
+        UsageError: its splits are not those of the configuration, or it is another fold.
+        CheckFailed: it is another dataset than the recipe says.
+        DatasetError: it is damaged.
+    """
+    dataset = Dataset.open(path)
+    if dataset.manifest.digest != options.previous:
+        raise CheckFailed(
+            f"split.previous: {path} has changed since the run began (digest {dataset.manifest.digest[:12]}, expected "
+            f"{str(options.previous)[:12]}). Run it again."
+        )
+    findings = check_ledger(dataset).findings
+    if findings:
+        raise UsageError(f"split.previous: the ledger of {path} is damaged: {findings[0]}. Restore it.")
+    unknown = sorted(set(dataset.splits) - set(options.names))
+    if unknown:
+        raise UsageError(
+            f"split.previous: {path} has a split {unknown[0]!r}; this configuration has {', '.join(options.names)}. "
+            "Name the splits alike."
+        )
+    if options.by == "kfold":
+        _check_fold(options, dataset)
+    number = {name: i for i, name in enumerate(options.names)}
+    place = {key: i for i, key in enumerate(keys)}
+    split_of = np.full(len(keys), NEW, dtype=np.int64)
+    for row in dataset.ledger():
+        if row.status in (WRITTEN, DUPLICATE) and row.split in number and row.key in place:
+            split_of[place[row.key]] = number[row.split]
+    return split_of
+
+
+def _check_fold(options: SplitConfig, dataset: Dataset) -> None:
+    """An image that was `train` in one fold is `eval` in another, so only the same fold tells where images belong."""
+    before = dataset.manifest.recipe.get("split", {})
+    if [before.get(name) for name in ("by", "folds", "fold")] != [options.by, options.folds, options.fold]:
+        raise UsageError(
+            f"split.previous: {dataset.root} is not fold {options.fold} of {options.folds}. Give the earlier dataset "
+            "of the same fold."
+        )

@@ -1,0 +1,156 @@
+"""Which images of an input go into which split, and what the user is told about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.config import SplitConfig
+from shardwright.config.split import FAIL
+from shardwright.errors import CheckFailed
+from shardwright.ingest.declared import declared_splits
+from shardwright.ingest.groups import image_groups
+from shardwright.ingest.inputs import SurveyedInput
+from shardwright.ingest.previous import previous_splits
+from shardwright.ingest.recipe import InputLocation
+from shardwright.ingest.shards import ClassSets
+from shardwright.splits import Assignment, ClassTable, Folds, assign_splits, split_order
+from shardwright.storage import Refusal
+
+BRIDGES = "bridges_splits"
+_SHOWN = 3
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SplitImages:
+    """An input in its splits.
+
+    Attributes:
+        orders: split -> positions in the listing, in the order of the records; every split is there.
+        refused: position -> why an image that could be written goes into no split.
+        notes: what the user should know.
+    """
+
+    orders: dict[str, Positions]
+    refused: dict[int, Refusal]
+    notes: tuple[str, ...]
+
+
+def split_images(
+    options: SplitConfig,
+    location: InputLocation,
+    surveyed: SurveyedInput,
+    accepted: Positions,
+    classes: ClassSets | None = None,
+    clusters: Positions | None = None,
+) -> SplitImages:
+    """Divides images into splits.
+
+    Args:
+        options: `split` of a recipe.
+        location: where lists and the earlier dataset lie.
+        surveyed: the input.
+        accepted: positions in the listing, ascending, of images that are going to be written.
+        classes: classes of every image of the listing; needed where splits are stratified.
+        clusters: number of the cluster of duplicates of every image of the listing, below 0 for none.
+
+    Raises:
+        UsageError, DatasetError: a list, a column or the earlier dataset is not what it should be.
+        CheckFailed: images without a split where `split.rest` says `fail`; nothing to train on.
+    """
+    said = declared_splits(options, surveyed, location.lists) if options.by == "predefined" else None
+    grouped = image_groups(options.group, surveyed) if options.group is not None else None
+    conflicts = {**(said.refused if said else {}), **(grouped.refused if grouped else {})}
+    refused = {i: conflicts[i] for i in accepted.tolist() if i in conflicts}
+    accepted = np.array([i for i in accepted.tolist() if i not in refused], dtype=np.int64)
+    keys = [surveyed.listing.keys[i] for i in accepted.tolist()]
+    groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
+    declared = None if said is None else _with_rest(options, said.split_of[accepted], keys)
+    previous = None
+    if options.previous is not None:
+        assert location.previous is not None
+        previous = previous_splits(options, location.previous, keys)
+    folds = None
+    if options.by == "kfold":
+        assert options.folds is not None
+        assert options.fold is not None
+        folds = Folds(options.folds, options.fold)
+    assigned = assign_splits(
+        keys,
+        dict.fromkeys(options.names, 1.0) if declared is not None else options.shares,
+        salt=options.salt,
+        folds=folds,
+        groups=groups,
+        clusters=None if clusters is None else clusters[accepted],
+        table=_class_table(classes, accepted) if options.by == "stratified" or options.stratify else None,
+        declared=declared,
+        previous=previous,
+    )
+    for i, (one, other) in assigned.bridging.items():
+        sides = f"{_placed(assigned, keys, one)} and {_placed(assigned, keys, other)}"
+        reason = f"belongs together with {sides}, which the earlier dataset has in different splits"
+        refused[int(accepted[i])] = Refusal(keys[i], BRIDGES, reason)
+    orders = split_order(keys, assigned.split_of, len(assigned.names), options.salt)
+    notes = _notes(options, assigned, keys, groups)
+    return SplitImages(
+        {split: accepted[order] for split, order in zip(assigned.names, orders, strict=True)},
+        refused,
+        (*(said.notes if said else ()), *notes),
+    )
+
+
+def _with_rest(options: SplitConfig, split_of: Positions, keys: Sequence[str]) -> Positions:
+    missing = np.flatnonzero(split_of < 0)
+    if len(missing) and options.rest == FAIL:
+        shown = ", ".join(keys[i] for i in missing[:_SHOWN].tolist()) + (", …" if len(missing) > _SHOWN else "")
+        raise CheckFailed(
+            f"split.by: predefined, but {len(missing)} of {len(keys)} images are in no split: {shown}. "
+            "Set split.rest to the split they shall go into, or mend the input."
+        )
+    return split_of if options.rest == FAIL else np.where(split_of < 0, options.names.index(options.rest), split_of)
+
+
+def _class_table(classes: ClassSets | None, accepted: Positions) -> ClassTable:
+    assert classes is not None
+    shown = [classes[i] for i in accepted.tolist()]
+    if not any(shown):
+        raise CheckFailed("split: the annotations name no class of any image to stratify by. Use split.by: hash.")
+    images = np.repeat(np.arange(len(shown), dtype=np.int64), [len(labels) for labels in shown])
+    return ClassTable(images, np.array([label for labels in shown for label in labels], dtype=np.int64))
+
+
+def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], groups: Sequence[str] | None) -> list[str]:
+    """What the splits came to. Plain splits by hash say nothing, as the table at the end has their sizes."""
+    counts = assigned.counts()
+    total = sum(counts.values())
+    if total and not counts.get("train") and options.by != "hash":
+        shown = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise CheckFailed(f"split: no image is in train ({shown}). Mend split.")
+    notes = []
+    if options.by != "hash" or options.previous is not None:
+        shares = ", ".join(f"{name} {count / max(1, total):.3f} ({count})" for name, count in counts.items())
+        notes.append(f"split: {shares}")
+    if groups is not None:
+        alone = groups.count("")
+        none = f"; {alone} images have none, e.g. {keys[groups.index('')]}" if alone else ""
+        notes.append(f"split: {len(set(groups) - {''})} groups{none}")
+    if options.previous is not None:
+        new = len(keys) - assigned.kept
+        notes.append(f"split: {assigned.kept} images stay where the earlier dataset has them, {new} are new")
+    if assigned.bridging:
+        notes.append(f"split: {len(assigned.bridging)} new images join two splits and are written to neither")
+    if assigned.leaks:
+        one, other = assigned.leaks[0]
+        pair = f"{_placed(assigned, keys, one)} and {_placed(assigned, keys, other)}"
+        notes.append(f"split: {len(assigned.leaks)} groups or clusters lie in several splits and leak, e.g. {pair}")
+    notes += [f"split: no image is in {name}" for name, count in counts.items() if total and not count]
+    return notes
+
+
+def _placed(assigned: Assignment, keys: Sequence[str], i: int) -> str:
+    return f"{keys[i]} ({assigned.names[int(assigned.split_of[i])]})"
