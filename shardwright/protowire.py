@@ -19,7 +19,12 @@ class WireError(ValueError):
 
 def delimited(field: int, body: bytes) -> bytes:
     """Writes a field of bytes, text, a message or packed numbers; field numbers up to 15."""
-    return b"".join((bytes([field << 3 | DELIMITED]), varint(len(body)), body))
+    return delimited_start(field, len(body)) + body
+
+
+def delimited_start(field: int, length: int) -> bytes:
+    """Writes what stands before a body of `length` bytes; field numbers up to 15."""
+    return bytes([field << 3 | DELIMITED]) + varint(length)
 
 
 def varint(value: int) -> bytes:

@@ -83,6 +83,8 @@ class ShardResult:
         total: number of shards in the split.
         info: what the manifest will say.
         index_sha256: hash of its index file.
+        index_bytes: size of its index file.
+        rows_bytes: size of its file of ledger rows.
         inputs: ledger rows it accounts for.
         located: records whose input's file says where it was taken.
     """
@@ -92,6 +94,8 @@ class ShardResult:
     total: int
     info: ShardInfo
     index_sha256: str
+    index_bytes: int
+    rows_bytes: int
     inputs: int
     located: int = 0
 
@@ -137,8 +141,12 @@ class Staging:
             raw = json.loads(self._done(planned).read_text(encoding="utf-8"))
             result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"])})
             shard = layout.shard_path(*planned)
-            complete = self.path(shard).stat().st_size == result.info.bytes
-            complete = complete and self.path(layout.index_path(shard)).is_file() and self._rows(planned).is_file()
+            sizes = {
+                self.path(shard): result.info.bytes,
+                self.path(layout.index_path(shard)): result.index_bytes,
+                self._rows(planned): result.rows_bytes,
+            }
+            complete = all(file.stat().st_size == size for file, size in sizes.items())
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return result if complete else None
@@ -179,11 +187,19 @@ class Staging:
                     keys.append(outcome.key)
                     located += outcome.located
                 rows.append(row)
-        _write_rows(self._rows(planned), rows)
+        rows_bytes = _write_rows(self._rows(planned), rows)
         first, last = (keys[0], keys[-1]) if keys else (None, None)
         path = f"Split-{planned.split}/{names.name(*planned, len(keys))}"
         info = ShardInfo(planned.split, path, len(keys), data.size, data.sha256, first, last)
-        result = ShardResult(*planned, info=info, index_sha256=positions.sha256, inputs=len(rows), located=located)
+        result = ShardResult(
+            *planned,
+            info=info,
+            index_sha256=positions.sha256,
+            index_bytes=positions.size,
+            rows_bytes=rows_bytes,
+            inputs=len(rows),
+            located=located,
+        )
         with _Output(self._done(planned)) as done:
             done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         return result
@@ -219,7 +235,12 @@ class Staging:
 
 
 class _Output:
-    """A file that appears under its name, whole and on disk, when the block ends without an error."""
+    """A file that appears under its name, whole, when the block ends without an error.
+
+    It is not forced onto the disk, which would make the disk's speed that of the run: a killed process loses nothing
+    that it has handed to the system. After a power failure sizes tell, since file systems lengthen a file when its data
+    have reached the disk: a shard that is too short is written again, a dataset with one is refused.
+    """
 
     def __init__(self, target: Path) -> None:
         self._target = target
@@ -247,9 +268,6 @@ class _Output:
             self._file.close()
             self._temporary.unlink(missing_ok=True)
             return
-        self._file.flush()
-        # Without this a power failure could keep the `done` row and lose the shard it vouches for.
-        os.fsync(self._file.fileno())
         self._file.close()
         self._temporary.replace(self._target)
 
@@ -272,10 +290,12 @@ def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int]
     return hashes
 
 
-def _write_rows(target: Path, rows: list[LedgerRow]) -> None:
+def _write_rows(target: Path, rows: list[LedgerRow]) -> int:
+    """Writes ledger rows by key; returns the file's size."""
     with _Output(target) as file:
         for row in sorted(rows, key=lambda r: (r.key, r.to_json())):
             file.write(row.to_json().encode("utf-8") + b"\n")
+    return file.size
 
 
 def _merge(files: Sequence[Path]) -> Iterator[str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
+_LOG = "bench.log"
 _COMMAND = (sys.executable, "-m", "shardwright_pipelines.cli")
 
 
@@ -49,11 +50,13 @@ def _ingest(options: argparse.Namespace) -> int:
 def _measure(folder: Path, images: int) -> list[Figure]:
     from shardwright.bench.ingest import ingest_figures
     from shardwright.bench.masks import mask_figures
-    from shardwright_pipelines.notebook import write_records
+    from shardwright_pipelines.quiet import quiet
 
     folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    return [*ingest_figures(folder, images, _COMMAND, write_records), *mask_figures()]
+    with quiet(folder / _LOG):
+        from shardwright_pipelines.notebook import write_records
+
+        return [*ingest_figures(folder, images, _COMMAND, write_records), *mask_figures()]
 
 
 def _table(figures: list[Figure]) -> str:

@@ -36,15 +36,9 @@ def mask_figures() -> list[Figure]:
     some = [runs[i % len(runs)] for i in range(_COMPARED)]
     in_runs = seconds(lambda: [rle.resample(one, small) for one in some], _REPEATS, _CLOCK)
     in_pixels = seconds(lambda: [_through_pixels(one, small) for one in some], clock=_CLOCK)
+    reading = seconds(lambda: _read(texts), _REPEATS, _CLOCK)
     return [
-        Figure(
-            f"{ROWS:,} RLE rows read and merged",
-            seconds(lambda: _read(texts), _REPEATS, _CLOCK),
-            "s",
-            AT_MOST,
-            2,
-            f"{note}, {len(runs)} of {len(rows)} rows have one",
-        ),
+        Figure(f"{ROWS:,} RLE rows read and merged", reading, "s", AT_MOST, 2, f"{len(runs)} in {len(rows)} with a mask"),
         Figure("masks resized in runs: draw, sample, encode", in_pixels / in_runs, "x", AT_LEAST, 8, note),
         _drawing(some, note),
     ]

@@ -1,0 +1,230 @@
+"""Emulators of both object stores, to measure and to test against with the real clients.
+
+They come with the development tools, and run in this process or in one of their own. To what the emulators know is added what the stores do and they do not: listings by pages and the conditions on an
+object's generation (Google's); and, on request, time that every request takes and troubles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from gcp_storage_emulator.exceptions import NotFound
+from gcp_storage_emulator.server import RequestHandler
+from gcp_storage_emulator.storage import Storage
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+_HOST = "127.0.0.1"
+_PAGE = 1000
+_GONE = 404
+_PRECONDITION_FAILED = 412
+
+
+class Trouble(NamedTuple):
+    """What an emulator does in place of answering.
+
+    Attributes:
+        status: HTTP status to answer with, 0 to answer as it should.
+        cut: break off in the middle of the answer's body.
+    """
+
+    status: int = 0
+    cut: bool = False
+
+
+# Is asked before each request, with its method and path; may take its time.
+Meddle = Callable[[str, str], Trouble | None]
+
+
+@contextmanager
+def emulator(scheme: str, meddle: Meddle = lambda method, path: None) -> Iterator[str]:
+    """Runs an emulator in threads of this process; gives its URL.
+
+    Args:
+        scheme: `gs` or `s3`.
+        meddle: makes trouble.
+    """
+    server = _gcs_server(meddle) if scheme == "gs" else _s3_server(meddle)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://{_HOST}:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def client_variables(scheme: str, url: str) -> dict[str, str]:
+    """The environment that leads the clients to an emulator."""
+    if scheme == "gs":
+        return {"STORAGE_EMULATOR_HOST": url}
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    return {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": "us-east-1", **dict.fromkeys(keys, "emulator")}
+
+
+def _gcs_server(meddle: Meddle) -> Any:
+    return _ThreadingServer((_HOST, 0), partial(_GcsHandler, _GcsStorage(use_memory_fs=True), meddle))
+
+
+class _ThreadingServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
+class _NotThatGeneration(Exception):
+    pass
+
+
+class _GcsStorage(Storage):
+    """Heeds `ifGenerationMatch`, which the handler leaves here for its thread."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.wanted = threading.local()
+        self._writing = threading.Lock()
+
+    def generation(self, bucket: str, name: str) -> str:
+        try:
+            return str(self.get_file_obj(bucket, name)["generation"])
+        except NotFound:
+            return "0"
+
+    def create_file(self, bucket_name: str, file_name: str, *rest: Any) -> None:
+        with self._writing:
+            wanted = getattr(self.wanted, "generation", None)
+            if wanted not in (None, self.generation(bucket_name, file_name)):
+                raise _NotThatGeneration
+            super().create_file(bucket_name, file_name, *rest)
+
+
+class _GcsHandler(RequestHandler):
+    wfile: Any
+
+    def __init__(self, storage: _GcsStorage, meddle: Meddle, *rest: Any) -> None:
+        self._meddle = meddle
+        super().__init__(storage, *rest)
+
+    def do_GET(self) -> None:  # noqa: N802
+        self._serve(self._get)
+
+    def do_POST(self) -> None:  # noqa: N802
+        self._serve(super().do_POST)
+
+    def do_PUT(self) -> None:  # noqa: N802
+        self._serve(super().do_PUT)
+
+    def do_DELETE(self) -> None:  # noqa: N802
+        self._serve(super().do_DELETE)
+
+    def _serve(self, answer: Callable[[], None]) -> None:
+        trouble = self._meddle(self.command, self.path) or Trouble()
+        query = parse_qs(urlsplit(self.path).query)
+        self.storage.wanted.generation = query.get("ifGenerationMatch", [None])[0]
+        if trouble.status:
+            # Read before it is refused, else the client sees a reset connection instead of the status.
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self._say(trouble.status, {"error": {"code": trouble.status, "message": "made by the test"}})
+            return
+        if trouble.cut:
+            self.wfile = _Cut(self.wfile)
+        try:
+            answer()
+        except _NotThatGeneration:
+            self._say(_PRECONDITION_FAILED, {"error": {"code": _PRECONDITION_FAILED, "message": "conditionNotMet"}})
+
+    def _get(self) -> None:
+        parts = urlsplit(self.path)
+        _, _, inside = parts.path.partition("/b/")
+        bucket, _, name = inside.partition("/o")
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        if inside.endswith("/o"):
+            self._list(bucket, query.get("prefix", ""), int(query.get("pageToken", 0)))
+        elif "generation" in query and query["generation"] != self.storage.generation(bucket, unquote(name[1:])):
+            self._say(_GONE, {"error": {"code": _GONE, "message": "No such object"}})
+        else:
+            super().do_GET()
+
+    def _list(self, bucket: str, prefix: str, start: int) -> None:
+        try:
+            items, _ = self.storage.get_file_list(bucket, prefix or None, None, None, soft_deleted=False)
+        except NotFound:
+            self._say(_GONE, {"error": {"code": _GONE, "message": "The specified bucket does not exist."}})
+            return
+        items = sorted(items, key=lambda item: str(item["name"]))
+        more = {"nextPageToken": str(start + _PAGE)} if len(items) > start + _PAGE else {}
+        self._say(200, {"kind": "storage#objects", "items": items[start : start + _PAGE], **more})
+
+    def _say(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class _Cut:
+    """A connection on which the second thing written, an answer's body, breaks off halfway."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._writes = 0
+
+    def write(self, data: bytes) -> None:
+        self._writes += 1
+        self._connection.write(data if self._writes == 1 else data[: len(data) // 2])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def _s3_server(meddle: Meddle) -> Any:
+    moto = DomainDispatcherApplication(create_backend_app)
+
+    def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        path = environ["PATH_INFO"] + "?" + environ.get("QUERY_STRING", "")
+        trouble = meddle(environ["REQUEST_METHOD"], path) or Trouble()
+        if trouble.status:
+            environ["wsgi.input"].read()
+            body = b"<Error><Code>MadeByTheTest</Code><Message>made by the test</Message></Error>"
+            start_response(f"{trouble.status} Trouble", [("Content-Length", str(len(body)))])
+            return [body]
+        answer: Iterable[bytes] = moto(environ, start_response)
+        if not trouble.cut:
+            return answer
+        whole = b"".join(answer)
+        return [whole[: len(whole) // 2]]
+
+    return make_server(_HOST, 0, app, threaded=True, request_handler=_QuietS3Handler)
+
+
+class _QuietS3Handler(MotoRequestHandler):
+    def log_request(self, *_: Any) -> None:
+        return
+
+
+def main() -> None:
+    """`python -m shardwright.bench.emulators gs 0.03` prints the URL and serves until it is ended."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("scheme", choices=("gs", "s3"))
+    parser.add_argument("delay", type=float, help="seconds added to each request")
+    chosen = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    with emulator(chosen.scheme, lambda method, path: time.sleep(chosen.delay)) as url:
+        print(url, flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
