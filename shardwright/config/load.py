@@ -5,10 +5,8 @@ Values are converted by the type annotations of the sections, so a new option is
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import difflib
-import json
 import os
 import re
 import types
@@ -19,8 +17,8 @@ from typing import Any, Union, get_args, get_origin
 
 import yaml
 
-from shardwright.colours import colour_number
 from shardwright.config import sections
+from shardwright.config.classes import read_classes
 from shardwright.config.split import SplitConfig
 from shardwright.errors import ConfigError, UsageError
 
@@ -70,7 +68,10 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
         raise ConfigError("input.images", "missing", "Give a folder or a glob of images.")
     values["input"] = dict(values["input"])
     if values["input"].get("classes") is not None:
-        values["input"]["classes"] = _classes(values["input"]["classes"], base)
+        values["input"]["classes"] = read_classes(values["input"]["classes"], base)
+    labels = values["input"].get("labels")
+    if isinstance(labels, Mapping) and "features" in labels:
+        values["input"]["labels"] = {**labels, "features": _features(labels["features"])}
     if "split" in values:
         values["split"] = _split(values["split"])
     fields = {k: v for k, v in values.items() if k != "base"}
@@ -244,46 +245,10 @@ def _split(raw: object) -> object:
     return {**options, "shares": shares} if shares else options
 
 
-def _classes(raw: object, base: str) -> dict[str, int | None]:
-    """Class names as a list, as `{name: id}`, or in a JSON or CSV file (a column of names, or names and ids)."""
-    path = "input.classes"
-    if isinstance(raw, str):
-        raw = _classes_file(raw, base)
+def _features(raw: object) -> object:
+    """Columns as `auto` (all), `none`, a list, or with their types."""
+    if raw in ("auto", "none"):
+        return {"*": "auto"} if raw == "auto" else {}
     if isinstance(raw, list):
-        names = [_string(v, f"{path}[{i}]") for i, v in enumerate(raw)]
-        twice = [n for n in names if names.count(n) > 1]
-        if twice:
-            raise ConfigError(path, f"{twice[0]!r} stands there twice", "Name every class once.")
-        return dict.fromkeys(names)
-    if isinstance(raw, Mapping):
-        ids = {_string(k, path): _identity(v, f"{path}.{k}") for k, v in raw.items()}
-        if len(set(ids.values())) < len(ids):
-            raise ConfigError(path, "two classes share an id", "Give every class its own id.")
-        return {name: ids[name] for name in sorted(ids, key=ids.__getitem__)}
-    raise ConfigError(path, f"{raw!r} is neither a list nor a mapping", "Write [Fish, Flower] or {Fish: 1, Flower: 2}.")
-
-
-def _identity(value: object, path: str) -> int:
-    """An id as it is, or a colour `#rrggbb` as the number that masks of colours have for it."""
-    colour = colour_number(value) if isinstance(value, str) else None
-    return _int(value, path) if colour is None else colour
-
-
-def _classes_file(name: str, base: str) -> object:
-    file = Path(base, name)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("input.classes", f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
-    if file.suffix.lower() == ".json":
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise ConfigError("input.classes", f"{name!r} is no JSON ({error})", "Mend the file.") from None
-    rows = [row for row in csv.reader(text.splitlines()) if row]
-    if all(len(row) == 1 for row in rows):
-        return [row[0] for row in rows]
-    try:
-        return {row[0]: int(row[1]) for row in rows}
-    except (ValueError, IndexError):
-        raise ConfigError("input.classes", f"{name!r} does not hold `name,id` rows", "Mend the file.") from None
+        return {_string(header, f"input.labels.features[{i}]"): "auto" for i, header in enumerate(raw)}
+    return raw

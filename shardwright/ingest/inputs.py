@@ -206,7 +206,7 @@ def _refuse_unlisted_option(unlisted: str, may_be_empty: bool) -> None:
     if unlisted == "empty" and not may_be_empty:
         raise ConfigError(
             "input.unlisted",
-            "'empty' means no masks and no classes, and an image needs one class",
+            "'empty' means no masks and no classes; an image needs one",
             "Use reject or fail.",
         )
 

@@ -53,7 +53,10 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     by_name = {name: i for i, name in enumerate(names)}
     by_id = {number: i for i, number in enumerate(classes.values()) if number is not None}
     if by_id:
-        return ClassMap(names, {value: _by_id(value, where, classes, by_id) for value, where in values.items()})
+        pairs = [f"{number} is {name}" for name, number in classes.items()]
+        note = f"ids by input.classes: {', '.join(pairs[:_SHOWN])}" + (", …" if len(pairs) > _SHOWN else "")
+        index = {value: _by_id(value, where, classes, by_id) for value, where in values.items()}
+        return ClassMap(names, index, (note,))
     rest = [value for value in values if value not in by_name]
     numbers = {value: as_integer(value) for value in rest}
     if not rest:

@@ -1,0 +1,104 @@
+"""`input.classes`: in every spelling the same names and ids; contradictions are refused."""
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.config.classes import read_classes
+from shardwright.errors import ConfigError
+
+NAMES = (
+    st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1)
+    .map(str.strip)
+    .filter(lambda name: name and not name.lstrip("+-").isdigit() and not name.startswith("#"))
+)
+MAPS = st.dictionaries(NAMES, st.integers(-(10**6), 10**6), min_size=1, max_size=6).filter(
+    lambda ids: len(set(ids.values())) == len(ids)
+)
+
+
+def in_order(ids):
+    return sorted(ids.items(), key=lambda item: item[1])
+
+
+@given(MAPS)
+def test_names_and_ids_are_the_same_in_every_spelling(tmp_path_factory, ids):
+    base = tmp_path_factory.mktemp("classes")
+    spellings = [ids, {number: name for name, number in ids.items()}]
+    for i, content in enumerate(
+        (ids, {str(v): k for k, v in ids.items()}, [{"id": v, "name": k, "colour": 1} for k, v in ids.items()])
+    ):
+        (base / f"{i}.json").write_text(json.dumps(content), encoding="utf-8-sig")
+        spellings.append(f"{i}.json")
+    rows = [list(map(str, pair)) for pair in ids.items()]
+    for i, (header, step) in enumerate(((None, 1), (None, -1), (["name", "id"], 1), (["label", "class"], -1))):
+        text = io.StringIO()
+        csv.writer(text).writerows([*([header] if header else []), *(row[::step] for row in rows)])
+        (base / f"{i}.csv").write_text(text.getvalue(), encoding="utf-8")
+        spellings.append(f"{i}.csv")
+    for spelling in spellings:
+        assert list(read_classes(spelling, str(base)).items()) == in_order(ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("id,name\n0,daisy\n1,rose\n", {"daisy": 0, "rose": 1}),
+        ("Label Name,Label ID\r\ndaisy,7\r\n", {"daisy": 7}),
+        ("\ufeff0,daisy\n", {"daisy": 0}),
+        ('name,id\n"a, b",1\n', {"a, b": 1}),
+        ("class_id,class_name\n3,1987\n4,2001\n", {"1987": 3, "2001": 4}),
+        ("name,code\n1987,3\n", {"1987": 3}),
+        ("1987,3\n", {"1987": 3}),
+        ("sky,#0000ff\nroad,#ff0000\n", {"sky": (1 << 24) + 0xFF, "road": (1 << 24) + 0xFF0000}),
+        ("daisy\n\nrose\n", {"daisy": None, "rose": None}),
+    ],
+)
+def test_tables_of_classes(tmp_path, text, ids):
+    (tmp_path / "c.csv").write_text(text, encoding="utf-8")
+    assert read_classes("c.csv", str(tmp_path)) == ids
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({0: "daisy", 1: "daisy"}, "'daisy' stands there twice"),
+        ({"daisy": 1, "rose": 1}, "two classes share an id: 'daisy' and 'rose' have 1"),
+        ({"0": "daisy", "00": "rose"}, "'daisy' and 'rose' have 0"),
+        ({"daisy": "x"}, r"input\.classes\.daisy: 'x' is no whole number"),
+        ({0: "daisy", "x": "rose"}, "'daisy' is no whole number"),
+        ({"daisy": 1.5}, "1.5 is no whole number"),
+        ({"daisy": True}, "True is no whole number"),
+        (["a", "a"], "'a' stands there twice"),
+        ([1], r"input\.classes\[0\]: 1 is no text"),
+        ([{"id": 1}], r"input\.classes\[0\]: .* has no id or no name"),
+        ([{"id": 1, "name": "a"}, {"id": 2, "name": "a"}], "'a' stands there twice"),
+        (3, "3 is neither a list nor a mapping"),
+    ],
+)
+def test_contradictions_are_refused(raw, message):
+    with pytest.raises(ConfigError, match=message):
+        read_classes(raw, "/")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("c.json", "{", "'c.json' is no JSON"),
+        ("c.json", '{"0": "a", "0": "b"}', "'0' stands there twice"),
+        ("c.json", "[" * 10**5, "is no JSON"),
+        ("c.csv", "a,b\nc,d\n", "does not hold `name,id` rows"),
+        ("c.csv", "name,id\n", "does not hold `name,id` rows"),
+        ("c.csv", "a,1,2\n", "does not hold `name,id` rows"),
+        ("c.csv", "x,y\n1,2\n3,4\n", "has two columns of numbers.*Call them `name` and `id`"),
+        ("c.csv", "a,1\na,2\n", "'a' stands there twice"),
+    ],
+)
+def test_files_that_do_not_do_are_refused(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        read_classes(name, str(tmp_path))
