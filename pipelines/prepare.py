@@ -51,6 +51,7 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
     """
     location = locate(config)
     _refuse_presets(config)
+    _refuse_values(config)
     surveyed = survey_input(IngestRecipe.of(config), location)
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
     rendered = _render(config, surveyed)
@@ -74,6 +75,7 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
     """
     file = schema_file_for(config_file)
     _refuse_presets(config)
+    _refuse_values(config)
     rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
     if file.exists() and not force:
         check_schema(file.read_text(encoding="utf-8"), rendered, str(file))
@@ -89,6 +91,16 @@ def _refuse_presets(config: Config) -> None:
             "features",
             "a pipeline reads features by their own names",
             "Remove the section, or use `shardwright ingest`.",
+        )
+
+
+def _refuse_values(config: Config) -> None:
+    """The transform decodes files of images."""
+    if config.images.reencode in ("tensor", "raw"):
+        raise ConfigError(
+            "images.reencode",
+            f"a pipeline does not take {config.images.reencode} values",
+            "Use jpeg or png, or `shardwright ingest`.",
         )
 
 

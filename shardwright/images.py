@@ -141,7 +141,7 @@ def _unknown(data: bytes) -> ImageError:
     """Says what bytes are that begin neither as JPEG nor as PNG."""
     name = other_format(data)
     if name:
-        return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; convert the image to JPEG or PNG")
+        return ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}; save it as JPEG or PNG, or set images.convert")
     if PNG_SIGNATURE.startswith(data) or _JPEG_SIGNATURE.startswith(data):
         return ImageError(TRUNCATED, f"the file ends after {len(data)} bytes, within the signature")
     if data.count(0) == len(data):

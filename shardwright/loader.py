@@ -228,11 +228,13 @@ def _read(shards: list[LocatedShard], shuffle_seed: int | None, buffer: int) -> 
 def _parser(dataset: Dataset, size: tuple[int, int]) -> Any:
     """A function from (shard, serialized example) to (uint8 [H, W, 3], target)."""
     manifest = dataset.manifest
-    all_jpeg = manifest.recipe.get("encoding") == "jpeg"
+    stored = manifest.recipe.get("encoding") or manifest.recipe.get("images", {}).get("reencode")
     features: dict[str, Any] = {
         "image/encoded": tf.io.FixedLenFeature([], tf.string),
         "image/key": tf.io.FixedLenFeature([], tf.string),
     }
+    if stored == "raw":
+        features |= {f"image/{side}": tf.io.FixedLenFeature([], tf.int64) for side in ("height", "width")}
     masks = [f"image/segmentation/{name}/rle" for name in manifest.classes]
     if manifest.task == "segmentation":
         features |= {name: tf.io.RaggedFeature(tf.int64) for name in masks}
@@ -244,8 +246,7 @@ def _parser(dataset: Dataset, size: tuple[int, int]) -> Any:
         with tf.control_dependencies([tf.debugging.Assert(tf.strings.length(record) > 0, [damaged])]):
             example = tf.io.parse_single_example(record, features)
         where = tf.strings.join([shard, " key ", example["image/key"], ": "])
-        encoded = example["image/encoded"]
-        image = pixels.decode_jpeg(encoded) if all_jpeg else pixels.decode(encoded)
+        image = _decode(example, stored)
         _assert_size(image, size, where)
         image.set_shape([*size, 3])
         if manifest.task == "segmentation":
@@ -255,6 +256,15 @@ def _parser(dataset: Dataset, size: tuple[int, int]) -> Any:
         return image, label
 
     return parse
+
+
+def _decode(example: Mapping[str, Tensor], stored: str | None) -> Tensor:
+    """The pixels of a parsed example, that are stored as the recipe says; `None`: as JPEG or PNG."""
+    encoded = example["image/encoded"]
+    if stored == "raw":
+        return pixels.decode_raw(encoded, example["image/height"], example["image/width"])
+    decoders = {"jpeg": pixels.decode_jpeg, "tensor": pixels.parse_tensor}
+    return decoders.get(str(stored), pixels.decode)(encoded)
 
 
 def _assert_size(image: Tensor, size: tuple[int, int], where: Tensor) -> None:

@@ -115,6 +115,16 @@ def decode(encoded: Tensor) -> Tensor:
     return tf.cond(is_jpeg(encoded), lambda: decode_jpeg(encoded), lambda: _decode_png(encoded))
 
 
+def parse_tensor(encoded: Tensor) -> Tensor:
+    """Reads an image that is stored as a serialized tensor: uint8 [h, w, 3]."""
+    return tf.ensure_shape(tf.io.parse_tensor(encoded, tf.uint8), [None, None, 3])
+
+
+def decode_raw(encoded: Tensor, height: Tensor, width: Tensor) -> Tensor:
+    """Reads an image that is stored as nothing but its values: uint8 [height, width, 3]."""
+    return tf.reshape(tf.io.decode_raw(encoded, tf.uint8), tf.stack([height, width, 3]))
+
+
 def _decode_png(encoded: Tensor) -> Tensor:
     return tf.io.decode_png(encoded, channels=3)
 

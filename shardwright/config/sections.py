@@ -17,7 +17,7 @@ from shardwright.config.checks import one_of
 from shardwright.config.images import ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
-from shardwright.config.layout import FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.layout import RLE_TEXT, FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 from shardwright.errors import ConfigError
@@ -101,6 +101,12 @@ class Config:
         if self.trainer.model != "auto" and (self.trainer.model == "unet") != (self.task == "segmentation"):
             raise ConfigError(
                 "trainer.model", f"{self.trainer.model!r} does not solve {self.task}", "Use auto, or the other task."
+            )
+        if self.features.preset == RLE_TEXT and (self.images.resize != "none" or self.images.orientation == "apply"):
+            raise ConfigError(
+                "features.preset",
+                "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
+                "Use another preset, or leave the pixels where they are.",
             )
         if "train" not in self.split.names:
             raise ConfigError("split", "no split named train", "Add train.")

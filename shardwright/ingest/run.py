@@ -17,7 +17,7 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest.plan import IngestPlan, plan_ingest
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
-from shardwright.manifest import Manifest
+from shardwright.manifest import LOCATED, Manifest
 from shardwright.staging import ShardResult, Staging
 
 # Below this, starting processes takes longer than the work.
@@ -61,6 +61,7 @@ def ingest(
             tell(note)
     found = committed(out, plan.dataset.fingerprint)
     if found is not None:
+        _tell_located(found, config, tell)
         return found
     staging_root = _staging_root(config, out)
     try:
@@ -79,7 +80,17 @@ def ingest(
         manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
     with suppress(OSError):  # It goes when no other dataset is being made in it.
         Path(staging_root).rmdir()
+    _tell_located(manifest, config, tell)
     return manifest
+
+
+def _tell_located(manifest: Manifest, config: Config, tell: Callable[[str], None] | None) -> None:
+    located = manifest.totals.get(LOCATED, 0)
+    if not located or tell is None:
+        return
+    kept = config.images.strip_metadata == "none"
+    what = "as they are stored, too; images.strip_metadata: private leaves that out" if kept else "stored without it"
+    tell(f"{located} images say where they were taken (GPS): {what}")
 
 
 def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
