@@ -1,0 +1,54 @@
+# The image that pipelines, trainers and Beam's workers run: the current stack on Debian 13, exact versions by hash.
+#
+#   docker build -t shardwright .                                  CPU and GPU-less hosts
+#   docker build -t shardwright --build-arg LOCK=current-tpu .     with libtpu, for a TPU node pool
+#
+# Other build arguments: BASE, a Debian 13 image from another registry; BEAM_SDK, the image whose worker launcher is taken
+# along for Dataflow (its Python plays no part); UV_DEFAULT_INDEX, another package index; REVISION, for the label.
+ARG BASE=debian:trixie-slim
+ARG BEAM_SDK=apache/beam_python3.13_sdk:2.77.0
+
+FROM ${BEAM_SDK} AS beam
+
+FROM ${BASE} AS build
+ARG DEBIAN_FRONTEND=noninteractive
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates curl g++ python3 python3-dev unzip \
+    && rm -rf /var/lib/apt/lists/*
+# The packages change with the lock only, the code with every commit: two layers.
+ARG LOCK=current
+ARG UV_DEFAULT_INDEX=
+WORKDIR /build
+COPY requirements/${LOCK}.lock requirements/
+COPY tools/lib/ tools/lib/
+COPY tools/image/install tools/image/
+RUN tools/image/install packages "requirements/${LOCK}.lock"
+COPY setup.py README.md LICENSE ./
+COPY src/ src/
+COPY shardwright/ shardwright/
+COPY components/ components/
+COPY pipelines/ pipelines/
+COPY schemas/ schemas/
+RUN tools/image/install shardwright
+
+FROM ${BASE}
+ARG DEBIAN_FRONTEND=noninteractive
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="shardwright" \
+    org.opencontainers.image.description="Images and segmentation CSVs into TFRecord datasets, and training on them" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.revision="${REVISION}"
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates python3 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 1000 --create-home shardwright \
+    && mkdir /work && chown shardwright:shardwright /work
+COPY --from=build /opt/shardwright /opt/shardwright
+COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
+COPY tools/image/entrypoint /opt/shardwright/entrypoint
+ENV PATH=/opt/shardwright/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# Pipelines put their own command in the place of this; what is mounted or written goes below an empty folder.
+USER shardwright
+WORKDIR /work
+ENTRYPOINT ["/opt/shardwright/entrypoint"]
+CMD ["shardwright", "--help"]

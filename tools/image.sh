@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Builds the container image as a registry-less machine can, and tries it: its fast tests, the sample set through the
+# whole pipeline, what is in it and how large it is. Needs root (buildah, podman and runc, without a daemon).
+#
+# The Debian 13 that it builds upon is made by debootstrap and kept in the cache folder. Beam's launcher for Dataflow comes
+# from a registry's image, so here an empty one stands in for it: of the image that is tried, only that part is missing.
+#
+#   image.sh build     the image localhost/shardwright
+#   image.sh try       build, then try it
+set -euo pipefail
+
+tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
+checkout="$(dirname "$tools")"
+# shellcheck source=tools/lib/messages.sh
+. "$tools/lib/messages.sh"
+# shellcheck source=tools/lib/cache.sh
+. "$tools/lib/cache.sh"
+# shellcheck source=tools/lib/packages.sh
+. "$tools/lib/packages.sh"
+
+certificates="${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}"
+store=(--root "$cache/images" --runroot "$cache/images-run" --storage-driver overlay)
+image=localhost/shardwright
+base=localhost/debian13
+
+build() {
+    [ "$(id -u)" = 0 ] || fail 2 "the image can only be built by root here. Run it as root, use a Docker engine, or leave it to CI."
+    need_packages buildah podman runc debootstrap debian-archive-keyring
+    local scratch
+    scratch="$(mktemp -d)"
+    trap 'rm -rf "$scratch"' RETURN
+    if ! buildah "${store[@]}" inspect --type image "$base" >/dev/null 2>&1; then
+        say "image: making a Debian 13 to build upon (a minute)"
+        debootstrap --variant=minbase --include=ca-certificates --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+            trixie "$scratch/root" http://deb.debian.org/debian sid >"$cache/image-base.log" ||
+            fail 1 "debootstrap failed; $cache/image-base.log says why."
+        tar -C "$scratch/root" -cf "$scratch/base.tar" .
+        rm -rf --one-file-system "$scratch/root"
+        printf 'FROM scratch\nADD base.tar /\n' >"$scratch/Dockerfile"
+        buildah "${store[@]}" build --quiet --isolation chroot -t "$base" "$scratch" >/dev/null
+        rm "$scratch/base.tar"
+    fi
+    mkdir -p "$scratch/beam/apache"
+    printf 'FROM scratch\nADD apache /opt/apache/beam/\n' >"$scratch/beam/Dockerfile"
+    buildah "${store[@]}" build --quiet --isolation chroot -t localhost/no-beam-sdk "$scratch/beam" >/dev/null
+    local arguments=(--build-arg "BASE=$base" --build-arg BEAM_SDK=localhost/no-beam-sdk)
+    arguments+=(--build-arg "REVISION=$(git -C "$checkout" -c safe.directory='*' rev-parse HEAD)")
+    [ -z "${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-}}" ] ||
+        arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
+    # Layers are kept: the packages are installed again when the lock changes.
+    buildah "${store[@]}" build --quiet --layers --isolation chroot --volume "$certificates:/etc/ssl/certs/ca-certificates.crt:ro" \
+        "${arguments[@]}" -t "$image" "$checkout" >/dev/null
+    podman "${store[@]}" image list --format '{{.Repository}} {{.Size}}' "$image"
+}
+
+inside() { # COMMAND...: in the image, with no network, as its own user
+    podman "${store[@]}" --cgroup-manager cgroupfs --runtime "$(command -v runc)" run --rm --network none \
+        --ulimit nofile=20000:20000 --ulimit nproc=4096:4096 --volume "$checkout:/checkout:ro" "$image" "$@"
+}
+
+# shellcheck disable=SC2016 # the shell inside expands it
+try() {
+    inside sh -c '
+        set -eu
+        test "$(id -u)" != 0
+        test -z "$(ls -A /work)"
+        for tool in gcc g++ cc curl uv; do
+            if command -v "$tool"; then echo "$tool was left in the image"; exit 1; fi
+        done
+        shardwright sample data --images 60 --height 96 --width 128
+        cp /checkout/tools/image/small.yaml .
+        shardwright run small.yaml'
+    # The tests of set-up and of the checkout itself need compilers and git; all others run on what is installed here.
+    inside sh -c '
+        set -eu
+        cp -r /checkout/tests /checkout/setup.cfg /checkout/pipelines /checkout/src /checkout/shardwright /checkout/components \
+            /checkout/schemas /checkout/setup.py .
+        python -m pytest -q -p no:cacheprovider -m "not slow" --ignore-glob "tests/test_setup_*" --numprocesses auto \
+            --maxprocesses 8 --dist loadfile'
+}
+
+case "${1:-}" in
+    build) build ;;
+    try) build && try ;;
+    *) fail 2 "image.sh: say build or try" ;;
+esac
