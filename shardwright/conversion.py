@@ -103,13 +103,16 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
     Raises:
         ImageError: the picture data are damaged.
     """
-    # Without metadata nothing is parsed but the picture: no text that unpacks to gigabytes, no broken Exif.
-    bare = strip_metadata(data, header, "all")
-    reader = JpegImagePlugin.JpegImageFile if header.format == "jpeg" else PngImagePlugin.PngImageFile
     with _named_errors(header.format.upper()):
-        image = reader(io.BytesIO(bare))
-        if ratio > 1 and header.format == "jpeg":
+        image: ImageFile.ImageFile
+        if header.format == "jpeg":
+            image = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
             image.draft(None, (image.width // ratio, image.height // ratio))
+            # In one piece, so that the decoder never stops within a row to ask for more.
+            image.decodermaxblock = len(data)
+        else:
+            # Without metadata nothing is parsed but the picture: no text that unpacks to gigabytes, no broken profile.
+            image = PngImagePlugin.PngImageFile(io.BytesIO(strip_metadata(data, header, "all")))
         image.load()
         return _eight_bits(image)
 

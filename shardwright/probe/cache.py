@@ -1,0 +1,100 @@
+"""Probe rows kept by content, so that a resumed run and next month's run decode only what they have not seen.
+
+One SQLite file per version of the algorithm. It is a cache: a row that is damaged is probed again, a file that is
+damaged is started anew, and where none can be written the run goes on without.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from shardwright.probe.row import ALGORITHM, ProbeRow
+
+_TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
+_SECONDS_TO_WAIT = 30.0
+
+
+def cache_file(folder: str) -> Path:
+    """Where the rows of this version of the algorithm lie."""
+    return Path(folder, f"probe-{ALGORITHM}.sqlite")
+
+
+class ProbeCache:
+    """Rows by content. Any number of processes read while one writes.
+
+    Args:
+        file: the file; `None` for a cache that keeps nothing.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    @staticmethod
+    def open(folder: str | None) -> ProbeCache:
+        """The cache in a folder, made where it is missing; one that keeps nothing where it cannot be made."""
+        if folder is None:
+            return ProbeCache(None)
+        file = cache_file(folder)
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(2):
+            try:
+                with _connected(file, "rwc") as connection:
+                    connection.execute(_TABLE)
+                    if connection.execute("PRAGMA quick_check").fetchone() == ("ok",):
+                        return ProbeCache(file)
+            except sqlite3.OperationalError:
+                return ProbeCache(None)
+            except sqlite3.DatabaseError:
+                pass
+            remove_cache(folder)
+        return ProbeCache(None)
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[bytes], ProbeRow | None]]:
+        """Yields a function that gives the sound row of a content, or `None` where there is none."""
+        with ExitStack() as stack:
+            connection = None
+            if self._file is not None:
+                with suppress(sqlite3.Error):
+                    connection = stack.enter_context(_connected(self._file, "ro"))
+            yield partial(_find, connection)
+
+    def keep(self, rows: Mapping[bytes, ProbeRow]) -> None:
+        """Keeps rows, all or none."""
+        if self._file is None or not rows:
+            return
+        texts = [(content, row.to_text(content)) for content, row in rows.items()]
+        with suppress(sqlite3.Error), _connected(self._file, "rw") as connection, connection:
+            connection.executemany("INSERT OR REPLACE INTO probed VALUES (?, ?)", texts)
+
+
+def remove_cache(folder: str) -> None:
+    """Deletes the cache in a folder, if there is one."""
+    file = cache_file(folder)
+    for name in (file, file.with_name(f"{file.name}-journal")):
+        with suppress(OSError):
+            name.unlink()
+
+
+def _find(connection: sqlite3.Connection | None, content: bytes) -> ProbeRow | None:
+    if connection is None:
+        return None
+    try:
+        found = connection.execute("SELECT row FROM probed WHERE content = ?", (content,)).fetchone()
+    except sqlite3.Error:
+        return None
+    return ProbeRow.from_text(content, str(found[0])) if found else None
+
+
+@contextmanager
+def _connected(file: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    uri = f"{file.absolute().as_uri()}?mode={mode}"
+    with closing(sqlite3.connect(uri, uri=True, timeout=_SECONDS_TO_WAIT)) as connection:
+        # A lost cache costs time, so nothing waits for the disk.
+        connection.execute("PRAGMA synchronous=OFF")
+        yield connection

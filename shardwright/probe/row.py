@@ -1,0 +1,81 @@
+"""What probing one file tells, and how it is kept: one line of text with its own checksum, found by content."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+
+from shardwright.fingerprint import canonical_json
+from shardwright.images import ImageError, ImageHeader
+from shardwright.probe.hashes import ImageHashes, image_hashes
+from shardwright.probe.quality import Quality, measure
+from shardwright.probe.thumbnail import pixel_digest, thumbnail
+
+# Of all that makes a row of an image's bytes: raised whenever one of them gives other values.
+ALGORITHM = 1
+
+
+@dataclass(frozen=True)
+class ProbeRow:
+    """What the pixels of one image tell. Depends on the file's bytes alone, on no option.
+
+    Attributes:
+        hashes: its hashes; `None` where the pixels cannot be decoded.
+        quality: its measures, likewise.
+        pixels: SHA-256 of the displayed pixels, where it was asked for.
+        code: why it cannot be decoded, as a word; empty where it can.
+        reason: the same as a sentence.
+    """
+
+    hashes: ImageHashes | None
+    quality: Quality | None
+    pixels: bytes | None = None
+    code: str = ""
+    reason: str = ""
+
+    def to_text(self, digest: bytes) -> str:
+        """The row as text: a checksum, which covers the content's digest too, and JSON."""
+        body = canonical_json(
+            [self.hashes, self.quality, self.pixels.hex() if self.pixels else None, self.code, self.reason]
+        )
+        return f"{_checksum(digest, body):08x} {body}"
+
+    @staticmethod
+    def from_text(digest: bytes, text: str) -> ProbeRow | None:
+        """Reads what `to_text` made for the same content; `None` when it is damaged."""
+        try:
+            checksum, _, body = text.partition(" ")
+            if int(checksum, 16) != _checksum(digest, body):
+                return None
+            hashes, quality, pixels, code, reason = json.loads(body)
+            return ProbeRow(
+                ImageHashes(*hashes) if hashes else None,
+                Quality(*quality) if quality else None,
+                bytes.fromhex(pixels) if pixels else None,
+                code,
+                reason,
+            )
+        except (ValueError, TypeError):
+            return None
+
+
+def probe_image(data: bytes, header: ImageHeader, *, pixels: bool) -> ProbeRow:
+    """Looks at the pixels of one image.
+
+    Args:
+        data: the whole file.
+        header: what `read_header` said of it.
+        pixels: also decode it at full size, to tell files of equal pixels.
+    """
+    try:
+        picture = thumbnail(data, header)
+        luma = picture.convert("L")
+        digest = pixel_digest(data, header) if pixels else None
+    except ImageError as error:
+        return ProbeRow(None, None, None, error.code, error.reason)
+    return ProbeRow(image_hashes(luma), measure(picture, luma), digest)
+
+
+def _checksum(digest: bytes, body: str) -> int:
+    return zlib.crc32(body.encode("utf-8", "surrogatepass"), zlib.crc32(digest))

@@ -1,0 +1,184 @@
+"""Probing a whole input: read, hashed, checked and looked at in one pass, spread over processes.
+
+The result depends on the files alone: not on the number of workers, nor on what the cache holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.console import SILENT, Progress
+from shardwright.images import ImageError, read_header
+from shardwright.probe.cache import ProbeCache
+from shardwright.probe.hashes import ImageHashes
+from shardwright.probe.quality import Quality
+from shardwright.probe.row import ProbeRow, probe_image
+from shardwright.processes import in_processes
+from shardwright.storage import Listing, Refusal, hash_file, in_parallel, read_bytes, readers
+
+# Below this, starting processes takes longer than the work.
+_BYTES_WORTH_PROCESSES = 64 << 20
+# Files handed to a worker at once: enough that handing them over costs nothing, few enough that a kill loses little.
+_FEWEST_AT_ONCE = 16
+_MOST_PARTS = 2000
+_LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
+
+
+@dataclass(frozen=True)
+class ProbedInput:
+    """What probing all files tells, by position in the listing.
+
+    Attributes:
+        digests: SHA-256 of each file, `None` where it cannot be read.
+        sound: whether the pixels could be decoded, bool (n,).
+        hashes: the four hashes as `ImageHashes` has them, uint64 (n, 4).
+        quality: the measures as `Quality` has them, float64 (n, 7).
+        pixels: SHA-256 of the displayed pixels, where asked for and decoded.
+        rejected: position -> why the file is no image that can be decoded.
+    """
+
+    digests: list[bytes | None]
+    sound: npt.NDArray[np.bool_]
+    hashes: npt.NDArray[np.uint64]
+    quality: npt.NDArray[np.float64]
+    pixels: list[bytes | None]
+    rejected: dict[int, Refusal]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Files that a worker takes at once: consecutive ones of the listing, and which of them are to be looked at."""
+
+    begin: int
+    listing: Listing
+    look: list[bool]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What became of one file. `fresh`: its row was not in the cache."""
+
+    digest: bytes | None
+    row: ProbeRow | None
+    fresh: bool = False
+
+
+def probe_input(
+    listing: Listing,
+    skip: Iterable[int],
+    *,
+    max_pixels: int,
+    pixels: bool = False,
+    cache: str | None = None,
+    workers: int | None = None,
+    progress: Progress = SILENT,
+) -> ProbedInput:
+    """Probes all files of a listing.
+
+    Args:
+        listing: the files.
+        skip: positions of those that are only hashed.
+        max_pixels: the most pixels an image may have.
+        pixels: also hash all pixels at full size.
+        cache: folder where rows are kept by content; `None` to keep none.
+        workers: processes; by default one per processor, and threads for small inputs.
+        progress: is told of finished files.
+
+    Raises:
+        ShardwrightError: a worker process has died.
+    """
+    count = len(listing.keys)
+    result = ProbedInput(
+        digests=[None] * count,
+        sound=np.zeros(count, np.bool_),
+        hashes=np.zeros((count, len(ImageHashes._fields)), np.uint64),
+        quality=np.zeros((count, len(Quality._fields))),
+        pixels=[None] * count,
+        rejected={},
+    )
+    kept = ProbeCache.open(cache)
+    for begin, seen in _spread(listing, frozenset(skip), partial(_probe, kept, max_pixels, pixels), workers):
+        kept.keep({file.digest: file.row for file in seen if file.fresh and file.digest and file.row})
+        for position, file in enumerate(seen, begin):
+            _fill(result, listing, position, file)
+        progress.advance(len(seen))
+    return result
+
+
+def _spread(
+    listing: Listing, skip: frozenset[int], probe: partial[tuple[int, list[_Seen]]], workers: int | None
+) -> Iterator[tuple[int, list[_Seen]]]:
+    parts = _parts(listing, skip)
+    cores = os.cpu_count() or 1
+    if workers is None and sum(listing.sizes) < _BYTES_WORTH_PROCESSES:
+        return in_parallel(probe, parts, threads=cores)
+    return in_processes(probe, parts, min(workers or cores, len(parts)), _LOST)
+
+
+def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
+    count = len(listing.keys)
+    step = max(_FEWEST_AT_ONCE, readers(listing.root), -(-count // _MOST_PARTS))
+    parts = []
+    for begin in range(0, count, step):
+        here = slice(begin, begin + step)
+        piece = Listing(
+            listing.root, listing.keys[here], listing.names[here], listing.sizes[here], [], listing.pins[here]
+        )
+        parts.append(_Part(begin, piece, [i not in skip for i in range(begin, begin + len(piece.keys))]))
+    return parts
+
+
+def _probe(cache: ProbeCache, max_pixels: int, pixels: bool, part: _Part) -> tuple[int, list[_Seen]]:
+    listing = part.listing
+    # Read ahead: the pixels of one file are decoded while the next ones come.
+    files = in_parallel(partial(_read, part), range(len(part.look)), readers(listing.root), listing.sizes.__getitem__)
+    with cache.reading() as find:
+        return part.begin, [
+            _Seen(digest, None) if digest is None or data is None else _look(digest, data, find, max_pixels, pixels)
+            for digest, data in files
+        ]
+
+
+def _read(part: _Part, place: int) -> tuple[bytes | None, bytes | None]:
+    """SHA-256 of a file, and its bytes if they are to be looked at."""
+    path, pin = part.listing.path(place), part.listing.pin(place)
+    if not part.look[place]:
+        return hash_file(path, pin), None
+    try:
+        data = read_bytes(path, pin)
+    except OSError:
+        return None, None
+    return hashlib.sha256(data).digest(), data
+
+
+def _look(digest: bytes, data: bytes, find: Callable[[bytes], ProbeRow | None], max_pixels: int, pixels: bool) -> _Seen:
+    try:
+        header = read_header(data, max_pixels=max_pixels)
+    except ImageError as error:
+        # Not kept: it is found at once, and depends on an option.
+        return _Seen(digest, ProbeRow(None, None, None, error.code, error.reason))
+    row = find(digest)
+    if row is not None and (row.pixels or row.code or not pixels):
+        return _Seen(digest, row)
+    return _Seen(digest, probe_image(data, header, pixels=pixels), fresh=True)
+
+
+def _fill(result: ProbedInput, listing: Listing, position: int, file: _Seen) -> None:
+    result.digests[position] = file.digest
+    row = file.row
+    if row is None:
+        return
+    if row.hashes is None or row.quality is None:
+        result.rejected[position] = Refusal(listing.keys[position], row.code, row.reason)
+        return
+    result.sound[position] = True
+    result.hashes[position] = row.hashes
+    result.quality[position] = row.quality
+    result.pixels[position] = row.pixels
