@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from picturing import DISPLAYED
 from PIL import Image, ImageOps
 
 from shardwright import boxes, orientation, rle
 
-DISPLAYED = {
-    1: lambda a: a,
-    2: lambda a: a[:, ::-1],
-    3: lambda a: a[::-1, ::-1],
-    4: lambda a: a[::-1],
-    5: lambda a: a.T,
-    6: lambda a: a.T[:, ::-1],
-    7: lambda a: a.T[::-1, ::-1],
-    8: lambda a: a.T[::-1],
-}
 orientations = st.integers(1, 8)
 
 

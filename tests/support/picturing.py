@@ -30,3 +30,16 @@ def pillow_exif(main=(), camera=(), gps=(), order="<"):
     if gps:
         exif.get_ifd(0x8825).update(dict(gps))
     return exif.tobytes().removeprefix(b"Exif\0\0")
+
+
+# What is displayed of a stored picture, by orientation.
+DISPLAYED = {
+    1: lambda a: a,
+    2: lambda a: a[:, ::-1],
+    3: lambda a: a[::-1, ::-1],
+    4: lambda a: a[::-1],
+    5: lambda a: a.T,
+    6: lambda a: a.T[:, ::-1],
+    7: lambda a: a.T[::-1, ::-1],
+    8: lambda a: a.T[::-1],
+}
