@@ -114,6 +114,14 @@ class Dataset:
             if next(entries, None) is not None:
                 raise DatasetError(f"{shard.index_file}: names more records than {shard.file} holds.")
 
+    def keys(self, split: str) -> list[str]:
+        """Keys of a split in the order of its records: the key of the image that the loader calls `i` is `keys[i]`.
+
+        Raises:
+            DatasetError: there is no such split, or an index is missing or damaged.
+        """
+        return [key for shard in self.shards(split) for key, _ in self._index(shard)]
+
     def ledger(self) -> Iterator[LedgerRow]:
         """What became of every input, by key.
 

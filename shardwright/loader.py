@@ -11,15 +11,19 @@ import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from shardwright import pixels
 from shardwright.config.training import AUGMENTATIONS
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
+from shardwright.manifest import IGNORED, MULTI, NONE
+from shardwright.metrics import UNCOUNTED
 from shardwright.records import decode_example
 
 Tensor = Any
@@ -28,6 +32,7 @@ STATISTICS_FILE = "statistics.json"
 # Fixed, not tuned: the order of the records depends on it, and it must be the same on every machine.
 _SHARDS_AT_ONCE = 16
 _READ_BUFFER = 1 << 20
+_LABEL = "image/class/label"
 # How far `brightness` moves a pixel at most, on the 0..255 scale.
 _BRIGHTNESS = 51.0
 
@@ -73,7 +78,10 @@ def load(
 
     Returns:
         A `tf.data.Dataset` of (image, target). The image is float32 [B, H, W, 3]. The target is uint8 [B, H, W, C] of 0
-        and 1 for segmentation (masks may overlap) and int32 [B] for classification.
+        and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have several
+        classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image in
+        `Dataset.keys(split)`. Where the dataset marks pixels to be ignored (`Manifest.ignores`), they are
+        `metrics.UNCOUNTED` (255) in all classes of the target.
 
     Raises:
         DatasetError: there is no dataset, a shard is missing or damaged, or there is no such split.
@@ -92,13 +100,13 @@ def load(
     mean, std = (statistics["mean"], statistics["std"]) if statistics else (None, None)
     seed = secrets.randbits(31) if seed is None else seed
 
-    records = _read(shards, shuffle_seed=seed if shuffle else None, buffer=shuffle_buffer)
+    records = _read(dataset, shards, shuffle_seed=seed if shuffle else None, buffer=shuffle_buffer)
     if repeat:
         records = records.repeat()
     parse = _parser(dataset, size)
     if augment:
 
-        def parse_and_augment(count: Tensor, record: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        def parse_and_augment(count: Tensor, record: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
             image, target = parse(*record)
             return _augmented(image, target, augment, seed, count)
 
@@ -201,22 +209,26 @@ def _check_augment(augment: Sequence[str], size: tuple[int, int]) -> None:
         )
 
 
-def _read(shards: list[LocatedShard], shuffle_seed: int | None, buffer: int) -> Any:
-    """Records with the path of their shard, in a fixed order for a seed."""
+def _read(dataset: Dataset, shards: list[LocatedShard], shuffle_seed: int | None, buffer: int) -> Any:
+    """Records with the path of their shard and their position in the split, in a fixed order for a seed."""
+    whole = dataset.shards(shards[0].split)
+    first = dict(zip((shard.path for shard in whole), accumulate((s.records for s in whole), initial=0), strict=False))
     files = tf.data.Dataset.from_tensor_slices(
         (
             tf.constant([shard.file for shard in shards], tf.string),
             tf.constant([shard.path for shard in shards], tf.string),
             tf.constant([shard.records for shard in shards], tf.int64),
+            tf.constant([first[shard.path] for shard in shards], tf.int64),
         )
     )
 
-    def records_of(file: Tensor, path: Tensor, count: Tensor) -> Any:
+    def records_of(file: Tensor, path: Tensor, count: Tensor, position: Tensor) -> Any:
         # A reader's error does not say which file it read. It ends the shard early instead (and is logged); the empty
         # record in the place of what is missing is told apart, and named, by the parser.
         found = tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER).ignore_errors(log_warning=True)
         missing = tf.data.Dataset.from_tensors(b"").repeat()
-        return found.concatenate(missing).take(count).map(lambda record: (path, record))
+        records = found.concatenate(missing).take(count)
+        return records.enumerate(position).map(lambda place, record: (path, place, record))
 
     if shuffle_seed is not None:
         files = files.shuffle(len(shards), seed=shuffle_seed)
@@ -226,7 +238,7 @@ def _read(shards: list[LocatedShard], shuffle_seed: int | None, buffer: int) -> 
 
 
 def _parser(dataset: Dataset, size: tuple[int, int]) -> Any:
-    """A function from (shard, serialized example) to (uint8 [H, W, 3], target)."""
+    """A function from (shard, position in the split, serialized example) to (uint8 [H, W, 3], target)."""
     manifest = dataset.manifest
     stored = manifest.recipe.get("encoding") or manifest.recipe.get("images", {}).get("reencode")
     features: dict[str, Any] = {
@@ -237,11 +249,14 @@ def _parser(dataset: Dataset, size: tuple[int, int]) -> Any:
         features |= {f"image/{side}": tf.io.FixedLenFeature([], tf.int64) for side in ("height", "width")}
     masks = [f"image/segmentation/{name}/rle" for name in manifest.classes]
     if manifest.task == "segmentation":
-        features |= {name: tf.io.RaggedFeature(tf.int64) for name in masks}
-    else:
-        features["image/class/label"] = tf.io.FixedLenFeature([], tf.int64, default_value=-1)
+        drawn = [*masks, *([f"image/segmentation/{IGNORED}/rle"] if manifest.ignores else [])]
+        features |= {name: tf.io.RaggedFeature(tf.int64) for name in drawn}
+    elif manifest.labels == MULTI:
+        features[_LABEL] = tf.io.RaggedFeature(tf.int64)
+    elif manifest.labels != NONE:
+        features[_LABEL] = tf.io.FixedLenFeature([], tf.int64, default_value=-1)
 
-    def parse(shard: Tensor, record: Tensor) -> tuple[Tensor, Tensor]:
+    def parse(shard: Tensor, position: Tensor, record: Tensor) -> tuple[Tensor, Tensor]:
         damaged = tf.strings.join([shard, ": a record is damaged or missing. Write the dataset anew."])
         with tf.control_dependencies([tf.debugging.Assert(tf.strings.length(record) > 0, [damaged])]):
             example = tf.io.parse_single_example(record, features)
@@ -250,12 +265,23 @@ def _parser(dataset: Dataset, size: tuple[int, int]) -> Any:
         _assert_size(image, size, where)
         image.set_shape([*size, 3])
         if manifest.task == "segmentation":
-            return image, pixels.draw_masks([example[name] for name in masks], *size)
-        label = tf.cast(example["image/class/label"], tf.int32)
+            target = pixels.draw_masks([example[name] for name in drawn], *size)
+            return image, _uncounted(target) if manifest.ignores else target
+        if manifest.labels == NONE:
+            return image, position
+        if manifest.labels == MULTI:
+            return image, _multi_hot(example[_LABEL], len(manifest.classes), where)
+        label = tf.cast(example[_LABEL], tf.int32)
         tf.debugging.Assert(label >= 0, [tf.strings.join([where, "has no label; leave unlabelled images out."])])
         return image, label
 
     return parse
+
+
+def _uncounted(masks: Tensor) -> Tensor:
+    """Takes off the last mask, of what is ignored, and marks its pixels in all the others."""
+    # All bits of 255 are 1, so what a class says of the pixel makes no difference.
+    return tf.bitwise.bitwise_or(masks[..., :-1], masks[..., -1:] * np.uint8(UNCOUNTED))
 
 
 def _decode(example: Mapping[str, Tensor], stored: str | None) -> Tensor:
@@ -265,6 +291,13 @@ def _decode(example: Mapping[str, Tensor], stored: str | None) -> Tensor:
         return pixels.decode_raw(encoded, example["image/height"], example["image/width"])
     decoders = {"jpeg": pixels.decode_jpeg, "tensor": pixels.parse_tensor}
     return decoders.get(str(stored), pixels.decode)(encoded)
+
+
+def _multi_hot(labels: Tensor, classes: int, where: Tensor) -> Tensor:
+    """Float32 [C]: 1 for every class of an image, else 0."""
+    message = tf.strings.join([where, f"has a class that is none of the {classes}. Write the dataset anew."])
+    tf.debugging.Assert(tf.reduce_all((labels >= 0) & (labels < classes)), [message])
+    return tf.minimum(tf.reduce_sum(tf.one_hot(labels, classes), axis=0), 1.0)
 
 
 def _assert_size(image: Tensor, size: tuple[int, int], where: Tensor) -> None:
@@ -282,7 +315,7 @@ def _augmented(
     """Changes one example; each augmentation has its own random number, whichever others are on."""
     drawn = tf.random.stateless_uniform([len(AUGMENTATIONS)], tf.stack([tf.constant(seed, tf.int64), count]))
     chance = dict(zip(AUGMENTATIONS, tf.unstack(drawn), strict=True))
-    moving = [image] if target.shape.rank == 0 else [image, target]
+    moving = [image, target] if target.shape.rank == 3 else [image]
     for name, axis in (("flip_left_right", 1), ("flip_up_down", 0)):
         if name in augment:
             moving = [_flipped(part, chance[name] < 0.5, axis) for part in moving]

@@ -32,7 +32,10 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
         "name",
         "id",
     ),
-    LABEL: ("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
+    LABEL: (
+        *("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
+        *("labels", "classes", "categories", "targets", "tags", "findinglabels"),
+    ),
     MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
     CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),
 }

@@ -1,0 +1,116 @@
+"""What the loader gives with an image besides one class or masks: several classes, or which image it is."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from ingesting import examples, run
+from PIL import Image
+
+from shardwright import loader
+from shardwright.dataset import Dataset
+
+COUNT = 37
+
+
+def write_images(root, count=COUNT):
+    """Grey images, each of its own brightness."""
+    (root / "images").mkdir(parents=True)
+    for number in range(count):
+        Image.new("RGB", (8, 8), (number, number, number)).save(root / "images" / f"{number:03d}.png")
+
+
+def grey(images):
+    return images.numpy()[:, 0, 0, 0].astype(int).tolist()
+
+
+@pytest.fixture(scope="module")
+def unlabelled(tmp_path_factory):
+    root = tmp_path_factory.mktemp("unlabelled")
+    write_images(root)
+    raw = {"images": str(root / "images"), "labels": {"format": "none"}}
+    run({"task": "classification", "input": raw, "shards": {"records": 4}}, root / "out")
+    return root / "out"
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    root = tmp_path_factory.mktemp("several")
+    write_images(root)
+    rows = [
+        "image,labels",
+        *(f"{n:03d}.png,{'|'.join(c for c in 'abc' if n >> 'abc'.index(c) & 1)}" for n in range(COUNT)),
+    ]
+    (root / "labels.csv").write_text("\n".join(rows))
+    raw = {"images": str(root / "images"), "labels": {"path": str(root / "labels.csv")}}
+    run({"task": "classification", "input": raw, "shards": {"records": 7}}, root / "out")
+    return root / "out"
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("hosts", [1, 2, 3])
+def test_an_id_is_the_position_in_the_split_whatever_the_order(unlabelled, shuffle, hosts):
+    keys = Dataset.open(unlabelled).keys("train")
+    seen = []
+    for host in range(hosts):
+        batches = loader.load(
+            unlabelled,
+            "train",
+            5,
+            normalize="none",
+            shuffle=shuffle,
+            seed=3,
+            host=host,
+            hosts=hosts,
+            augment=["flip_left_right", "brightness"] if shuffle else [],
+        )
+        assert batches.element_spec[1].dtype == tf.int64
+        for images, ids in batches:
+            seen += ids.numpy().tolist()
+            if not shuffle:
+                assert [f"{value:03d}.png" for value in grey(images)] == [keys[i] for i in ids.numpy()]
+    assert sorted(seen) == list(range(len(keys)))
+
+
+def test_keys_are_those_of_the_records_in_their_order(unlabelled):
+    dataset = Dataset.open(unlabelled)
+    assert dataset.manifest.labels == "none"
+    assert dataset.manifest.classes == ()
+    for split in dataset.splits:
+        assert dataset.keys(split) == [key for key, _ in dataset.records(split)]
+    assert all(example["image/class/label"].tolist() == [] for example in examples(unlabelled).values())
+
+
+def test_ids_go_on_over_repetitions(unlabelled):
+    count = Dataset.open(unlabelled).num_records("train")
+    batches = loader.load(unlabelled, "train", count, normalize="none", repeat=True).take(3)
+    assert [sorted(ids.numpy().tolist()) for _, ids in batches] == [list(range(count))] * 3
+
+
+def test_several_classes_are_a_one_for_each(several):
+    manifest = Dataset.open(several).manifest
+    assert (manifest.labels, manifest.classes) == ("multi", ("a", "b", "c"))
+    found = {}
+    for split in manifest.splits:
+        batches = loader.load(several, split, 5, normalize="none", augment=["flip_up_down", "rotate90"], seed=1)
+        assert batches.element_spec[1].shape.as_list() == [None, 3]
+        assert batches.element_spec[1].dtype == tf.float32
+        for images, targets in batches:
+            found.update(zip(grey(images), targets.numpy().tolist(), strict=True))
+    assert found == {n: [float(n >> bit & 1) for bit in range(3)] for n in range(COUNT)}
+    labels = {key: example["image/class/label"] for key, example in examples(several).items()}
+    assert {key: label.tolist() for key, label in labels.items()} == {
+        f"{n:03d}.png": [bit for bit in range(3) if n >> bit & 1] for n in range(COUNT)
+    }
+    assert all(label.dtype == np.int64 for label in labels.values())
+
+
+def test_a_class_that_is_none_is_named(small_dataset, tmp_path):
+    def change(number, example):
+        return {**example, "image/class/label": 7}
+
+    root = small_dataset(tmp_path, task="classification", counts={"train": [2]}, change=change)
+    manifest = Dataset.open(root).manifest
+    changed = manifest.__class__(**{**vars(manifest), "labels": "multi"}).sealed()
+    (root / "manifest.json").write_text(changed.to_json())
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"key train/000.: has a class that is none of the 2"):
+        list(loader.load(root, "train", 2))
