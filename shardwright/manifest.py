@@ -169,6 +169,12 @@ class Manifest:
         return manifest
 
     @property
+    def ignores(self) -> bool:
+        """Whether examples have a mask of what neither loss nor metric counts."""
+        # A table may have a class of this name, whose mask it then is.
+        return IGNORED not in self.classes and f"image/segmentation/{IGNORED}/rle" in self.features
+
+    @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, sorted."""
         return tuple(sorted({shard.split for shard in self.shards}))

@@ -17,6 +17,9 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+# In a target of masks, 0 or 1 otherwise: the pixel is not to be counted. All classes of a pixel have it or none.
+UNCOUNTED = 255
+
 
 @dataclass(frozen=True)
 class MaskSums:
@@ -54,9 +57,18 @@ class MaskSums:
         return cls(i.sum(0), p.sum(0), t.sum(0), image_dice(i, p, t).sum(0), len(i))
 
     @classmethod
-    def of_masks(cls, predicted: npt.NDArray[Any], true: npt.NDArray[Any]) -> MaskSums:
-        """Adds up a batch of masks, 0 or 1, [N, H, W, C] each."""
+    def of_masks(cls, predicted: npt.NDArray[Any], true: npt.NDArray[Any], *, ignore: bool = False) -> MaskSums:
+        """Adds up a batch of masks, 0 or 1, [N, H, W, C] each.
+
+        Args:
+            predicted: what is predicted.
+            true: what is true.
+            ignore: whether `true` may hold `UNCOUNTED`; such pixels are left out of both.
+        """
         p, t = np.asarray(predicted, bool), np.asarray(true, bool)
+        if ignore:
+            counted = np.asarray(true) != UNCOUNTED
+            p, t = p & counted, t & counted
         return cls.of_images(*(m.sum((1, 2), dtype=np.int64) for m in (p & t, p, t)))
 
     def __add__(self, other: MaskSums) -> MaskSums:

@@ -57,7 +57,7 @@ class EpochReport(keras.callbacks.Callback):
         self._spec = spec
         self._evaluation = evaluation
         self._send = send
-        self._loss = build_loss(spec.task)
+        self._loss = build_loss(spec.task, ignore=spec.ignore)
         # Two runs in TensorBoard, so that both losses share a chart.
         self._training, self._held_out = (ScalarLog(Path(spec.output, LOG_FOLDER, run)) for run in ("train", "eval"))
         self._best: dict[str, float] | None = None
@@ -103,7 +103,7 @@ def evaluate(model: Any, batches: Any, spec: TrainSpec, loss: Any) -> dict[str, 
         total += float(loss(targets, probabilities)) * len(true)
         images += len(true)
         if spec.task == "segmentation":
-            masks += MaskSums.of_masks(probabilities >= spec.recipe.threshold, true)
+            masks += MaskSums.of_masks(probabilities >= spec.recipe.threshold, true, ignore=spec.ignore)
         else:
             counts += LabelCounts.of_labels(probabilities.argmax(-1), true, classes)
     report = (masks if spec.task == "segmentation" else counts).report(spec.classes)

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from shardwright.metrics import UNCOUNTED
+
 _SMOOTH = 1.0
 
 
@@ -15,24 +17,40 @@ class CrossEntropyDice(keras.losses.Loss):
 
     Soft Dice (Milletari et al., 2016) is taken per class over the whole batch, as the metric is over the whole split:
     an image without a class then neither counts as a full success nor as a full failure.
+
+    Args:
+        ignore: whether masks may hold `UNCOUNTED`; such pixels are left out of both parts, whatever is predicted there.
+        name: the loss's name.
     """
 
-    def __init__(self, name: str = "cross_entropy_dice") -> None:
+    def __init__(self, *, ignore: bool = False, name: str = "cross_entropy_dice") -> None:
         super().__init__(name=name, reduction="sum_over_batch_size")
+        self._ignore = ignore
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Loss of a batch.
 
         Args:
-            y_true: masks 0 or 1 [B, H, W, C], any number type.
+            y_true: masks 0 or 1 (or `UNCOUNTED`) [B, H, W, C], any number type.
             y_pred: probabilities, float32 [B, H, W, C].
 
         Returns:
             float32 scalar.
         """
         truth = ops.cast(y_true, y_pred.dtype)
+        if self._ignore:
+            return _counted_loss(truth, y_pred)
         entropy = ops.mean(ops.binary_crossentropy(truth, y_pred))
         return entropy + 1.0 - ops.mean(soft_dice(truth, y_pred))
+
+
+def _counted_loss(truth: Any, probabilities: Any) -> Any:
+    """The loss over the pixels that count: where none does, it is 0."""
+    counted = ops.cast(ops.not_equal(truth, UNCOUNTED), probabilities.dtype)
+    truth, probabilities = truth * counted, probabilities * counted
+    entropies = ops.binary_crossentropy(truth, probabilities) * counted
+    entropy = ops.sum(entropies) / ops.maximum(ops.sum(counted), 1.0)
+    return entropy + 1.0 - ops.mean(soft_dice(truth, probabilities))
 
 
 def soft_dice(truth: Any, probabilities: Any) -> Any:
@@ -46,8 +64,8 @@ def soft_dice(truth: Any, probabilities: Any) -> Any:
     return (2.0 * shared + _SMOOTH) / (total + _SMOOTH)
 
 
-def build_loss(task: str) -> keras.losses.Loss:
-    """The loss of a task: `segmentation` or `classification` (labels are class indices)."""
+def build_loss(task: str, *, ignore: bool = False) -> keras.losses.Loss:
+    """The loss of a task: `segmentation` (with pixels to be ignored or not) or `classification` (class indices)."""
     if task == "segmentation":
-        return CrossEntropyDice()
+        return CrossEntropyDice(ignore=ignore)
     return keras.losses.SparseCategoricalCrossentropy()

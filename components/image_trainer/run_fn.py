@@ -109,6 +109,7 @@ def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) 
         std=std,
         output=os.fspath(run_folder),
         export=os.fspath(export_folder),
+        ignore=manifest.ignores,
     )
 
 

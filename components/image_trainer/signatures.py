@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright import pixels
+from shardwright.manifest import IGNORED
 from shardwright_components.image_trainer.spec import TrainSpec
 
 Tensor = Any
@@ -102,11 +103,15 @@ class ServedModel(tf.Module):
         scalar = tf.io.FixedLenFeature([], tf.int64)
         features = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
         features.update({"image/height": scalar, "image/width": scalar})
-        features.update({_runs_feature(name): lists for name in self._spec.classes})
+        names = [*self._spec.classes, *([IGNORED] if self._spec.ignore else [])]
+        features.update({_runs_feature(name): lists for name in names})
         parsed = tf.io.parse_single_example(example, features)
-        runs = [parsed[_runs_feature(name)] for name in self._spec.classes]
+        runs = [parsed[_runs_feature(name)] for name in names]
         truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), self._spec)
         predicted = self._probabilities(parsed["image/encoded"][tf.newaxis])[0] >= self._spec.recipe.threshold
+        if self._spec.ignore:
+            counted = ~truth[..., -1:]
+            truth, predicted = truth[..., :-1] & counted, predicted & counted
         shared, chosen, true = (_pixels(m) for m in (predicted & truth, predicted, truth))
         kaggle = tf.where(chosen + true > 0, 2 * shared / tf.maximum(chosen + true, 1.0), 1.0)
         return {"intersection": shared, "prediction": chosen, "truth": true, "kaggle_dice": kaggle}

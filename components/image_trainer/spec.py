@@ -105,6 +105,7 @@ class TrainSpec:
         std: per channel, 0..255, for `normalize: dataset`; else None.
         output: folder for model.keras, history.json and logs.
         export: folder for the SavedModel.
+        ignore: whether masks mark pixels that are not counted.
     """
 
     recipe: Recipe
@@ -119,6 +120,7 @@ class TrainSpec:
     std: tuple[float, ...] | None
     output: str
     export: str
+    ignore: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -132,6 +134,8 @@ class TrainSpec:
         """Plain values for JSON."""
         value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         value["recipe"] = self.recipe.to_dict()
+        if not self.ignore:
+            del value["ignore"]  # A training without has the fingerprint that it had before there were such pixels.
         return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}
 
     @classmethod

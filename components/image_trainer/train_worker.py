@@ -69,7 +69,8 @@ def train(spec: TrainSpec) -> None:
         seed=recipe.seed,
     )
     # On a CPU XLA costs more time compiling than it saves in a run of minutes.
-    model.compile(_optimizer(recipe.learning_rate, steps * recipe.epochs), build_loss(spec.task), jit_compile=False)
+    loss = build_loss(spec.task, ignore=spec.ignore)
+    model.compile(_optimizer(recipe.learning_rate, steps * recipe.epochs), loss, jit_compile=False)
     report = EpochReport(spec, evaluation, worker.send)
     model.fit(
         data,

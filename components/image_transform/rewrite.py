@@ -18,10 +18,12 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright import pixels, records, rle
+from shardwright.boxes import PREFIX as BOXES
+from shardwright.boxes import move_boxes
 from shardwright.fingerprint import canonical_json
-from shardwright.geometry import plan_geometry
+from shardwright.geometry import Geometry, plan_geometry
 from shardwright.images import ImageError, read_header
-from shardwright.manifest import REJECTED, shard_name
+from shardwright.manifest import IGNORED, REJECTED, shard_name
 from shardwright.staging import Outcome, PlannedShard, Staging, write_text
 from shardwright.storage import in_parallel
 from shardwright_components.image_transform.recipe import Recipe
@@ -128,8 +130,12 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, Figures | None]:
         "image/original/height": source_height,
         "image/original/width": source_width,
     }
+    plan = plan_geometry(job.recipe.resize, source_height, source_width, height, width)
+    boxes = {name: values for name, values in example.items() if name.startswith(BOXES)}
+    if boxes:
+        features |= {name: _typed(values) for name, values in move_boxes(boxes, plan).items()}
     if job.task == "segmentation":
-        areas = _move_masks(example, features, job)
+        areas = _move_masks(example, features, job.classes, plan)
         present = [int(area > 0) for area in areas]
     else:
         areas = [0] * len(job.classes)
@@ -137,21 +143,22 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, Figures | None]:
     return Outcome(key, records.encode_example(features)), _figures(image.numpy(), present, areas)
 
 
-def _move_masks(example: dict[str, Any], features: dict[str, records.FeatureValue], job: ShardJob) -> list[int]:
+def _move_masks(
+    example: dict[str, Any], features: dict[str, records.FeatureValue], classes: tuple[str, ...], plan: Geometry
+) -> list[int]:
     """Puts the masks into the new frame, and the list of classes right: a crop may cut a class off. Returns areas."""
-    plan = plan_geometry(
-        job.recipe.resize, int(example["image/height"][0]), int(example["image/width"][0]), *job.recipe.size
-    )
     areas = []
-    for name in job.classes:
+    ignored = [IGNORED] if IGNORED not in classes and f"image/segmentation/{IGNORED}/rle" in example else []
+    for name in (*classes, *ignored):
         feature = f"image/segmentation/{name}"
         runs = rle.resample(rle.from_flat(example[f"{feature}/rle"]), plan)
         areas.append(rle.area(runs))
         features[f"{feature}/rle"] = records.ints(runs.reshape(-1))
         features[f"{feature}/area"] = areas[-1]
+    areas = areas[: len(classes)]
     present = [index for index, area in enumerate(areas) if area]
     features["image/class/label"] = records.ints(present)
-    features["image/class/text"] = records.byte_strings([job.classes[index].encode() for index in present])
+    features["image/class/text"] = records.byte_strings([classes[index].encode() for index in present])
     return areas
 
 

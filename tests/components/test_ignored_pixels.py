@@ -1,0 +1,188 @@
+"""What is to be ignored counts nowhere: not in the loss, not in Dice and IoU, not in the sums of the exported model."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardwright import loader, rle
+from shardwright.boxes import Box, box_values
+from shardwright.dataset import Dataset
+from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.metrics import UNCOUNTED, MaskSums
+from shardwright.records import byte_strings, decode_example, encode_example, floats, ints
+from shardwright_components.image_trainer.callbacks import evaluate
+from shardwright_components.image_trainer.losses import build_loss
+from shardwright_components.image_trainer.signatures import ServedModel
+from shardwright_components.image_trainer.spec import Recipe, TrainSpec
+from shardwright_components.image_transform.recipe import Recipe as TransformRecipe
+from shardwright_components.image_transform.rewrite import ShardJob, rewrite
+
+CLASSES, SIZE = ("Fish", "Sugar"), (24, 36)
+RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", CLASSES, *SIZE, "stretch", None, None, "run", "export", ignore=True)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def drawn(seed, shape=(2, 6, 5, 2)):
+    """Truth, probabilities and what is ignored."""
+    random = np.random.default_rng(seed)
+    truth = (random.random(shape) < 0.4).astype(np.uint8)
+    ignored = random.random((*shape[:3], 1)) < random.choice([0, 0.3, 1])
+    return truth, random.uniform(0.01, 0.99, shape).astype(np.float32), ignored
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.floats(0.01, 0.99))
+def test_the_loss_is_that_of_the_pixels_that_count(seed, other):
+    truth, probabilities, ignored = drawn(seed)
+    loss = build_loss("segmentation", ignore=True)
+    marked = np.where(ignored, np.uint8(UNCOUNTED), truth)
+    found = float(loss(marked, probabilities))
+    assert found == pytest.approx(float(loss(marked, np.where(ignored, np.float32(other), probabilities))), abs=1e-6)
+    kept = ~ignored[..., 0]
+    if not kept.any():
+        assert found == pytest.approx(0, abs=1e-6)
+        return
+    rest = [part[kept].reshape(1, -1, 1, 2) for part in (truth, probabilities)]
+    assert found == pytest.approx(float(build_loss("segmentation")(*rest)), rel=1e-4)
+
+
+def test_nothing_is_learned_from_what_is_ignored():
+    truth, probabilities, _ = drawn(3)
+    ignored = np.zeros((2, 6, 5, 1), bool)
+    ignored[:, :3] = True
+    given = tf.Variable(probabilities)
+    with tf.GradientTape() as tape:
+        loss = build_loss("segmentation", ignore=True)(np.where(ignored, np.uint8(UNCOUNTED), truth), given)
+    gradient = tape.gradient(loss, given).numpy()
+    assert not gradient[:, :3].any()
+    assert gradient[:, 3:].all()
+
+
+@given(seeds)
+def test_dice_and_iou_are_those_of_the_pixels_that_count(seed):
+    truth, probabilities, ignored = drawn(seed)
+    predicted = probabilities >= 0.5
+    found = MaskSums.of_masks(predicted, np.where(ignored, np.uint8(UNCOUNTED), truth), ignore=True)
+    wanted = MaskSums.of_masks(predicted & ~ignored, truth.astype(bool) & ~ignored)
+    assert found.report(CLASSES) == wanted.report(CLASSES)
+    assert np.array_equal(found.truth, wanted.truth)
+
+
+class Fixed(keras.Model):
+    """Predicts the first two channels of what it is given."""
+
+    def call(self, images, training=False):
+        return images[..., :2]
+
+
+def test_the_report_of_an_epoch_leaves_it_out():
+    images = np.random.default_rng(1).uniform(0.01, 0.99, (4, *SIZE, 3)).astype(np.float32)
+    truth, _, ignored = drawn(7, (4, *SIZE, 2))
+    marked = np.where(ignored | (np.arange(36) < 9)[:, None], np.uint8(UNCOUNTED), truth)
+    loss = build_loss("segmentation", ignore=True)
+    found = evaluate(Fixed(), [(images, marked)], SPEC, loss)
+    changed = np.where(marked == UNCOUNTED, np.float32(0.99), images[..., :2])
+    other = evaluate(Fixed(), [(np.concatenate([changed, images[..., 2:]], -1), marked)], SPEC, loss)
+    assert found == pytest.approx(other, abs=1e-6)
+    plain = evaluate(Fixed(), [(images, truth)], dataclasses.replace(SPEC, ignore=False), build_loss("segmentation"))
+    assert plain["mean_dice"] != found["mean_dice"]
+
+
+def ignored_of(number, shape=SIZE):
+    return np.kron(np.random.default_rng([2, number]).random((4, 4)) < 0.3, np.ones((shape[0] // 4, shape[1] // 4))) > 0
+
+
+def with_ignored(number, example):
+    runs = rle.encode(ignored_of(number))
+    ignored = {
+        "image/segmentation/ignore/rle": ints(runs.reshape(-1)),
+        "image/segmentation/ignore/area": rle.area(runs),
+    }
+    boxes = box_values(Box(3, 4, 30, 20), height=SIZE[0], width=SIZE[1], label=1, text="Sugar")
+    kinds = {str: lambda v: byte_strings([t.encode() for t in v]), int: ints, float: floats}
+    return {**example, **ignored, **{name: kinds[type(v[0])](v) for name, v in boxes.items()}}
+
+
+@pytest.fixture(scope="module")
+def examples(small_dataset, tmp_path_factory):
+    return small_dataset(tmp_path_factory.mktemp("ignore"), counts={"train": [3, 2]}, change=with_ignored)
+
+
+def test_the_loader_marks_it_in_every_class_and_turns_it_with_the_masks(examples):
+    batch = next(loader.load(examples, "train", 5).as_numpy_iterator())[1]
+    assert (batch.dtype, batch.shape) == (np.uint8, (5, *SIZE, 2))
+    flipped = next(loader.load(examples, "train", 5, augment=["flip_up_down"], seed=2).as_numpy_iterator())[1]
+    turned = 0
+    stored = [decode_example(record) for _, record in Dataset.open(examples).records("train")]
+    for number in range(5):
+        example = next(e for e in stored if e["image/key"][0] == f"train/{number:04d}".encode())
+        runs = [rle.from_flat(example[f"image/segmentation/{name}/rle"]) for name in CLASSES]
+        masks = np.stack([rle.draw(r, *SIZE) for r in runs], axis=-1)
+        wanted = np.where(ignored_of(number)[..., None], np.uint8(UNCOUNTED), masks)
+        (place,) = [i for i in range(5) if np.array_equal(batch[i], wanted)]
+        assert any(np.array_equal(flipped[place], side) for side in (wanted, wanted[::-1]))
+        turned += np.array_equal(flipped[place], wanted[::-1])
+    assert 0 < turned < 5
+
+
+def test_a_class_called_ignore_is_a_class(small_dataset, tmp_path):
+    dataset = small_dataset(tmp_path, classes=("Fish", "ignore"), counts={"train": [2]})
+    assert not Dataset.open(dataset).manifest.ignores
+    assert next(loader.load(dataset, "train", 2).as_numpy_iterator())[1].max() == 1
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_transform_moves_it_with_the_pixels_and_the_boxes_too(examples, policy):
+    recipe = TransformRecipe((16, 16), policy, "png", None)
+    job = ShardJob(None, None, "", recipe, "segmentation", CLASSES)
+    plan = plan_geometry(policy, *SIZE, 16, 16)
+    for key, record in Dataset.open(examples).records("train"):
+        outcome, figures = rewrite(record, job)
+        example = decode_example(outcome.payload)
+        runs = rle.from_flat(example["image/segmentation/ignore/rle"])
+        wanted = rle.resample(rle.encode(ignored_of(int(key[-4:]))), plan)
+        assert np.array_equal(runs, wanted)
+        assert example["image/segmentation/ignore/area"].tolist() == [rle.area(wanted)]
+        assert len(figures.area) == len(figures.present) == len(CLASSES)
+        assert b"ignore" not in example["image/class/text"]
+        edges = np.array([example[f"image/object/bbox/{side}"][0] for side in ("xmin", "ymin", "xmax", "ymax")]) * 16
+        left, top = (3 - plan.crop_left) / plan.crop_width, (4 - plan.crop_top) / plan.crop_height
+        assert edges[0] == pytest.approx(max(left, 0) * plan.resized_width + plan.pad_left, abs=1e-4)
+        assert edges[1] == pytest.approx(max(top, 0) * plan.resized_height + plan.pad_top, abs=1e-4)
+        assert example["image/object/class/text"] == [b"Sugar"]
+
+
+def test_the_sums_of_the_exported_model_leave_it_out(examples):
+    served = ServedModel(lambda images, training: images[..., :2], SPEC)
+    sums = served.signatures()["examples"]
+    plain = ServedModel(lambda images, training: images[..., :2], dataclasses.replace(SPEC, ignore=False))
+    stored = [(int(key[-4:]), record) for key, record in Dataset.open(examples).records("train")]
+    found = {name: v.numpy() for name, v in sums(examples=tf.constant([r for _, r in stored])).items()}
+    whole = plain.signatures()["examples"](examples=tf.constant([r for _, r in stored]))["truth"].numpy()
+    assert (found["truth"] < whole).any()
+    filled = []
+    for number, record in stored:
+        # The same image, with all that is ignored in every class.
+        example = decode_example(record)
+        for name in CLASSES:
+            runs = rle.union([rle.from_flat(example[f"image/segmentation/{name}/rle"]), rle.encode(ignored_of(number))])
+            example[f"image/segmentation/{name}/rle"] = runs.reshape(-1)
+        kinds = {name: byte_strings(v) if isinstance(v, list) else ints(v) for name, v in example.items()}
+        filled.append(encode_example({name: kinds[name] for name in kinds if "object" not in name}))
+    other = sums(examples=tf.constant(filled))
+    for name, values in found.items():
+        np.testing.assert_array_equal(values, other[name].numpy())
+
+
+def test_a_training_without_has_the_fingerprint_it_had():
+    without = dataclasses.replace(SPEC, ignore=False)
+    assert "ignore" not in without.to_dict()
+    assert TrainSpec.from_dict(without.to_dict()) == without
+    assert TrainSpec.from_dict(SPEC.to_dict()) == SPEC
+    assert SPEC.fingerprint != without.fingerprint
