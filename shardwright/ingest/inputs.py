@@ -13,6 +13,7 @@ from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.frames import Frames
 from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
+from shardwright.ingest.contents import Contents
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.manifest import SINGLE
 from shardwright.sources.base import Images, Source, Survey
@@ -67,11 +68,11 @@ class HashedInput:
     """Content of an input.
 
     Attributes:
-        digests: SHA-256 of every file of the listing, `None` where it cannot be read.
+        contents: hashes of every file of the listing.
         fingerprint: of all of it.
     """
 
-    digests: list[bytes | None]
+    contents: Contents
     fingerprint: str
 
 
@@ -124,20 +125,20 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedIn
     """Reads all of an input and hashes it: keys, sizes, contents; never times or where it lies."""
     total = hashlib.sha256()
     listing = surveyed.listing
-    digests = _hash_files(listing, total, progress)
+    contents = _hash_files(listing, total, progress)
     for refusal in listing.refused:
         _add(total, list(refusal))
     if surveyed.labels is not None:
         digest = None if is_folder(surveyed.labels) else hash_file(surveyed.labels)
         # The name is part of it, because the reasons in the ledger name the table.
-        _add(total, [os.path.basename(surveyed.labels), digest.hex() if digest else None])
+        _add(total, [os.path.basename(surveyed.labels), digest.sha256.hex() if digest else None])
     for split, path in sorted(surveyed.lists.items()):
         digest = hash_file(path)
-        _add(total, [split, digest.hex() if digest else None])
+        _add(total, [split, digest.sha256.hex() if digest else None])
     attached = surveyed.source.attachments()
     if attached is not None:
         _hash_files(attached, total, SILENT)
-    return HashedInput(digests, total.hexdigest())
+    return HashedInput(contents, total.hexdigest())
 
 
 def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:
@@ -149,8 +150,8 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
     return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
 
 
-def _hash_files(listing: Listing, total: hashlib._Hash, progress: Progress) -> list[bytes | None]:
-    digests: list[bytes | None] = []
+def _hash_files(listing: Listing, total: hashlib._Hash, progress: Progress) -> Contents:
+    contents = Contents()
     hashes = in_parallel(
         lambda i: hash_file(listing.path(i), listing.pin(i)),
         range(len(listing.keys)),
@@ -158,10 +159,10 @@ def _hash_files(listing: Listing, total: hashlib._Hash, progress: Progress) -> l
         weigh=listing.sizes.__getitem__,
     )
     for i, digest in enumerate(hashes):
-        digests.append(digest)
-        _add(total, [listing.keys[i], listing.sizes[i], digest.hex() if digest else None])
+        contents.append(*digest or (None,))
+        _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
         progress.advance()
-    return digests
+    return contents
 
 
 def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:

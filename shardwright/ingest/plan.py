@@ -83,7 +83,7 @@ class PreparedIngest:
             return
         staging.write_rows(_PLAN_ROWS, self.rejected)
         annotations = self.surveyed.source.annotations()
-        write_tasks(staging.root, self.positions, self.surveyed.listing, self.hashed.digests, annotations)
+        write_tasks(staging.root, self.positions, self.surveyed.listing, self.hashed.contents, annotations)
 
 
 def plan_ingest(
@@ -111,8 +111,8 @@ def plan_ingest(
             f"expected {str(expected_fingerprint)[:12]}). Run it again."
         )
     rejected = dict(surveyed.rejected)
-    for i, digest in enumerate(hashed.digests):
-        if digest is None and i not in rejected:
+    for i in hashed.contents.unreadable():
+        if i not in rejected:
             rejected[i] = Refusal(listing.keys[i], "unreadable", "the file cannot be read; check its permissions")
     accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
     classes = None

@@ -1,8 +1,8 @@
 """Task files: what a shard's writer has to do, partitioned by shard in one pass and bounded memory.
 
-tasks/<split>-<i>-of-<n>.images.jsonl   [key, file name, size, sha256], in the order of the records
-tasks/<split>-<i>-of-<n>.labels.jsonl   [position in the shard, class index, row, mask or null, further features], as in
-                                        the table
+tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, sha256, crc32c], in the order of the records
+tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features], as in the table;
+                                            of block b: so many images that their annotations fit into memory
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.fingerprint import canonical_json
+from shardwright.ingest.contents import Contents
 from shardwright.manifest import shard_name
 from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample
 from shardwright.staging import PlannedShard
@@ -26,6 +27,7 @@ from shardwright.storage import Listing
 
 _FOLDER = "tasks"
 _BUFFERED_CHARACTERS = 1 << 25
+_BLOCK = 512
 
 
 def tasks_are_written(staging_root: str) -> bool:
@@ -37,7 +39,7 @@ def write_tasks(
     staging_root: str,
     shards: Mapping[PlannedShard, npt.NDArray[np.int64]],
     listing: Listing,
-    digests: list[bytes | None],
+    contents: Contents,
     annotations: Iterable[Annotation],
 ) -> None:
     """Writes the task files of all shards; they appear together, by one rename.
@@ -46,28 +48,31 @@ def write_tasks(
         staging_root: staging folder of the plan.
         shards: shard -> positions of its images in the listing, in the order of the records.
         listing: the files.
-        digests: their SHA-256; those of the given positions are not `None`.
+        contents: their hashes; the files at the given positions can be read.
         annotations: in the order of the table; those of other images are passed over.
     """
     folder = Path(staging_root, f"{_FOLDER}.{uuid.uuid4().hex}")
     folder.mkdir()
-    shard_of = np.full(len(listing.keys), -1, dtype=np.int32)
+    block_of = np.full(len(listing.keys), -1, dtype=np.int32)
     place_of = np.zeros(len(listing.keys), dtype=np.int32)
-    files = []
-    for number, (planned, positions) in enumerate(shards.items()):
-        shard_of[positions] = number
-        place_of[positions] = np.arange(len(positions), dtype=np.int32)
-        files.append(_file(folder, planned, "labels"))
-        files[-1].touch()
+    files: list[Path] = []
+    for planned, positions in shards.items():
+        places = np.arange(len(positions), dtype=np.int32)
+        block_of[positions] = len(files) + places // _BLOCK
+        place_of[positions] = places
+        for block in range(_blocks(len(positions))):
+            files.append(_file(folder, planned, f"labels-{block}"))
+            files[-1].touch()
         with _file(folder, planned, "images").open("w", encoding="utf-8") as out:
             for i in positions.tolist():
-                digest = digests[i]
+                digest = contents.sha256(i)
                 assert digest is not None
-                out.write(canonical_json([listing.keys[i], listing.names[i], listing.sizes[i], digest.hex()]) + "\n")
+                row = [listing.keys[i], listing.names[i], listing.sizes[i], digest.hex(), contents.crc32c(i)]
+                out.write(canonical_json(row) + "\n")
     waiting: dict[int, list[str]] = defaultdict(list)
     buffered = 0
     for image, label, text, row, values in annotations:
-        number = int(shard_of[image])
+        number = int(block_of[image])
         if number < 0:
             continue
         line = canonical_json([int(place_of[image]), label, row, text, *([dict(values)] if values else [])]) + "\n"
@@ -80,8 +85,22 @@ def write_tasks(
     folder.rename(Path(staging_root, _FOLDER))
 
 
-def read_tasks(staging_root: str, planned: PlannedShard, root: str, task: str) -> Iterator[tuple[Sample, str]]:
-    """The samples of a shard in the order of its records, each with the SHA-256 its file must have.
+class Task(NamedTuple):
+    """What a shard's writer is to make a record of.
+
+    Attributes:
+        sample: the image and what is said about it.
+        sha256: of the file, hex.
+        crc32c: of the file.
+    """
+
+    sample: Sample
+    sha256: str
+    crc32c: int
+
+
+def read_tasks(staging_root: str, planned: PlannedShard, root: str, task: str) -> Iterator[Task]:
+    """The samples of a shard in the order of its records.
 
     Args:
         staging_root: staging folder of the plan.
@@ -90,25 +109,38 @@ def read_tasks(staging_root: str, planned: PlannedShard, root: str, task: str) -
         task: `segmentation` or `classification`.
     """
     folder = Path(staging_root, _FOLDER)
+    annotations: dict[int, list[Mask]] = {}
+    further: dict[int, dict[str, list[Any]]] = {}
+    with _file(folder, planned, "images").open(encoding="utf-8") as lines:
+        for place, line in enumerate(lines):
+            if place % _BLOCK == 0:
+                annotations, further = _read_block(_file(folder, planned, f"labels-{place // _BLOCK}"))
+            key, name, size, digest, checksum = json.loads(line)
+            said = tuple(annotations.pop(place, ()))
+            values = further.pop(place, {})
+            path = os.path.join(root, name)
+            if task == "segmentation":
+                yield Task(Sample(key, path, size, None, said, values), digest, checksum)
+            else:
+                labels = tuple(sorted({mask.label for mask in said}))
+                yield Task(Sample(key, path, size, labels, (), values), digest, checksum)
+
+
+def _read_block(file: Path) -> tuple[dict[int, list[Mask]], dict[int, dict[str, list[Any]]]]:
     annotations: dict[int, list[Mask]] = defaultdict(list)
     further: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    with _file(folder, planned, "labels").open(encoding="utf-8") as lines:
+    with file.open(encoding="utf-8") as lines:
         for line in lines:
             place, label, row, text, *values = json.loads(line)
             if label != NO_LABEL or text is not None:
                 annotations[place].append(Mask(label, text, row))
             for name, listed in values[0].items() if values else ():
                 further[place][name] += listed
-    with _file(folder, planned, "images").open(encoding="utf-8") as lines:
-        for place, line in enumerate(lines):
-            key, name, size, digest = json.loads(line)
-            said = tuple(annotations.pop(place, ()))
-            path = os.path.join(root, name)
-            if task == "segmentation":
-                yield Sample(key, path, size, None, said, further.pop(place, {})), digest
-            else:
-                labels = tuple(sorted({mask.label for mask in said}))
-                yield Sample(key, path, size, labels, (), further.pop(place, {})), digest
+    return annotations, further
+
+
+def _blocks(images: int) -> int:
+    return -(-images // _BLOCK)
 
 
 def _flush(waiting: dict[int, list[str]], files: list[Path]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
+
+import google_crc32c
 
 from shardwright.errors import CheckFailed
 from shardwright.images import ImageError
@@ -11,7 +12,7 @@ from shardwright.ingest.encode import encode_sample
 from shardwright.ingest.masks import BadMask
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.prepare import prepare
-from shardwright.ingest.tasks import read_tasks
+from shardwright.ingest.tasks import Task, read_tasks
 from shardwright.manifest import REJECTED
 from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
@@ -37,9 +38,7 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
 
 def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
     tasks = read_tasks(staging.root, planned, plan.root, plan.dataset.task)
-    for sample, digest, data in in_parallel(_load, tasks, readers(plan.root), lambda task: task[0].size):
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise _changed(sample)
+    for (sample, digest, _), data in in_parallel(_load, tasks, readers(plan.root), lambda task: task.sample.size):
         try:
             stored, header, frames = prepare(data, plan.recipe.images)
             payload = encode_sample(plan, sample, stored, digest, header, frames)
@@ -48,12 +47,14 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
             yield Outcome(sample.key, None, REJECTED, error.code, error.reason)
 
 
-def _load(task: tuple[Sample, str]) -> tuple[Sample, str, bytes]:
-    sample, digest = task
+def _load(task: Task) -> tuple[Task, bytes]:
     try:
-        return sample, digest, read_bytes(sample.path)
+        data = read_bytes(task.sample.path)
     except OSError:
-        raise _changed(sample) from None
+        raise _changed(task.sample) from None
+    if google_crc32c.value(data) != task.crc32c:
+        raise _changed(task.sample)
+    return task, data
 
 
 def _changed(sample: Sample) -> CheckFailed:

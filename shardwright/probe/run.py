@@ -150,7 +150,8 @@ def _read(part: _Part, place: int) -> tuple[bytes | None, bytes | None]:
     """SHA-256 of a file, and its bytes if they are to be looked at."""
     path, pin = part.listing.path(place), part.listing.pin(place)
     if not part.look[place]:
-        return hash_file(path, pin), None
+        found = hash_file(path, pin)
+        return None if found is None else found.sha256, None
     try:
         data = read_bytes(path, pin)
     except OSError:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import IO
+from typing import IO, NamedTuple
+
+import google_crc32c
 
 from shardwright.storage import buckets, local, remote
 from shardwright.storage.listing import Listing, Refusal
@@ -16,6 +18,7 @@ from shardwright.storage.parallel import in_parallel
 from shardwright.storage.parts import Part, part_path, shown_path, split_part
 
 __all__ = [
+    "FileHash",
     "Listing",
     "Refusal",
     "hash_file",
@@ -93,19 +96,29 @@ def read_start(path: str, size: int, pin: str = "") -> bytes:
     return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin)
 
 
-def hash_file(path: str, pin: str = "") -> bytes | None:
-    """SHA-256 of a file's bytes, or `None` when it cannot be read. See `read_bytes`."""
+class FileHash(NamedTuple):
+    """Hashes of a file's bytes: `sha256` says what they are, `crc32c` is quick to compare."""
+
+    sha256: bytes
+    crc32c: int
+
+
+def hash_file(path: str, pin: str = "") -> FileHash | None:
+    """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes`."""
     digest = hashlib.sha256()
+    checksum = 0
     try:
         if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.
-            return hashlib.sha256(read_bytes(path, pin)).digest()
+            data = read_bytes(path, pin)
+            return FileHash(hashlib.sha256(data).digest(), google_crc32c.value(data))
         with open_file(path) as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
+                checksum = google_crc32c.extend(checksum, chunk)
     except OSError:
         return None
-    return digest.digest()
+    return FileHash(digest.digest(), checksum)
 
 
 def _read(part: Part, pin: str) -> bytes:

@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypat
     from shardwright.ingest import inputs
 
     hash_file = inputs.hash_file
-    monkeypatch.setattr(inputs, "hash_file", lambda path: None if path.endswith("004.jpg") else hash_file(path))
+    monkeypatch.setattr(inputs, "hash_file", lambda path, *pin: None if path.endswith("004.jpg") else hash_file(path))
     assert run(raw, tmp_path / "out").totals["rejected/unreadable"] == 1
     assert ledger(tmp_path / "out")["004.jpg"].code == "unreadable"
 

@@ -1,0 +1,49 @@
+"""What the plan hands to the writers: in blocks, whatever their size; a file that has changed since is noticed."""
+
+import tracemalloc
+
+import pytest
+from ingesting import run, tree
+
+from shardwright.errors import CheckFailed
+from shardwright.ingest import tasks
+from shardwright.ingest import write as writing
+from shardwright.ingest.contents import Contents
+
+
+@pytest.mark.parametrize("block", [1, 3, 7])
+def test_blocks_of_any_size_make_the_same_dataset(tmp_path, image_input, monkeypatch, block):
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "whole")
+    monkeypatch.setattr(tasks, "_BLOCK", block)
+    run(raw, tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_a_file_that_changes_between_hashing_and_writing_ends_the_run(tmp_path, image_input, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    read_bytes = writing.read_bytes
+
+    def flipped(path, *pin):
+        data = read_bytes(path, *pin)
+        return data[:-1] + bytes([data[-1] ^ 1]) if path.endswith("007.jpg") else data
+
+    monkeypatch.setattr(writing, "read_bytes", flipped)
+    with pytest.raises(CheckFailed, match=r"007.jpg: the file has changed"):
+        run(raw, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_hashes_of_many_files_take_little_memory():
+    contents = Contents()
+    tracemalloc.start()
+    try:
+        for number in range(100_000):
+            contents.append(None if number % 1000 == 7 else number.to_bytes(32, "big"), number)
+        assert tracemalloc.get_traced_memory()[0] < 100_000 * 56
+    finally:
+        tracemalloc.stop()
+    assert len(contents) == 100_000
+    assert list(contents.unreadable()) == list(range(7, 100_000, 1000))
+    assert contents.sha256(7) is None
+    assert (contents.sha256(99_999), contents.crc32c(99_999)) == ((99_999).to_bytes(32, "big"), 99_999)
