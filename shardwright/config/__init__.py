@@ -1,5 +1,6 @@
 """The configuration: one YAML file, frozen dataclasses, refused before any work where it makes no sense."""
 
+from shardwright.config.duplicates import DuplicatesConfig
 from shardwright.config.images import ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import LabelsConfig
@@ -12,6 +13,7 @@ from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfi
 __all__ = [
     "BeamConfig",
     "Config",
+    "DuplicatesConfig",
     "EvaluatorConfig",
     "FeaturesConfig",
     "GateConfig",

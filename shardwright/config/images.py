@@ -8,6 +8,7 @@ from typing import ClassVar
 from shardwright.config.checks import at_least, between, one_of
 from shardwright.errors import ConfigError
 
+HEADER, FULL = "header", "full"
 # Largest side that an image may be resized to; as `transform.size`.
 _LARGEST_SIDE = 16384
 
@@ -15,6 +16,9 @@ _LARGEST_SIDE = 16384
 @dataclass(frozen=True)
 class ImagesConfig:
     """What is checked of each image, and what is done to it. By default nothing: stored bytes are the file's own.
+
+    `verify: header` checks what a file says of itself; `full` decodes it before anything is planned, so that what
+    cannot be decoded is rejected, and adds the features `image/hash/*` and `image/quality/*` (`shardwright.probe`).
 
     `orientation: apply` turns images that Exif says are to be turned and encodes these anew. `resize` brings the pixels
     (after that turn) to `size`: [height, width], for `longest_side` one number. `reencode` stores all images as `jpeg`,
@@ -26,7 +30,7 @@ class ImagesConfig:
 
     PATH: ClassVar[str] = "images"
 
-    verify: str = "header"
+    verify: str = HEADER
     max_pixels: int = 200_000_000
     orientation: str = "keep"
     resize: str = "none"
@@ -39,7 +43,7 @@ class ImagesConfig:
     strip_metadata: str = "none"
 
     def __post_init__(self) -> None:
-        one_of("images.verify", self.verify, ("header",))
+        one_of("images.verify", self.verify, (HEADER, FULL))
         at_least("images.max_pixels", self.max_pixels, 1)
         one_of("images.orientation", self.orientation, ("keep", "apply"))
         one_of("images.reencode", self.reencode, ("none", "jpeg", "png", "tensor", "raw"))

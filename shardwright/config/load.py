@@ -153,7 +153,9 @@ def _value(hint: Any, value: object, path: str) -> Any:
         of_list = [option for option in options if get_origin(option) is tuple]
         single = [option for option in options if option not in of_list]
         chosen = of_list if of_list and (isinstance(value, list) or not single) else single
-        return None if value is None else _value(chosen[0], value, path)
+        # `off` is how people write it, and YAML reads that as false.
+        off = value is None or (value is False and bool not in options)
+        return None if off else _value(chosen[0], value, path)
     if dataclasses.is_dataclass(hint):
         return parse_section(typing.cast(type[Any], hint), value, path)
     if value is None:

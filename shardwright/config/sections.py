@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from shardwright.config.checks import one_of
-from shardwright.config.images import ImagesConfig
+from shardwright.config.duplicates import DuplicatesConfig
+from shardwright.config.images import FULL, ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
 from shardwright.config.layout import RLE_TEXT, FeaturesConfig, RejectsConfig, ShardsConfig
@@ -58,6 +59,7 @@ class Config:
     task: str
     input: InputConfig
     images: ImagesConfig = field(default_factory=ImagesConfig)
+    duplicates: DuplicatesConfig = field(default_factory=DuplicatesConfig)
     split: SplitConfig = field(default_factory=SplitConfig)
     shards: ShardsConfig = field(default_factory=ShardsConfig)
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
@@ -77,6 +79,13 @@ class Config:
                 "name", f"{self.name!r} is no pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
             )
         one_of("task", self.task, TASKS)
+        if self.duplicates.looks_at_pixels and self.images.verify != FULL:
+            option = "near" if self.duplicates.pixels is None else "pixels"
+            raise ConfigError(
+                f"duplicates.{option}",
+                f"it looks at pixels, and images.verify is {self.images.verify!r}",
+                "Set images.verify: full.",
+            )
         if self.task == "segmentation" and self.input.labels.format in WITHOUT_MASKS:
             raise ConfigError(
                 "input.labels.format",

@@ -11,6 +11,7 @@ from typing import Any
 
 from shardwright.config import (
     Config,
+    DuplicatesConfig,
     FeaturesConfig,
     ImagesConfig,
     InputConfig,
@@ -75,6 +76,7 @@ class IngestRecipe:
         input: `input` without places: of `labels.path` only the file's name is left, `images` is a dot, and `classes`
             may have been told from the data.
         images: `images`.
+        duplicates: `duplicates`.
         split: `split` without places: of `lists` only the files' names are left, and `previous` is the digest of the
             earlier dataset.
         shards: `shards`.
@@ -85,6 +87,7 @@ class IngestRecipe:
     task: str
     input: InputConfig
     images: ImagesConfig
+    duplicates: DuplicatesConfig
     split: SplitConfig
     shards: ShardsConfig
     features: FeaturesConfig
@@ -108,6 +111,7 @@ class IngestRecipe:
             task=config.task,
             input=replace(config.input, images=_NOWHERE, labels=labels),
             images=config.images,
+            duplicates=config.duplicates,
             split=_without_places(config),
             shards=config.shards,
             features=config.features,
@@ -157,7 +161,7 @@ class IngestRecipe:
         return IngestRecipe(task=options["task"], **parsed)
 
 
-_SECTIONS = ("input", "images", "split", "shards", "features")
+_SECTIONS = ("input", "images", "duplicates", "split", "shards", "features")
 
 
 def _without_places(config: Config) -> SplitConfig:
