@@ -91,7 +91,7 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
     mapped = map_classes(texts, ids or None)
     if classes is None:
         ids = {name: int(name) for name in mapped.names}
-    notes = [*mapped.notes, *([note] if note else [])]
+    notes = [note] if note else list(mapped.notes)
     if ignored is not None:
         notes.append(f"masks: {ignored} is ignored; write classes as {{name: id}} to make it a class")
     return _map(ids, ignored, 0, tuple(notes))

@@ -269,3 +269,25 @@ def test_masks_below_the_images_are_no_images(tmp_path, masked):
     labels = {"path": str(tmp_path / "in/images/masks")}
     assert run(changed(raw, labels=labels), tmp_path / "out").totals["inputs"] == IMAGES
     check(tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_real_masks_are_those_of_their_run_lengths(tmp_path, shared_data):
+    steel = shared_data / "steel_defects"
+    raw = {"task": "segmentation", "input": {"images": str(steel / "images")}}
+    names = ["Inclusion", "Patches", "Scratches"]
+    sources = {
+        "table": {"labels": {"path": str(steel / "image_label.csv")}, "classes": names},
+        "list": {"labels": {"path": str(steel / "masks")}, "classes": names},
+        "ids": {"labels": {"path": str(steel / "masks")}, "classes": {name: i + 1 for i, name in enumerate(names)}},
+    }
+    for name, options in sources.items():
+        run(changed(raw, **options), tmp_path / name)
+    table, by_list, by_ids = (examples(tmp_path / name) for name in sources)
+    assert len(table) == 840
+    for key, example in table.items():
+        for other in (by_list[key], by_ids[key]):
+            same = {name: values for name, values in other.items() if "ignore" not in name}
+            assert same.keys() == example.keys()
+            assert all(np.array_equal(same[name], example[name]) for name in example)
