@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shardwright.config.checks import one_of
-from shardwright.config.labels import LabelsConfig
+from shardwright.config.labels import WITHOUT_CLASSES, LabelsConfig
 from shardwright.errors import ConfigError
 
 UNLISTED = ("auto", "empty", "unlabelled", "reject", "fail")
@@ -34,6 +34,8 @@ class InputConfig:
         one_of("input.unlisted", self.unlisted, UNLISTED)
         if self.classes is not None and not self.classes:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
+        if self.classes is not None and self.labels.format in WITHOUT_CLASSES:
+            raise ConfigError("input.classes", f"{self.labels.format} holds no classes", "Remove it.")
         for name in self.classes or ():
             if not name.strip() or any(ord(c) < 32 for c in name) or "/" in name:
                 raise ConfigError("input.classes", f"{name!r} cannot be part of a feature's name", "Rename the class.")
