@@ -36,7 +36,19 @@ _LABEL, _TEXT = "image/class/label", "image/class/text"
 _HEIGHT, _WIDTH = "image/height", "image/width"
 _MASK = re.compile(r"image/segmentation/(?P<name>[^/]+)/(?P<what>rle|area)")
 # Of every image, whatever the input says about it.
-_OURS = ("encoded", "format", "height", "width", "channels", "orientation", "filename", "key", "sha256")
+COMMON_FEATURES = {
+    "image/encoded": "bytes",
+    "image/format": "bytes",
+    "image/height": "int64",
+    "image/width": "int64",
+    "image/channels": "int64",
+    "image/orientation": "int64",
+    "image/filename": "bytes",
+    "image/key": "bytes",
+    "image/sha256": "bytes",
+    "image/class/label": "int64",
+    "image/class/text": "bytes",
+}
 _SAME, _PNG, _RUN_TEXT = "same", "png", "run_text"
 
 
@@ -170,8 +182,7 @@ def _kaggle_flowers(features: Mapping[str, str], labels: str) -> dict[str, _Stor
 
 def _only(features: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, _Stored]:
     """Of our features those in `stored`, of further ones all."""
-    ours = {*(f"image/{name}" for name in _OURS), _LABEL, _TEXT}
-    further = [name for name in features if name not in ours and not _MASK.fullmatch(name)]
+    further = [name for name in features if name not in COMMON_FEATURES and not _MASK.fullmatch(name)]
     names = {**stored, **dict(zip(further, further, strict=True))}
     return {name: _Stored(theirs, features[name], _SAME) for name, theirs in names.items()}
 

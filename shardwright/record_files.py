@@ -27,10 +27,10 @@ class Walked(NamedTuple):
 
     Attributes:
         number: its number in the file, from 0.
-        offset: where its payload begins, in bytes of the unpacked file.
+        offset: where it begins, in bytes of the unpacked file; its payload begins `records.HEADER_BYTES` later.
         payload: the payload, or `None`.
         code: why there is no payload, as a word.
-        reason: the same as a sentence with number and offset.
+        reason: the same as a sentence.
     """
 
     number: int
@@ -39,36 +39,43 @@ class Walked(NamedTuple):
     code: str = ""
     reason: str = ""
 
+    @property
+    def where(self) -> str:
+        """For messages: number and offset."""
+        return f"record {self.number} at offset {self.offset}"
 
-def walk_records(file: IO[bytes]) -> Iterator[Walked]:
+
+def walk_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Walked]:
     """Walks the records of an open file, plain or compressed, from its beginning.
 
     Memory is bounded by the largest record, and by what is really there, whatever a length claims.
 
     Args:
         file: open for reading.
+        copy: takes the unpacked bytes, as far as the file is walked.
 
     Yields:
         Every record. After one with `DAMAGED` or `TOO_LARGE` there may be more; what cannot be told apart any more is
         one last record.
     """
-    stream = _Stream(file)
+    stream = _Stream(file, copy)
     number = 0
     while True:
         offset = stream.position
-        where = f"record {number} at offset {offset}"
         try:
             header = stream.take(HEADER_BYTES)
             if not header:
                 return
             if len(header) < HEADER_BYTES:
-                left = f"{len(header)} bytes are left where a header needs {HEADER_BYTES}"
-                yield Walked(number, offset, None, TRUNCATED, f"{where}: {left}; the file is cut off")
+                reason = f"the file is cut off: {len(header)} bytes are left where a header needs {HEADER_BYTES}"
+                yield Walked(number, offset, None, TRUNCATED, reason)
                 return
             if not header_holds(header):
+                reason = "the checksum of its length is wrong, so where the next one begins is unknown"
                 rest = len(header) + stream.skip()
-                what = "the checksum of its length is wrong, so where the next one begins is unknown"
-                yield Walked(number, offset, None, DAMAGED, f"{where}: {what}; {rest} bytes are not read")
+                yield Walked(
+                    number, offset, None, DAMAGED, f"{reason}; the rest of the file, {rest} bytes, is not read"
+                )
                 return
             length = frame_length(header) - HEADER_BYTES - FOOTER_BYTES
             kept = length <= _LARGEST
@@ -76,20 +83,19 @@ def walk_records(file: IO[bytes]) -> Iterator[Walked]:
             found = len(payload) if kept else stream.skip(length)
             footer = stream.take(FOOTER_BYTES)
         except (zlib.error, EOFError) as error:
-            yield Walked(number, offset, None, DAMAGED, f"{where}: the file's compression is damaged there ({error})")
+            reason = f"the file's compression is damaged there ({error}), so the rest of it is not read"
+            yield Walked(number, offset, None, DAMAGED, reason)
             return
         if found < length or len(footer) < FOOTER_BYTES:
-            yield Walked(
-                number, offset, None, TRUNCATED, f"{where}: {length} bytes are promised, {found} are there; cut off"
-            )
+            reason = f"the file is cut off: {length} bytes are promised, {found} are there"
+            yield Walked(number, offset, None, TRUNCATED, reason)
             return
-        begin = offset + HEADER_BYTES
         if not kept:
-            yield Walked(number, begin, None, TOO_LARGE, f"{where}: {length} bytes; at most {_LARGEST} are read")
+            yield Walked(number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {_LARGEST} are read")
         elif checksum_difference(payload, footer):
-            yield Walked(number, begin, None, DAMAGED, f"{where}: the checksum of its {length} bytes is wrong")
+            yield Walked(number, offset, None, DAMAGED, f"the checksum of its {length} bytes is wrong")
         else:
-            yield Walked(number, begin, payload)
+            yield Walked(number, offset, payload)
         number += 1
 
 
@@ -110,21 +116,12 @@ def begins_as_records(start: bytes) -> bool:
     return len(start) >= HEADER_BYTES and header_holds(start[:HEADER_BYTES])
 
 
-def unpack(packed: IO[bytes], plain: IO[bytes]) -> None:
-    """Writes a compressed file's content, as far as it can be unpacked."""
-    stream = _Stream(packed)
-    try:
-        while chunk := stream.take(_CHUNK):
-            plain.write(chunk)
-    except (zlib.error, EOFError):
-        return  # What is behind that place no record is read from.
-
-
 class _Stream:
     """The bytes of a file in order, unpacked where it is compressed."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        start = file.read(max(HEADER_BYTES, 64))
+    def __init__(self, file: IO[bytes], copy: IO[bytes] | None) -> None:
+        self._copy = copy
+        start = file.read(HEADER_BYTES)
         file.seek(0)
         self._file = io.BufferedReader(_Unpacked(file), _CHUNK) if is_compressed(start) else file
         self.position = 0
@@ -134,6 +131,8 @@ class _Stream:
         parts = []
         while size > 0 and (part := self._file.read(min(size, _CHUNK))):
             parts.append(part)
+            if self._copy is not None:
+                self._copy.write(part)
             size -= len(part)
             self.position += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -10,9 +10,10 @@ from typing import ClassVar
 from shardwright.config.checks import one_of
 from shardwright.errors import ConfigError
 
+TFRECORD = "tfrecord"
 LABEL_FORMATS = (
     *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
-    *("mask_images", "pascal_voc", "captions", "none"),
+    *("mask_images", "pascal_voc", "captions", "none", TFRECORD),
 )
 # The annotations are a folder of files.
 IN_FOLDERS = ("mask_images", "pascal_voc")
@@ -24,7 +25,7 @@ _IN_FILES = {
     "coco_json": "COCO JSON file",
     "captions": "CSV or JSONL",
 }
-_IN_KEYS = ("class_folders", "file_name", "none")
+_WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
 _TYPES = ("auto", "int", "float", "text", "ints", "floats", "texts")
 
 
@@ -48,6 +49,8 @@ class LabelsConfig:
     Tables of classes: `multi` says whether an image may have several (left out: told), `separator` what is between
     them in one field (empty: a field is one class; left out: told). `features` are further columns that become
     `image/meta/<column>`: header -> type (`auto`, `int`, `float`, `text`, and lists of them), `*` for all of them.
+
+    For `tfrecord` the columns are features of the records: `{image: image/encoded, label: image/class/label, key: id}`.
 
     `key_pattern` is a regular expression for sets whose rows name images by parts of their paths: searched in the path
     below the image folder; what its groups find, joined by `_`, is the image's name. `boxes` keeps the boxes of COCO
@@ -77,12 +80,14 @@ class LabelsConfig:
             raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a {kind}.")
         if self.format in IN_FOLDERS and self.path is None:
             raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a folder.")
-        if self.format in _IN_KEYS and self.path is not None:
+        if self.format in _WITHOUT_PATH and self.path is not None:
             raise ConfigError("input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove it.")
         if self.pattern is not None:
             self._check_pattern(self.pattern)
         for role in self.columns:
-            one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption"))
+            one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption", "key"))
+            if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
+                raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove it.")
             if self.format in ("coco_json", *IN_FOLDERS):
                 kind = "a COCO file" if self.format == "coco_json" else self.format
                 raise ConfigError(f"input.labels.columns.{role}", f"{kind} has no columns", "Remove it.")
@@ -95,7 +100,7 @@ class LabelsConfig:
             raise ConfigError("input.labels.base", f"{self.runs} runs have no base", "Remove it.")
         if self.order == "row" and self.runs == "counts":
             raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove it.")
-        for name in self.code:
+        for name in self.code if self.format != TFRECORD else ():
             if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, "coco_json"):
                 raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
 

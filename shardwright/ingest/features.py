@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.manifest import IGNORED, MASKS
-from shardwright.presets import StoredFeatures
+from shardwright.presets import COMMON_FEATURES, StoredFeatures
 from shardwright.sources.base import Survey
-
-_COMMON = {
-    "image/encoded": "bytes",
-    "image/format": "bytes",
-    "image/height": "int64",
-    "image/width": "int64",
-    "image/channels": "int64",
-    "image/orientation": "int64",
-    "image/filename": "bytes",
-    "image/key": "bytes",
-    "image/sha256": "bytes",
-    "image/class/label": "int64",
-    "image/class/text": "bytes",
-}
 
 
 def mask_feature(name: str) -> str:
@@ -29,7 +15,7 @@ def mask_feature(name: str) -> str:
 
 def example_features(task: str, survey: Survey) -> dict[str, str]:
     """Name and kind (`bytes`, `int64`, `float32`) of every feature that an example may have."""
-    features = dict(_COMMON)
+    features = dict(COMMON_FEATURES)
     if task == "segmentation":
         for name in (*survey.classes, *([IGNORED] if survey.ignore else [])):
             features[f"{mask_feature(name)}/rle"] = "int64"

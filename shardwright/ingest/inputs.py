@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardwright.config import Config
+from shardwright.config.labels import TFRECORD
 from shardwright.console import SILENT, Progress
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
@@ -18,6 +19,8 @@ from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.manifest import SINGLE
 from shardwright.sources.base import Images, Source, Survey
 from shardwright.sources.detect import open_source
+from shardwright.sources.record_listing import holds_records
+from shardwright.sources.tfrecords import Records
 from shardwright.storage import (
     Listing,
     Refusal,
@@ -53,6 +56,7 @@ class SurveyedInput:
         rejected: position -> why that file is not going to be written.
         labels: absolute path of the annotations, or `None`.
         lists: split -> absolute path of the file that lists its images.
+        records: the source, where images are parts of TFRecord files.
     """
 
     listing: Listing
@@ -61,6 +65,7 @@ class SurveyedInput:
     rejected: dict[int, Refusal]
     labels: str | None
     lists: Mapping[str, str]
+    records: Records | None = None
 
 
 @dataclass(frozen=True)
@@ -84,19 +89,25 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         CheckFailed: nothing matched, or images without annotations where `input.unlisted` says `fail`.
     """
     listing = list_inputs(location.images, leave_out=location.labels)
-    no_images = _not_images(listing)
-    source = open_source(
-        task=recipe.task,
-        options=recipe.input.labels,
-        classes=recipe.input.classes,
-        labels=location.labels,
-        images=Images(
-            keys=listing.keys,
-            skip=frozenset(no_images),
-            size_of=lambda position: _size(listing.path(position), recipe),
-            max_pixels=recipe.images.max_pixels,
-        ),
-    )
+    no_images: dict[int, Refusal] = {}
+    source: Source
+    records = _open_records(recipe, location, listing)
+    if records is not None:
+        source, listing = records, records.listing
+    else:
+        no_images = _not_images(listing)
+        source = open_source(
+            task=recipe.task,
+            options=recipe.input.labels,
+            classes=recipe.input.classes,
+            labels=location.labels,
+            images=Images(
+                keys=listing.keys,
+                skip=frozenset(no_images),
+                size_of=lambda position: _size(listing.path(position), recipe),
+                max_pixels=recipe.images.max_pixels,
+            ),
+        )
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
     survey = source.survey()
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
@@ -118,7 +129,27 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if unlisted == "reject":
         for i in rest:
             rejected[i] = Refusal(listing.keys[i], "unlisted", f"{source.name} has no row for it")
-    return SurveyedInput(listing, source, survey, rejected, location.labels, location.lists)
+    return SurveyedInput(listing, source, survey, rejected, location.labels, location.lists, records)
+
+
+def _open_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> Records | None:
+    """The records of an input of TFRecord files, `None` for any other."""
+    told = ""
+    if recipe.input.labels.format != TFRECORD:
+        if recipe.input.labels.format != "auto" or location.labels is not None:
+            return None
+        images = any(os.path.splitext(key)[1].lower() in _IMAGE_ENDINGS for key in files.keys)
+        told = "" if images else holds_records(files)
+        if not told:
+            return None
+    return Records(
+        files,
+        task=recipe.task,
+        options=recipe.input.labels,
+        classes=recipe.input.classes,
+        max_pixels=recipe.images.max_pixels,
+        notes=(f"labels: {TFRECORD}, since {told}",) if told else (),
+    )
 
 
 def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedInput:

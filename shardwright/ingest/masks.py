@@ -67,7 +67,7 @@ def _joined(stored: list[Runs], displayed: list[Runs], frames: Frames) -> Runs:
 
 def _place(plan: IngestPlan, label: int, row: int) -> str:
     """Where a mask stands, for messages."""
-    place = [plan.table]
+    place = [plan.table] if plan.table else []
     if row != NO_ROW:
         # Only tables have columns.
         place.append(f"row {row}, column {plan.mask_column}" if plan.mask_column else f"annotations[{row}]")

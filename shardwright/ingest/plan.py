@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Refusal
 
 _PLAN_ROWS = "plan"
+_UNPACKED = "unpacked"
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,12 @@ class PreparedIngest:
         if tasks_are_written(staging.root):
             return
         staging.write_rows(_PLAN_ROWS, self.rejected)
-        annotations = self.surveyed.source.annotations()
-        write_tasks(staging.root, self.positions, self.surveyed.listing, self.hashed.contents, annotations)
+        surveyed = self.surveyed
+        listing = surveyed.listing
+        if surveyed.records is not None:
+            listing = surveyed.records.move_to(Path(staging.root, _UNPACKED))
+        annotations = surveyed.source.annotations()
+        write_tasks(staging.root, self.positions, listing, self.hashed.contents, annotations)
 
 
 def plan_ingest(

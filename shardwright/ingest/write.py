@@ -17,7 +17,7 @@ from shardwright.manifest import REJECTED
 from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
 from shardwright.staging import Outcome, PlannedShard, ShardResult, Staging
-from shardwright.storage import in_parallel, read_bytes, readers
+from shardwright.storage import in_parallel, read_bytes, readers, shown_path
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
@@ -58,4 +58,6 @@ def _load(task: Task) -> tuple[Task, bytes]:
 
 
 def _changed(sample: Sample) -> CheckFailed:
-    return CheckFailed(f"{sample.path}: the file has changed while the run was reading the input. Run it again.")
+    return CheckFailed(
+        f"{shown_path(sample.path)}: the file has changed while the run was reading the input. Run it again."
+    )

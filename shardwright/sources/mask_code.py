@@ -68,9 +68,13 @@ class MaskFiles:
             if (rows, columns) == (height, width):
                 return label_runs(mask, self.labels).items() if label == NO_LABEL else [(label, _one_class(mask))]
         except MaskFileError as error:
-            raise type(error)(f"{text}: {error}") from None
-        check_size(text, "the mask", (rows, columns), height, width)
+            raise type(error)(f"{self.shown(text)}: {error}") from None
+        check_size(self.shown(text), "the mask", (rows, columns), height, width)
         return ()
+
+    def shown(self, text: str) -> str:
+        """What messages call a mask."""
+        return text
 
     def read(self, text: str) -> MaskImage:
         """Decodes a file, colours of three equal parts as grey unless classes are colours.

@@ -1,0 +1,262 @@
+"""TFRecord files of tf.train.Examples as an input, whatever their features are called: classes and annotations."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shardwright.config.labels import LabelsConfig
+from shardwright.errors import ConfigError
+from shardwright.manifest import IGNORED, MULTI, NONE, SINGLE
+from shardwright.records import HEADER_BYTES, DecodedFeature
+from shardwright.rle_dialects import Dialect
+from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
+from shardwright.sources.classes import ClassMap, map_classes
+from shardwright.sources.mask_values import ValueMap, have_ids, map_ids, map_values
+from shardwright.sources.record_listing import RecordFiles, list_records
+from shardwright.sources.record_masks import RecordMasks, RunPairs, text_dialect
+from shardwright.sources.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, ROLES, RUNS, TEXTS
+from shardwright.sources.record_scan import BINARY, Features, further_features, labels_of, masks_of, place_in, read_file
+from shardwright.sources.row_source import CAPTION_FEATURE
+from shardwright.storage import Listing, part_path
+from shardwright.storage.parts import split_part
+
+_SHOWN = 3
+# A name for the class of masks that nothing says the class of.
+_ONE_CLASS = "mask"
+
+
+class Records:
+    """See `shardwright.sources.base.Source`.
+
+    Args:
+        found: the files.
+        task: `segmentation` or `classification`.
+        options: `input.labels`.
+        classes: `input.classes`.
+        max_pixels: `images.max_pixels`.
+        notes: what was told so far.
+
+    Attributes:
+        listing: the images inside the files.
+
+    Raises:
+        UsageError: see `list_records`.
+    """
+
+    unlisted = "fail"
+    name = "the records"
+    mask_column = ""
+
+    def __init__(
+        self,
+        found: Listing,
+        *,
+        task: str,
+        options: LabelsConfig,
+        classes: Mapping[str, int | None] | None,
+        max_pixels: int,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        for role in options.columns:
+            if role not in ROLES:
+                raise ConfigError(
+                    f"input.labels.columns.{role}", "no role in a record", f"Use one of: {', '.join(ROLES)}."
+                )
+        self._task = task
+        self._code = options.code
+        self._classes = classes
+        self._max_pixels = max_pixels
+        self._found: RecordFiles = list_records(
+            found,
+            task=task,
+            columns=options.columns,
+            max_pixels=max_pixels,
+            mask_values=not have_ids(classes),
+        )
+        self._notes = (*notes, *self._found.notes)
+        self._map = ClassMap((), {})
+        self._values = ValueMap((), {})
+        self._kinds: dict[str, str] = {}
+
+    @property
+    def listing(self) -> Listing:
+        """The images, by key."""
+        return self._found.listing
+
+    @property
+    def dialect(self) -> MaskCode:
+        """See `Source.dialect`."""
+        roles = self._found.roles
+        if roles.form == IMAGES:
+            return RecordMasks(self._found.files.root, self._values.labels, self._max_pixels)
+        return RunPairs() if roles.form == RUNS else text_dialect(self._code) if roles.form == TEXTS else Dialect()
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        found, roles = self._found, self._found.roles
+        masked = self._task == "segmentation"
+        if masked and roles.classed == BY_VALUE:
+            told = map_ids(self._classes) if self._classes and have_ids(self._classes) else None
+            self._values = told or map_values(found.scan.values, self._classes)
+            names, notes = self._values.names, self._values.notes
+        else:
+            self._map = self._class_map(masked)
+            names, notes = self._map.names, self._map.notes
+        if masked and roles.form == TEXTS:
+            notes = (*notes, f"run lengths: {self.dialect}; input.labels.runs, order and base say otherwise")
+        kinds = dict(sorted(found.scan.kinds.items()))
+        self._kinds = {name: min(kinds) for name, kinds in kinds.items() if len(kinds) == 1 and BINARY not in kinds}
+        notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))
+        labels = NONE if not roles.label else MULTI if found.scan.several else SINGLE
+        every_one = masked or labels == NONE
+        return Survey(
+            classes=names,
+            listed=bytearray(b"\1" * len(found.labelled)) if every_one else found.labelled,
+            refused=list(found.refused),
+            names=self.listing.keys[:_SHOWN],
+            notes=(*self._notes, *notes),
+            labels=labels,
+            ignore=self._values.ignore or (masked and IGNORED in found.scan.mask_names and IGNORED not in names),
+            features={**self._kinds, **({CAPTION_FEATURE: "bytes"} if roles.caption else {})},
+        )
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        for number, positions in enumerate(self._found.positions):
+            with self._found.open(number) as file:
+                for record, offset, payload, features in read_file(file):
+                    position = positions[record]
+                    if position < 0:
+                        continue
+                    if values := self._further(features):
+                        yield Annotation(position, NO_LABEL, None, NO_ROW, values)
+                    if self._task == "segmentation":
+                        place = self._found.places[number], offset + HEADER_BYTES
+                        for label, text in self._masks(features, payload, *place):
+                            yield Annotation(position, label, text, NO_ROW)
+                    else:
+                        for text in labels_of(features, self._found.roles.label):
+                            yield Annotation(position, self._map.index[text], None, NO_ROW)
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`: the files themselves."""
+        return self._found.files
+
+    def move_to(self, folder: Path) -> Listing:
+        """Takes what was unpacked to where the writers are.
+
+        Args:
+            folder: where it may stay.
+
+        Returns:
+            The listing, with the places of the images there.
+        """
+        found = self._found
+        moved: dict[str, str] = {}
+        for number, place in enumerate(found.places):
+            if place != found.files.names[number]:
+                folder.mkdir(parents=True, exist_ok=True)
+                found.places[number] = moved[place] = str(folder / os.path.basename(place))
+                shutil.move(place, moved[place])
+        if moved:
+            parts = [split_part(name) for name in found.listing.names]
+            names = [part_path(moved.get(path, path), start, stop or start) for path, start, stop in parts]
+            found.listing = replace(found.listing, names=names)
+        return found.listing
+
+    def _class_map(self, masked: bool) -> ClassMap:
+        scan, roles = self._found.scan, self._found.roles
+        values = dict(scan.classes)
+        if masked and roles.classed == BY_NAME:
+            values = dict(scan.mask_names)
+            if IGNORED not in (self._classes or ()):
+                values.pop(IGNORED, None)
+        elif masked and not roles.label:
+            name = next(iter(self._classes)) if self._classes else _ONE_CLASS
+            return map_classes({name: f"feature {roles.mask!r}"}, self._classes or {name: None})
+        elif not roles.label:
+            return ClassMap((), {})
+        return map_classes(values, self._classes or _by_number(values, scan.numbers))
+
+    def _masks(self, features: Features, payload: bytes, file: str, begin: int) -> Iterator[tuple[int, str]]:
+        roles = self._found.roles
+        for name, values in masks_of(features, roles):
+            labels = self._labels(features, name)
+            if not labels:
+                continue
+            if isinstance(values, np.ndarray):
+                texts = [" ".join(map(str, values.tolist()))]
+            elif roles.form == TEXTS:
+                texts = [value.decode("utf-8") for value in values]
+            else:
+                starts = [begin + place_in(payload, value) for value in values]
+                texts = [
+                    part_path(file, start, start + len(value)) for start, value in zip(starts, values, strict=True)
+                ]
+            for i, text in enumerate(texts):
+                if text.strip():
+                    yield labels[i if len(labels) > 1 else 0], text
+
+    def _labels(self, features: Features, name: str) -> list[int]:
+        """Classes of the masks of a feature, one by one or one for all."""
+        roles = self._found.roles
+        if roles.classed == BY_VALUE:
+            return [NO_LABEL]
+        if name:
+            return [self._map.index.get(name, IGNORE)]
+        if roles.classed == BY_LABEL and roles.label:
+            return [self._map.index[text] for text in labels_of(features, roles.label)]
+        return [0]
+
+    def _further(self, features: Features) -> dict[str, list[Any]]:
+        """Values of what is carried through and of captions."""
+        values = {
+            name: _plain(listed)
+            for name, kind, listed in further_features(features, self._found.roles)
+            if kind == self._kinds.get(name)
+        }
+        captions = features.get(self._found.roles.caption, [])
+        if isinstance(captions, list) and captions:
+            values[CAPTION_FEATURE] = [caption.decode("utf-8", "replace") for caption in captions]
+        return values
+
+
+def _by_number(values: Mapping[str, str], numbers: Mapping[str, set[int]]) -> dict[str, int | None] | None:
+    """Names in the order of the numbers that stand beside them, if each has one of its own.
+
+    Names that no record has a number for fill the gaps, as classes without a mask do.
+    """
+    known = {name: min(found) for name, found in numbers.items() if name in values and len(found) == 1}
+    if len(known) < len([name for name in numbers if name in values]) or len(set(known.values())) < len(known):
+        return None
+    rest = sorted(set(values) - set(known))
+    gaps = [number for number in range(len(values)) if number not in known.values()]
+    if len(gaps) != len(rest) or not known:
+        return None if rest or not known else dict.fromkeys(sorted(known, key=known.__getitem__))
+    placed = {**known, **dict(zip(rest, gaps, strict=True))}
+    return dict.fromkeys(sorted(placed, key=placed.__getitem__))
+
+
+def _plain(values: DecodedFeature) -> list[Any]:
+    """Values for JSON, which knows no infinities: those are written as text, and read again as numbers."""
+    if isinstance(values, list):
+        return [value.decode("utf-8") for value in values]
+    if values.dtype == np.int64 or np.isfinite(values).all():
+        return list(values.tolist())
+    return [str(value) for value in values.tolist()]
+
+
+def _carried(carried: list[str], left_out: list[str]) -> list[str]:
+    notes = []
+    if carried:
+        notes.append(f"tfrecord: carried through: {', '.join(carried)}")
+    if left_out:
+        notes.append(f"tfrecord: not carried through, being no text or of several kinds: {', '.join(left_out)}")
+    return notes
