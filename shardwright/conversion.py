@@ -58,6 +58,7 @@ from shardwright.images import (
     ImageHeader,
     check_size,
     other_format,
+    read_header,
 )
 from shardwright.metadata import strip_metadata
 from shardwright.orientation import inverse
@@ -86,6 +87,25 @@ _TURNS = {
 }
 _ORIENTATION_TAG = 0x0112
 _pillow_limit = threading.Lock()
+
+
+def known_header(data: bytes, *, max_pixels: int, convert: bool) -> ImageHeader | None:
+    """The header of a JPEG or PNG, or `None` for a file of another format that is going to be converted.
+
+    Args:
+        data: the file.
+        max_pixels: the most pixels it may have.
+        convert: whether other formats are taken.
+
+    Raises:
+        ImageError: the file is refused by what its header says.
+    """
+    try:
+        return read_header(data, max_pixels=max_pixels)
+    except ImageError as error:
+        if error.code != UNSUPPORTED_FORMAT or not convert or not other_format(data):
+            raise
+        return None
 
 
 def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 
 from shardwright.config import ImagesConfig
-from shardwright.conversion import DCT_RATIOS, convert, decode, turn
+from shardwright.conversion import DCT_RATIOS, convert, decode, known_header, turn
 from shardwright.encoding import encode, resize
 from shardwright.frames import Frames
 from shardwright.geometry import Geometry, plan_geometry, plan_longest_side
-from shardwright.images import UNSUPPORTED_FORMAT, ImageError, ImageHeader, other_format, read_header
+from shardwright.images import ImageHeader
 from shardwright.metadata import strip_metadata
 from shardwright.orientation import UPRIGHT, displayed_size
 
@@ -34,11 +34,8 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Fra
         ImageError: the file is refused; before any decoding where its header is reason enough.
     """
     picture = None
-    try:
-        header = read_header(data, max_pixels=options.max_pixels)
-    except ImageError as error:
-        if error.code != UNSUPPORTED_FORMAT or options.convert == "reject" or not other_format(data):
-            raise
+    header = known_header(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
+    if header is None:
         picture, header = convert(data, max_pixels=options.max_pixels)
     turned = options.orientation == "apply" and header.orientation != UPRIGHT
     height, width = displayed_size(header.height, header.width, header.orientation if turned else UPRIGHT)

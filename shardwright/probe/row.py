@@ -6,11 +6,14 @@ import json
 import zlib
 from dataclasses import dataclass
 
+from PIL import Image
+
+from shardwright.conversion import convert, decode
 from shardwright.fingerprint import canonical_json
 from shardwright.images import ImageError, ImageHeader
 from shardwright.probe.hashes import ImageHashes, image_hashes
 from shardwright.probe.quality import Quality, measure
-from shardwright.probe.thumbnail import pixel_digest, thumbnail
+from shardwright.probe.thumbnail import pixel_digest, reduced, thumbnail
 
 # Of all that makes a row of an image's bytes: raised whenever one of them gives other values.
 ALGORITHM = 1
@@ -60,21 +63,33 @@ class ProbeRow:
             return None
 
 
-def probe_image(data: bytes, header: ImageHeader, *, pixels: bool) -> ProbeRow:
-    """Looks at the pixels of one image.
+def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> ProbeRow:
+    """Looks at the pixels of one file.
 
     Args:
         data: the whole file.
-        header: what `read_header` said of it.
-        pixels: also decode it at full size, to tell files of equal pixels.
+        header: what `conversion.known_header` said of it: `None` for a format that has to be converted.
+        max_pixels: the most pixels such a file may have.
+        pixels: also hash all of its pixels at full size.
+
+    Returns:
+        Its row; also of a JPEG or PNG that cannot be decoded.
+
+    Raises:
+        ImageError: a file of another format cannot be converted.
     """
+    if header is None:
+        picture, header = convert(data, max_pixels=max_pixels)
+        return _row(reduced(picture, header), pixel_digest(picture, header) if pixels else None)
     try:
-        picture = thumbnail(data, header)
-        luma = picture.convert("L")
-        digest = pixel_digest(data, header) if pixels else None
+        return _row(thumbnail(data, header), pixel_digest(decode(data, header), header) if pixels else None)
     except ImageError as error:
         return ProbeRow(None, None, None, error.code, error.reason)
-    return ProbeRow(image_hashes(luma), measure(picture, luma), digest)
+
+
+def _row(picture: Image.Image, pixels: bytes | None) -> ProbeRow:
+    luma = picture.convert("L")
+    return ProbeRow(image_hashes(luma), measure(picture, luma), pixels)
 
 
 def _checksum(digest: bytes, body: str) -> int:

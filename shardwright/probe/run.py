@@ -5,30 +5,49 @@ The result depends on the files alone: not on the number of workers, nor on what
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.console import SILENT, Progress
-from shardwright.images import ImageError, read_header
+from shardwright.conversion import known_header
+from shardwright.images import ImageError
 from shardwright.probe.cache import ProbeCache
 from shardwright.probe.hashes import ImageHashes
 from shardwright.probe.quality import Quality
-from shardwright.probe.row import ProbeRow, probe_image
+from shardwright.probe.row import ProbeRow, probe_file
 from shardwright.processes import in_processes
-from shardwright.storage import Listing, Refusal, hash_file, in_parallel, read_bytes, readers
+from shardwright.storage import FileHash, Listing, Refusal, hash_bytes, hash_file, in_parallel, read_bytes, readers
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
 # Files handed to a worker at once: enough that handing them over costs nothing, few enough that a kill loses little.
 _FEWEST_AT_ONCE = 16
 _MOST_PARTS = 2000
+_DIGEST_BYTES = 32
 _LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
+
+_Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]
+
+
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What is looked at, and how.
+
+    Attributes:
+        max_pixels: the most pixels an image may have.
+        convert: whether files of other formats than JPEG and PNG are taken too.
+        pixels: whether all pixels at full size are hashed, too.
+    """
+
+    max_pixels: int
+    convert: bool = False
+    pixels: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,19 +55,19 @@ class ProbedInput:
     """What probing all files tells, by position in the listing.
 
     Attributes:
-        digests: SHA-256 of each file, `None` where it cannot be read.
+        files: SHA-256 and CRC-32C of each file, `None` where it cannot be read.
         sound: whether the pixels could be decoded, bool (n,).
-        hashes: the four hashes as `ImageHashes` has them, uint64 (n, 4).
-        quality: the measures as `Quality` has them, float64 (n, 7).
-        pixels: SHA-256 of the displayed pixels, where asked for and decoded.
+        hashes: the four hashes in the order of `ImageHashes`, uint64 (n, 4).
+        quality: the measures in the order of `Quality`, float64 (n, 7).
+        pixels: SHA-256 of the displayed pixels of sound images, uint8 (n, 32); (0, 32) where not asked for.
         rejected: position -> why the file is no image that can be decoded.
     """
 
-    digests: list[bytes | None]
+    files: list[FileHash | None]
     sound: npt.NDArray[np.bool_]
     hashes: npt.NDArray[np.uint64]
     quality: npt.NDArray[np.float64]
-    pixels: list[bytes | None]
+    pixels: npt.NDArray[np.uint8]
     rejected: dict[int, Refusal]
 
 
@@ -63,19 +82,18 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What became of one file. `fresh`: its row was not in the cache."""
+    """What became of one file. `fresh`: its row was not in the cache and is worth keeping."""
 
-    digest: bytes | None
-    row: ProbeRow | None
+    file: FileHash | None
+    row: ProbeRow | None = None
     fresh: bool = False
 
 
 def probe_input(
     listing: Listing,
     skip: Iterable[int],
+    options: ProbeOptions,
     *,
-    max_pixels: int,
-    pixels: bool = False,
     cache: str | None = None,
     workers: int | None = None,
     progress: Progress = SILENT,
@@ -85,8 +103,7 @@ def probe_input(
     Args:
         listing: the files.
         skip: positions of those that are only hashed.
-        max_pixels: the most pixels an image may have.
-        pixels: also hash all pixels at full size.
+        options: what is looked at.
         cache: folder where rows are kept by content; `None` to keep none.
         workers: processes; by default one per processor, and threads for small inputs.
         progress: is told of finished files.
@@ -96,18 +113,18 @@ def probe_input(
     """
     count = len(listing.keys)
     result = ProbedInput(
-        digests=[None] * count,
+        files=[None] * count,
         sound=np.zeros(count, np.bool_),
         hashes=np.zeros((count, len(ImageHashes._fields)), np.uint64),
         quality=np.zeros((count, len(Quality._fields))),
-        pixels=[None] * count,
+        pixels=np.zeros((count if options.pixels else 0, _DIGEST_BYTES), np.uint8),
         rejected={},
     )
     kept = ProbeCache.open(cache)
-    for begin, seen in _spread(listing, frozenset(skip), partial(_probe, kept, max_pixels, pixels), workers):
-        kept.keep({file.digest: file.row for file in seen if file.fresh and file.digest and file.row})
-        for position, file in enumerate(seen, begin):
-            _fill(result, listing, position, file)
+    for begin, seen in _spread(listing, frozenset(skip), partial(_probe, kept, options), workers):
+        kept.keep({one.file.sha256: one.row for one in seen if one.fresh and one.file and one.row})
+        for position, one in enumerate(seen, begin):
+            _fill(result, listing, position, one)
         progress.advance(len(seen))
     return result
 
@@ -135,45 +152,44 @@ def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
     return parts
 
 
-def _probe(cache: ProbeCache, max_pixels: int, pixels: bool, part: _Part) -> tuple[int, list[_Seen]]:
+def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, list[_Seen]]:
     listing = part.listing
     # Read ahead: the pixels of one file are decoded while the next ones come.
     files = in_parallel(partial(_read, part), range(len(part.look)), readers(listing.root), listing.sizes.__getitem__)
     with cache.reading() as find:
         return part.begin, [
-            _Seen(digest, None) if digest is None or data is None else _look(digest, data, find, max_pixels, pixels)
-            for digest, data in files
+            _Seen(file) if file is None or data is None else _look(file, data, find, options) for file, data in files
         ]
 
 
-def _read(part: _Part, place: int) -> tuple[bytes | None, bytes | None]:
-    """SHA-256 of a file, and its bytes if they are to be looked at."""
+def _read(part: _Part, place: int) -> tuple[FileHash | None, bytes | None]:
+    """Hashes of a file, and its bytes if they are to be looked at."""
     path, pin = part.listing.path(place), part.listing.pin(place)
     if not part.look[place]:
-        found = hash_file(path, pin)
-        return None if found is None else found.sha256, None
+        return hash_file(path, pin), None
     try:
         data = read_bytes(path, pin)
     except OSError:
         return None, None
-    return hashlib.sha256(data).digest(), data
+    return hash_bytes(data), data
 
 
-def _look(digest: bytes, data: bytes, find: Callable[[bytes], ProbeRow | None], max_pixels: int, pixels: bool) -> _Seen:
+def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _Seen:
     try:
-        header = read_header(data, max_pixels=max_pixels)
+        header = known_header(data, max_pixels=options.max_pixels, convert=options.convert)
+        row = find(file.sha256)
+        if row is not None and (row.pixels or row.code or not options.pixels):
+            return _Seen(file, row)
+        row = probe_file(data, header, max_pixels=options.max_pixels, pixels=options.pixels)
+        return _Seen(file, row, fresh=True)
     except ImageError as error:
-        # Not kept: it is found at once, and depends on an option.
-        return _Seen(digest, ProbeRow(None, None, None, error.code, error.reason))
-    row = find(digest)
-    if row is not None and (row.pixels or row.code or not pixels):
-        return _Seen(digest, row)
-    return _Seen(digest, probe_image(data, header, pixels=pixels), fresh=True)
+        # Not kept: it is found at once, and may depend on an option.
+        return _Seen(file, ProbeRow(None, None, None, error.code, error.reason))
 
 
-def _fill(result: ProbedInput, listing: Listing, position: int, file: _Seen) -> None:
-    result.digests[position] = file.digest
-    row = file.row
+def _fill(result: ProbedInput, listing: Listing, position: int, one: _Seen) -> None:
+    result.files[position] = one.file
+    row = one.row
     if row is None:
         return
     if row.hashes is None or row.quality is None:
@@ -182,4 +198,5 @@ def _fill(result: ProbedInput, listing: Listing, position: int, file: _Seen) -> 
     result.sound[position] = True
     result.hashes[position] = row.hashes
     result.quality[position] = row.quality
-    result.pixels[position] = row.pixels
+    if len(result.pixels) and row.pixels:
+        result.pixels[position] = np.frombuffer(row.pixels, np.uint8)

@@ -27,7 +27,7 @@ def reduction(height: int, width: int) -> int:
 
 
 def thumbnail(data: bytes, header: ImageHeader) -> Image.Image:
-    """Decodes an image at a reduced size.
+    """Decodes a JPEG or PNG at a reduced size.
 
     Args:
         data: the whole file.
@@ -39,21 +39,29 @@ def thumbnail(data: bytes, header: ImageHeader) -> Image.Image:
     Raises:
         ImageError: the picture data are damaged.
     """
-    ratio = reduction(header.height, header.width)
-    picture = decode(data, header, ratio)
     if header.format != "jpeg":
-        picture = picture.reduce(ratio)
+        return reduced(decode(data, header), header)
+    return _finished(decode(data, header, reduction(header.height, header.width)), header)
+
+
+def reduced(picture: Image.Image, header: ImageHeader) -> Image.Image:
+    """The same of a picture that is decoded already, at full size in the stored frame."""
+    return _finished(picture.reduce(reduction(header.height, header.width)), header)
+
+
+def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
+    """SHA-256 over size and all pixels of an image, as displayed: equal for equal pixels in any format.
+
+    Args:
+        picture: at full size, in the stored frame.
+        header: says how it is turned.
+    """
+    displayed = turn(picture, header.orientation).convert("RGB")
+    digest = hashlib.sha256(f"{displayed.width}x{displayed.height}:".encode())
+    digest.update(np.asarray(displayed).data)
+    return digest.digest()
+
+
+def _finished(picture: Image.Image, header: ImageHeader) -> Image.Image:
     picture = picture.reduce((-(-picture.width // _LONGEST_SIDE), -(-picture.height // _LONGEST_SIDE)))
     return turn(picture, header.orientation).convert("RGB")
-
-
-def pixel_digest(data: bytes, header: ImageHeader) -> bytes:
-    """SHA-256 over size and all pixels of an image at full size, as displayed: equal for equal pixels in any format.
-
-    Raises:
-        ImageError: the picture data are damaged.
-    """
-    picture = turn(decode(data, header), header.orientation).convert("RGB")
-    digest = hashlib.sha256(f"{picture.width}x{picture.height}:".encode())
-    digest.update(np.asarray(picture).data)
-    return digest.digest()

@@ -21,6 +21,7 @@ __all__ = [
     "FileHash",
     "Listing",
     "Refusal",
+    "hash_bytes",
     "hash_file",
     "in_parallel",
     "is_folder",
@@ -103,6 +104,11 @@ class FileHash(NamedTuple):
     crc32c: int
 
 
+def hash_bytes(data: bytes) -> FileHash:
+    """Hashes of the bytes of a file that was read already."""
+    return FileHash(hashlib.sha256(data).digest(), google_crc32c.value(data))
+
+
 def hash_file(path: str, pin: str = "") -> FileHash | None:
     """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes`."""
     digest = hashlib.sha256()
@@ -110,8 +116,7 @@ def hash_file(path: str, pin: str = "") -> FileHash | None:
     try:
         if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.
-            data = read_bytes(path, pin)
-            return FileHash(hashlib.sha256(data).digest(), google_crc32c.value(data))
+            return hash_bytes(read_bytes(path, pin))
         with open_file(path) as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)

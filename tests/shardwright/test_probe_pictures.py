@@ -13,10 +13,11 @@ from hypothesis.extra import numpy as arrays
 from picturing import pillow_exif
 from PIL import Image
 
+from shardwright.conversion import decode
 from shardwright.images import ImageError, read_header
 from shardwright.probe.hashes import ImageHashes, as_int64, distance, image_hashes
 from shardwright.probe.quality import measure
-from shardwright.probe.row import probe_image
+from shardwright.probe.row import probe_file
 from shardwright.probe.thumbnail import pixel_digest, reduction, thumbnail
 
 # Made with ImageHash 4.3.2 (average_hash, phash, dhash, whash) of `drawn(0)` to `drawn(7)`, saved as JPEG.
@@ -56,6 +57,10 @@ def looked_at(data, function=thumbnail):
     return function(data, read_header(data, max_pixels=10**8))
 
 
+def digest(data, header):
+    return pixel_digest(decode(data, header), header)
+
+
 def hashes_of(data):
     return image_hashes(looked_at(data).convert("L"))
 
@@ -73,7 +78,7 @@ def test_hashes_and_measures_are_the_same_on_every_machine():
     for number in range(len(SIZES)):
         for kind in ("jpeg", "png"):
             data = saved(drawn(number), kind)
-            row = probe_image(data, read_header(data, max_pixels=10**8), pixels=False)
+            row = probe_file(data, read_header(data, max_pixels=10**8), max_pixels=10**8, pixels=False)
             found.append((*row.hashes, *row.quality))
     assert found[0] == FIRST
     assert hashlib.sha256(json.dumps(found).encode()).hexdigest() == OURS
@@ -139,7 +144,7 @@ def test_what_is_displayed_counts(orientation, kind):
     assert looked_at(data).size == (100, 150)
     assert max(map(distance, hashes_of(data), hashes_of(saved(upright, kind)))) <= 2
     if kind == "png":
-        assert looked_at(data, pixel_digest) == looked_at(saved(upright, kind), pixel_digest)
+        assert looked_at(data, digest) == looked_at(saved(upright, kind), digest)
 
 
 def test_equal_pixels_are_told_in_any_format():
@@ -149,15 +154,15 @@ def test_equal_pixels_are_told_in_any_format():
         saved(Image.open(io.BytesIO(lossy)), "png", compress_level=1),
         lossy[:2] + b"\xff\xfe\x00\x07other" + lossy[2:],
     ]
-    assert {looked_at(copy, pixel_digest) for copy in copies} == {looked_at(lossy, pixel_digest)}
-    assert looked_at(saved(drawn(3, (90, 121))), pixel_digest) != looked_at(lossy, pixel_digest)
+    assert {looked_at(copy, digest) for copy in copies} == {looked_at(lossy, digest)}
+    assert looked_at(saved(drawn(3, (90, 121))), digest) != looked_at(lossy, digest)
     turned = Image.open(io.BytesIO(lossy)).transpose(Image.Transpose.ROTATE_180)
-    assert looked_at(saved(turned, "png"), pixel_digest) != looked_at(lossy, pixel_digest)
+    assert looked_at(saved(turned, "png"), digest) != looked_at(lossy, digest)
 
 
 def test_same_bytes_of_pixels_in_another_shape_are_other_pixels():
     flat = [saved(Image.new("RGB", size), "png") for size in ((64, 100), (100, 64))]
-    assert looked_at(flat[0], pixel_digest) != looked_at(flat[1], pixel_digest)
+    assert looked_at(flat[0], digest) != looked_at(flat[1], digest)
 
 
 def test_damage_in_the_coded_data_shows_at_any_reduction():
@@ -171,7 +176,7 @@ def test_damage_in_the_coded_data_shows_at_any_reduction():
     png = saved(drawn(0, (100, 100)), "png")
     middle = png.index(b"IDAT") + 200
     broken = png[:middle] + bytes(40) + png[middle + 40 :]
-    row = probe_image(broken, read_header(png, max_pixels=10**8), pixels=True)
+    row = probe_file(broken, read_header(png, max_pixels=10**8), max_pixels=10**8, pixels=True)
     assert (row.code, row.hashes, row.quality, row.pixels) == ("damaged", None, None, None)
 
 
