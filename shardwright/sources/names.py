@@ -95,7 +95,7 @@ def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: re.Pattern[s
                 "Add a group for what tells them apart."
             )
     if not named:
-        shown = ", ".join(key for i, key in enumerate(keys) if i not in skip)[:200]
+        shown = ", ".join([key for i, key in enumerate(keys) if i not in skip][:3])
         raise UsageError(f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Mend it.")
     return named
 
