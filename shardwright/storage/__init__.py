@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 import google_crc32c
 
 from shardwright.storage import buckets, local, remote
-from shardwright.storage.listing import Listing, Refusal
+from shardwright.storage.listing import Listing, NothingThere, Refusal
 from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import in_parallel
 from shardwright.storage.parts import Part, part_path, shown_path, split_part
@@ -20,6 +20,7 @@ from shardwright.storage.parts import Part, part_path, shown_path, split_part
 __all__ = [
     "FileHash",
     "Listing",
+    "NothingThere",
     "Refusal",
     "hash_bytes",
     "hash_file",
@@ -27,6 +28,7 @@ __all__ = [
     "is_folder",
     "is_remote",
     "list_inputs",
+    "list_names",
     "open_file",
     "open_table",
     "part_path",
@@ -51,11 +53,19 @@ def list_inputs(images: str, leave_out: str | None = None) -> Listing:
         leave_out: absolute path of a file that is no input though it may lie there: the table of labels.
 
     Raises:
-        UsageError: the folder is missing or empty, the glob matches nothing, the path is of a kind that this version
-            does not read, or the bucket is missing or closed to us.
+        NothingThere: the folder is missing or empty, or the glob matches nothing.
+        UsageError: the path is of a kind that is not read, or the bucket is missing or closed to us.
         StorageError: the bucket does not answer.
     """
     return (remote if is_remote(images) else local).list_files(images, leave_out)
+
+
+def list_names(folder: str) -> list[str]:
+    """Names of the folders and files in a folder; none where there is no such folder.
+
+    Hidden ones and links to folders are left out.
+    """
+    return (remote if is_remote(folder) else local).list_names(folder)
 
 
 def is_folder(path: str) -> bool:

@@ -21,6 +21,10 @@ _WILDCARD = re.compile(r"[*?\[]")
 _SPAN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)\b")
 
 
+class NothingThere(UsageError):
+    """A folder or glob without any file: the path is wrong, or the data has not come yet."""
+
+
 class Refusal(NamedTuple):
     """Why one input is rejected before it is read.
 
@@ -96,11 +100,11 @@ def make_listing(
         refused: what lies there and is no input, in any order.
 
     Raises:
-        UsageError: there is nothing at all.
+        NothingThere: there is nothing at all.
     """
     if not found and not refused:
         what = "holds no files" if pattern == EVERYTHING else "matches no file"
-        raise UsageError(f"input.images: {images} {what}. Check the path.")
+        raise NothingThere(f"input.images: {images} {what}. Check the path.")
     kept: list[Found] = []
     twice: list[Refusal] = []
     for file in sorted(found):

@@ -11,6 +11,7 @@ from shardwright.storage.listing import (
     EVERYTHING,
     Found,
     Listing,
+    NothingThere,
     Pattern,
     Refusal,
     has_wildcard,
@@ -26,6 +27,14 @@ def list_files(images: str, leave_out: str | None) -> Listing:
     root, pattern = (images, EVERYTHING) if os.path.isdir(images) else _split(images)
     found, refused = _walk(root, pattern, os.path.realpath(leave_out) if leave_out else None)
     return make_listing(images, os.path.abspath(root), pattern, found, refused)
+
+
+def list_names(folder: str) -> list[str]:
+    """See `shardwright.storage.list_names`."""
+    if not os.path.isdir(folder):
+        return []
+    found = (entry for entry in _entries(folder) if not (entry.is_symlink() and entry.is_dir()))
+    return sorted(entry.name for entry in found if not entry.name.startswith("."))
 
 
 def open_text(path: str) -> IO[str]:
@@ -45,11 +54,11 @@ def _split(images: str) -> tuple[str, tuple[str, ...]]:
     if not has_wildcard(images):
         if os.path.exists(images):
             raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
-        raise UsageError(f"input.images: {images} does not exist. Check the path.")
+        raise NothingThere(f"input.images: {images} does not exist. Check the path.")
     folder, pattern = split_glob(images)
     root = folder or "/"
     if not os.path.isdir(root):
-        raise UsageError(f"input.images: the folder {root} of {images} does not exist. Check the path.")
+        raise NothingThere(f"input.images: the folder {root} of {images} does not exist. Check the path.")
     return root, pattern
 
 

@@ -16,6 +16,7 @@ from shardwright.storage.listing import (
     EVERYTHING,
     Found,
     Listing,
+    NothingThere,
     Pattern,
     Refusal,
     has_wildcard,
@@ -35,6 +36,13 @@ def list_files(images: str, leave_out: str | None) -> Listing:
     root, pattern = (images, EVERYTHING) if is_folder(images) else _split(images)
     found, refused = _walk(root, pattern, leave_out)
     return make_listing(images, root, pattern, found, refused)
+
+
+def list_names(folder: str) -> list[str]:
+    """See `shardwright.storage.list_names`."""
+    start = len(split_url(_folder(folder))[2])
+    found = {info.name[start:].partition("/")[0] for info in buckets.list_objects(_folder(folder))}
+    return sorted(name for name in found if name and not name.startswith("."))
 
 
 def open_text(path: str) -> IO[str]:
@@ -67,10 +75,10 @@ def _split(images: str) -> tuple[str, tuple[str, ...]]:
     if not has_wildcard(images):
         if buckets.stat(images) is not None:
             raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
-        raise UsageError(f"input.images: {images} does not exist. Check the path.")
+        raise NothingThere(f"input.images: {images} does not exist. Check the path.")
     root, pattern = split_glob(images)
     if not is_folder(root):
-        raise UsageError(f"input.images: the folder {root} of {images} does not exist. Check the path.")
+        raise NothingThere(f"input.images: the folder {root} of {images} does not exist. Check the path.")
     return root, pattern
 
 
