@@ -41,7 +41,9 @@ def pack_int64(values: npt.NDArray[np.int64]) -> bytes:
     """Writes numbers as varints, all at once: a column for every seven bits, of which those in use are kept."""
     if len(values) == 1:  # Most features are one number; this is ten times as fast for them.
         return varint(int(values[0]) & 0xFFFFFFFFFFFFFFFF)
-    groups = values.astype(np.uint64)[:, None] >> (np.arange(10, dtype=np.uint64) * np.uint64(7))
+    numbers = values.astype(np.uint64)
+    columns = max(1, -(-int(numbers.max()).bit_length() // 7))
+    groups = numbers[:, None] >> (np.arange(columns, dtype=np.uint64) * np.uint64(7))
     used = groups > 0
     used[:, 0] = True
     octets = (groups & np.uint64(0x7F)).astype(np.uint8)
