@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from types import TracebackType
-from typing import IO
 
 import numpy as np
 
@@ -19,7 +15,10 @@ from shardwright.sequence import Integers, Records
 
 
 class RandomAccess:
-    """Reads records by shard and position. Usable from several threads; one open file a shard.
+    """Reads records by shard and position. Usable from several threads.
+
+    A shard is opened for each record: that costs microseconds, and no number of shards runs into the limit of open
+    files.
 
     Args:
         shards: the shards, in the order that `Records.shard` numbers them.
@@ -31,44 +30,26 @@ class RandomAccess:
     def __init__(self, shards: Sequence[LocatedShard]) -> None:
         self._shards = list(shards)
         self._frames = [_frames(shard) for shard in self._shards]
-        with ExitStack() as opened:
-            self._files = [opened.enter_context(_open(shard)).fileno() for shard in self._shards]
-            self._opened = opened.pop_all()
 
     def read(self, records: Records) -> list[bytes]:
         """The payloads of records, in their order.
 
         Raises:
-            DatasetError: a record is damaged; names shard, number and key.
+            DatasetError: a record is damaged or gone; names shard, number and key.
         """
         return [
             self._read(shard, record)
             for shard, record in zip(records.shard.tolist(), records.record.tolist(), strict=True)
         ]
 
-    def close(self) -> None:
-        """Closes the files."""
-        self._opened.close()
-
-    def __enter__(self) -> RandomAccess:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _read(self, shard: int, record: int) -> bytes:
         offset, length = self._frames[shard][record].tolist()
         where = self._shards[shard]
         try:
-            return unframe(os.pread(self._files[shard], length, offset), f"{where.path}, record {record}")
-        except RecordError as error:
+            with open(where.file, "rb", buffering=0) as file:
+                return unframe(os.pread(file.fileno(), length, offset), f"{where.path}, record {record}")
+        except (OSError, RecordError) as error:
             raise DatasetError(f"{error} (key {_key(where, record)!r}). Write the dataset anew.") from None
-
-
-def _open(shard: LocatedShard) -> IO[bytes]:
-    return Path(shard.file).open("rb", buffering=0)
 
 
 def _frames(shard: LocatedShard) -> Integers:

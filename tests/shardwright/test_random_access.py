@@ -23,8 +23,8 @@ def all_records(*counts):
 
 
 def test_every_record_is_what_it_is_in_order(dataset):
-    with RandomAccess(dataset.shards("train")) as access:
-        assert access.read(all_records(3, 0, 4)) == [payload for _, payload in dataset.records("train")]
+    access = RandomAccess(dataset.shards("train"))
+    assert access.read(all_records(3, 0, 4)) == [payload for _, payload in dataset.records("train")]
 
 
 def test_any_order_will_do(dataset):
@@ -32,8 +32,9 @@ def test_any_order_will_do(dataset):
     shards = dataset.shards("train")
     records = GlobalOrder(tuple(shard.records for shard in shards), 5, 3).at(np.arange(21))
     begins = np.array([0, 3, 3])
-    with RandomAccess(shards) as access:
-        assert access.read(records) == [in_order[i] for i in (begins[records.shard] + records.record).tolist()]
+    assert RandomAccess(shards).read(records) == [
+        in_order[i] for i in (begins[records.shard] + records.record).tolist()
+    ]
 
 
 def test_a_damaged_record_is_named(dataset):
@@ -42,10 +43,10 @@ def test_a_damaged_record_is_named(dataset):
     data = bytearray(Path(shard.file).read_bytes())
     data[index[1]["offset"] + 40] ^= 1
     Path(shard.file).write_bytes(data)
-    with RandomAccess(dataset.shards("train")) as access:
-        access.read(all_records(3, 0, 1))
-        with pytest.raises(DatasetError, match=rf"data-00002-of-00003.*record 1.*{index[1]['key']}"):
-            access.read(all_records(3, 0, 4))
+    access = RandomAccess(dataset.shards("train"))
+    access.read(all_records(3, 0, 1))
+    with pytest.raises(DatasetError, match=rf"data-00002-of-00003.*record 1.*{index[1]['key']}"):
+        access.read(all_records(3, 0, 4))
 
 
 @pytest.mark.parametrize("damage", ["", "{}\n" * 3, "not json\n" * 3])

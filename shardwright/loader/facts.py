@@ -1,0 +1,54 @@
+"""What is known of a dataset before its first batch: the size of its images, the figures of its pixels."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError
+from shardwright.records import decode_example
+
+STATISTICS_FILE = "statistics.json"
+
+
+def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the figures that the transform measured over the train split.
+
+    Args:
+        directory: a transformed dataset, or the TransformGraph made with it.
+
+    Returns:
+        `mean` and `std` per channel (RGB, 0..255 scale), `class_frequency` and `pixel_frequency` by class name, `size`
+        [height, width], `policy`.
+
+    Raises:
+        DatasetError: the figures are not there.
+    """
+    file = Path(directory, STATISTICS_FILE)
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if len(found["mean"]) == len(found["std"]) == 3:
+            return dict(found)
+        problem = "mean and std are not three numbers each"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        problem = str(error)
+    raise DatasetError(f"{file}: no readable statistics ({problem}). Give what ImageTransform wrote, or other figures.")
+
+
+def image_size(dataset: Dataset) -> tuple[int, int]:
+    """Height and width of a dataset's images: of its recipe, or of its first record where no recipe set a size.
+
+    Raises:
+        DatasetError: the dataset holds no record.
+    """
+    if dataset.manifest.kind == "transform":
+        height, width = dataset.manifest.recipe["size"]
+        return int(height), int(width)
+    for split in dataset.splits:
+        for _, record in dataset.records(split):
+            example = decode_example(record)
+            return int(example["image/height"][0]), int(example["image/width"][0])
+    raise DatasetError(f"{dataset.root}: holds no record, so there is nothing to load.")
