@@ -36,6 +36,8 @@ def list_objects(url: str) -> Iterator[ObjectInfo]:
 
 def stat(url: str) -> ObjectInfo | None:
     """An object's size and pin, `None` when there is none."""
+    if not split_url(url)[2]:
+        return None
     try:
         return _call(url, lambda store, name: store.stat(name))
     except Missing:
@@ -131,15 +133,23 @@ class _ObjectReader(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        stop = min(self._at + len(buffer), self._info.size)
+        data = self._read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        # The inherited one reads in steps of 8 KB, each a request.
+        return b"".join(iter(lambda: self._read(_PIECE), b""))
+
+    def _read(self, size: int) -> bytes:
+        stop = min(self._at + size, self._info.size)
         if stop <= self._at:
-            return 0
+            return b""
         data = read(self._url, self._info.pin, self._at, stop)
         if len(data) != stop - self._at:
             raise _not_as_listed(self._url)
-        buffer[: len(data)] = data
         self._at = stop
-        return len(data)
+        return data
 
 
 def _call(url: str, function: Callable[[ObjectStore, str], _Out]) -> _Out:

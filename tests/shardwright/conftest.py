@@ -1,0 +1,20 @@
+"""Fixtures for the tests of the core."""
+
+import pytest
+from object_stores import running_stores
+
+
+@pytest.fixture(scope="module")
+def _running_stores():
+    with running_stores() as stores:
+        yield stores
+
+
+@pytest.fixture
+def stores(_running_stores):
+    """Emulators of both object stores, and the clients led to them."""
+    _running_stores.meddle = None
+    _running_stores.requests.clear()
+    _running_stores.pauses.clear()
+    yield _running_stores
+    _running_stores.meddle = None

@@ -1,0 +1,78 @@
+"""Shared by the tests of object stores: buckets in the emulators, with troubles on request."""
+
+import itertools
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from shardwright.bench.emulators import client_variables, emulator
+from shardwright.storage import buckets, gcs, in_parallel, s3
+from shardwright.storage.retries import Retries
+
+SCHEMES = ("gs", "s3")
+_numbers = itertools.count()
+
+
+class Stores:
+    """Both emulators. `meddle` is asked before each request: (method, path) -> Trouble or None."""
+
+    def __init__(self):
+        self.meddle = None
+        self.requests = []
+        self.pauses = []
+
+    def asked(self, method, path):
+        self.requests.append((method, path))
+        return self.meddle(method, path) if self.meddle else None
+
+    def bucket(self, scheme):
+        """Makes a bucket; its URL."""
+        name = f"bucket-{next(_numbers)}"
+        if scheme == "gs":
+            gcs._client(buckets.CONNECTIONS).create_bucket(name)
+        else:
+            s3._client(buckets.CONNECTIONS).create_bucket(Bucket=name)
+        return f"{scheme}://{name}"
+
+    def fill(self, url, files):
+        """Writes objects: name below `url` -> bytes."""
+        list(in_parallel(lambda name: self.write(f"{url}/{name}", files[name]), files))
+
+    def write(self, url, data):
+        if not buckets.create(url, data):
+            buckets.delete(url)
+            assert buckets.create(url, data)
+
+    def copy_of(self, folder, url):
+        """Uploads a local folder."""
+        for file in sorted(Path(folder).rglob("*")):
+            if file.is_file():
+                buckets.upload(f"{url}/{file.relative_to(folder)}", str(file))
+
+    def tree(self, url):
+        """Name below `url` -> bytes."""
+        start = len(url.partition("://")[2].partition("/")[2]) + 1
+        return {
+            info.name[start:]: buckets.read(f"{url}/{info.name[start:]}") for info in buckets.list_objects(f"{url}/")
+        }
+
+
+@contextmanager
+def running_stores():
+    """Runs both emulators, and leads the clients to them with pauses that take no time."""
+    stores = Stores()
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        for scheme in SCHEMES:
+            url = stack.enter_context(emulator(scheme, stores.asked))
+            for name, value in client_variables(scheme, url).items():
+                patch.setenv(name, value)
+        patch.setattr(buckets, "_RETRIES", Retries(sleep=stores.pauses.append, chance=lambda: 1.0))
+        forget_clients()
+        yield stores
+    forget_clients()
+
+
+def forget_clients():
+    for cached in (buckets._store, gcs._client, s3._client):
+        cached.cache_clear()
