@@ -165,6 +165,16 @@ class Choice:
     last: int | None = None
 
     @staticmethod
+    def written(raw: object) -> object:
+        """The text for what YAML may hold: a number, a date, or a list of two of them; all else stays as it is."""
+        if isinstance(raw, list) and len(raw) == 2:
+            first, last = map(Choice.written, raw)
+            return f"{first}-{last}"
+        if isinstance(raw, datetime.date) and not isinstance(raw, datetime.datetime):
+            return str(days(raw))
+        return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+
+    @staticmethod
     def parse(option: str, text: str) -> Choice:
         """Reads `newest`, `all`, `7` or `7-9`.
 

@@ -21,6 +21,7 @@ from shardwright.config import sections
 from shardwright.config.classes import read_classes
 from shardwright.config.split import SplitConfig
 from shardwright.errors import ConfigError, UsageError
+from shardwright.spans import Choice
 
 _SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _PIXEL_UNITS = {"": 1, "P": 1, "KP": 10**3, "MP": 10**6, "GP": 10**9}
@@ -67,6 +68,9 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
     if not isinstance(values.get("input"), Mapping) or "images" not in values["input"]:
         raise ConfigError("input.images", "missing", "Give a folder or a glob of images.")
     values["input"] = dict(values["input"])
+    for name in ("span", "version"):
+        if name in values["input"]:
+            values["input"][name] = Choice.written(values["input"][name])
     if values["input"].get("classes") is not None:
         values["input"]["classes"] = read_classes(values["input"]["classes"], base)
     labels = values["input"].get("labels")

@@ -22,6 +22,7 @@ from shardwright.config.layout import RLE_TEXT, FeaturesConfig, RejectsConfig, S
 from shardwright.config.split import SplitConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 from shardwright.errors import ConfigError
+from shardwright.spans import NEWEST, SpanPath
 
 TASKS = ("segmentation", "classification")
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -117,6 +118,7 @@ class Config:
                 "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
                 "Use another preset, or leave the pixels where they are.",
             )
+        _check_spans(self.input)
         if "train" not in self.split.names:
             raise ConfigError("split", "no split named train", "Add train.")
         if self.evaluator.split not in self.split.names:
@@ -133,6 +135,15 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """The resolved configuration as plain values, for `build.json`."""
         return _plain(self)
+
+
+def _check_spans(section: InputConfig) -> None:
+    # Here and not in the section: a recipe holds it without its places.
+    places = {"input.images": section.images, "input.labels.path": section.labels.path or ""}
+    spanned = [SpanPath.parse(option, path) is not None for option, path in places.items()]
+    for name, choice in (("span", section.span), ("version", section.version)):
+        if choice != NEWEST and not any(spanned):
+            raise ConfigError(f"input.{name}", f"{choice!r}, but {' and '.join(places)} name no spans", "Remove it.")
 
 
 def _plain(value: Any) -> Any:
