@@ -74,10 +74,12 @@ class HashedInput:
 
     Attributes:
         contents: hashes of every file of the listing.
+        attached: hashes of every file of `Source.attachments`, if it has any.
         fingerprint: of all of it.
     """
 
     contents: Contents
+    attached: Contents | None
     fingerprint: str
 
 
@@ -167,9 +169,8 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedIn
         digest = hash_file(path)
         _add(total, [split, digest.sha256.hex() if digest else None])
     attached = surveyed.source.attachments()
-    if attached is not None:
-        _hash_files(attached, total, SILENT)
-    return HashedInput(contents, total.hexdigest())
+    further = None if attached is None else _hash_files(attached, total, SILENT)
+    return HashedInput(contents, further, total.hexdigest())
 
 
 def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:

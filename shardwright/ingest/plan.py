@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from shardwright.commit import DatasetPlan
 from shardwright.config import ShardsConfig
 from shardwright.console import progress
 from shardwright.errors import CheckFailed
+from shardwright.ingest.contents import Contents
 from shardwright.ingest.features import labels_kind, stored_features
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
@@ -22,9 +23,10 @@ from shardwright.ingest.splitting import split_images
 from shardwright.ingest.tasks import tasks_are_written, write_tasks
 from shardwright.manifest import REJECTED, LedgerRow
 from shardwright.presets import StoredFeatures
-from shardwright.sources.base import MaskCode
+from shardwright.sources.base import NO_ROW, Annotation, MaskCode
+from shardwright.sources.mask_code import pin_mask
 from shardwright.staging import PlannedShard, Staging
-from shardwright.storage import Refusal
+from shardwright.storage import Listing, Refusal
 
 _PLAN_ROWS = "plan"
 _UNPACKED = "unpacked"
@@ -89,7 +91,21 @@ class PreparedIngest:
         if surveyed.records is not None:
             listing = surveyed.records.move_to(Path(staging.root, _UNPACKED))
         annotations = surveyed.source.annotations()
+        attached = surveyed.source.attachments()
+        if attached is not None and self.hashed.attached is not None:
+            annotations = _pinned(annotations, attached, self.hashed.attached)
         write_tasks(staging.root, self.positions, listing, self.hashed.contents, annotations)
+
+
+def _pinned(annotations: Iterator[Annotation], files: Listing, contents: Contents) -> Iterator[Annotation]:
+    """The same annotations; where the text is the name of a file, with what the file held when it was hashed."""
+    places = {name: i for i, name in enumerate(files.names)}
+    for annotation in annotations:
+        place = None if annotation.text is None else places.get(annotation.text)
+        if place is None or annotation.row != NO_ROW:
+            yield annotation
+        else:
+            yield annotation._replace(text=pin_mask(files.names[place], contents.crc32c(place)))
 
 
 def plan_ingest(
@@ -123,7 +139,7 @@ def plan_ingest(
     accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
     classes = None
     if recipe.shards.balance == "class" or recipe.split.by == "stratified" or recipe.split.stratify:
-        classes = class_sets(surveyed.source.annotations(), len(listing.keys))
+        classes = class_sets(surveyed.source.annotations(), len(listing.keys), surveyed.source.dialect)
     split = split_images(recipe.split, location, surveyed, accepted, classes)
     rejected.update(split.refused)
     sizes = np.array(listing.sizes, dtype=np.int64)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from shardwright.config import ShardsConfig
 from shardwright.sharding import deal_classes, shard_bounds, shard_count
-from shardwright.sources.base import Annotation
+from shardwright.sources.base import NO_LABEL, Annotation, ClassesInText, MaskCode
+from shardwright.storage import in_parallel
 
 ClassSets = Sequence[tuple[int, ...]]
 
@@ -42,17 +43,31 @@ def cut_split(
     return [images[bounds[number] : bounds[number + 1]] for number in range(count)]
 
 
-def class_sets(annotations: Iterable[Annotation], images: int) -> ClassSets:
+def class_sets(annotations: Iterable[Annotation], images: int, code: MaskCode) -> ClassSets:
     """The classes that annotations give each image, ascending; equal sets are one object.
 
     Args:
         annotations: all of them.
         images: number of images.
+        code: how masks are written; asked for the classes of those whose row names none.
     """
     known: dict[tuple[int, ...], tuple[int, ...]] = {(): ()}
     sets: list[tuple[int, ...]] = [()] * images
-    for image, label, *_ in annotations:
-        if label >= 0 and label not in sets[image]:
-            joined = tuple(sorted((*sets[image], label)))
+    for image, labels in _labels(annotations, code):
+        new = [label for label in labels if label >= 0 and label not in sets[image]]
+        if new:
+            joined = tuple(sorted((*sets[image], *new)))
             sets[image] = known.setdefault(joined, joined)
     return sets
+
+
+def _labels(annotations: Iterable[Annotation], code: MaskCode) -> Iterator[tuple[int, Iterable[int]]]:
+    if not isinstance(code, ClassesInText):
+        return ((image, (label,)) for image, label, *_ in annotations)
+
+    def look(annotation: Annotation) -> tuple[int, Iterable[int]]:
+        if annotation.label != NO_LABEL or annotation.text is None:
+            return annotation.image, (annotation.label,)
+        return annotation.image, code.classes(annotation.text)
+
+    return in_parallel(look, annotations)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from shardwright.manifest import SINGLE
 from shardwright.rle import Runs
@@ -148,6 +148,14 @@ class MaskCode(Protocol):
         Raises:
             RleError: it is no such text, or does not fit the image; `code` is what the ledger calls it.
         """
+
+
+@runtime_checkable
+class ClassesInText(Protocol):
+    """A code of masks whose rows may have no label, since the text itself says the classes."""
+
+    def classes(self, text: str) -> Iterable[int]:
+        """Indices of the classes that occur in a text."""
 
 
 class Source(Protocol):

@@ -1,4 +1,7 @@
-"""Masks that are files of their own: what a writer needs to read them. The text of a mask is its file's name."""
+"""Masks that are files of their own: what a writer needs to read them.
+
+The text of a mask is its file's name, or checksum and name (`pin_mask`): then the file must be what it was.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import google_crc32c
 import numpy as np
 
 from shardwright.colours import COLOUR
+from shardwright.errors import CheckFailed
 from shardwright.mask_files import (
     MaskFileError,
     MaskImage,
@@ -50,11 +55,20 @@ class MaskFiles:
 
     def size(self, text: str) -> tuple[int, int] | None:
         """Height and width of a mask by its header; `None` where it has none that can be read."""
-        path = os.path.join(self.root, text)
+        path = os.path.join(self.root, _name(text))
         try:
             return png_size(read_start(path, _START)) or mask_size(read_bytes(path), max_pixels=self.max_pixels)
         except (OSError, MaskFileError):
             return None  # Why, `masks` says.
+
+    def classes(self, text: str) -> tuple[int, ...]:
+        """Indices of the classes that occur in a file; none where it cannot be read."""
+        try:
+            values, _ = value_runs(self.read(text).values)
+        except MaskFileError:
+            return ()
+        labels = {self.labels.get(value) for value in np.unique(values).tolist()}
+        return tuple(sorted(label for label in labels if label is not None and label >= 0))
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """Reads a file: all classes by their values, or the one that `label` names by all that is not 0.
@@ -74,23 +88,37 @@ class MaskFiles:
 
     def shown(self, text: str) -> str:
         """What messages call a mask."""
-        return text
+        return _name(text)
 
     def read(self, text: str) -> MaskImage:
         """Decodes a file, colours of three equal parts as grey unless classes are colours.
 
         Raises:
             MaskFileError: it cannot be read.
+            CheckFailed: it is not what it was.
         """
+        name = _name(text)
         try:
-            mask = read_mask(read_bytes(os.path.join(self.root, text)), max_pixels=self.max_pixels)
+            data = read_bytes(os.path.join(self.root, name))
         except OSError:
             raise MaskFileError("the file cannot be read; check its permissions") from None
+        if name != text and text != pin_mask(name, google_crc32c.value(data)):
+            raise CheckFailed(f"{name}: the mask has changed while the run was reading the input. Run it again.")
+        mask = read_mask(data, max_pixels=self.max_pixels)
         if mask.coloured and not any(value >= COLOUR for value in self.labels):
             return grey_of(mask) or mask
         if mask.bits == 1 and 1 not in self.labels and WHITE in self.labels:
             return MaskImage(mask.values * np.uint8(WHITE), 8)
         return mask
+
+
+def pin_mask(name: str, crc32c: int) -> str:
+    """The text of a mask that must have a checksum. No file's name holds a NUL."""
+    return f"{crc32c:08x}\0{name}"
+
+
+def _name(text: str) -> str:
+    return text.rpartition("\0")[2]
 
 
 def _one_class(mask: MaskImage) -> Runs:

@@ -149,6 +149,7 @@ def select(listing: Listing, chosen: Sequence[int]) -> Listing:
         keys=[listing.keys[i] for i in chosen],
         names=[listing.names[i] for i in chosen],
         sizes=[listing.sizes[i] for i in chosen],
+        pins=tuple(listing.pins[i] for i in chosen) if listing.pins else (),
     )
 
 

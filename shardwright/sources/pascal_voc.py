@@ -8,6 +8,7 @@ of the TensorFlow Object Detection API (`shardwright.boxes`). An image is annota
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,10 @@ class VocFiles(MaskFiles):
         """See `MaskCode.size`."""
         told = _told_size(text)
         return super().size(text) if told is None else told[:2]
+
+    def classes(self, text: str) -> tuple[int, ...]:
+        """See `ClassesInText.classes`."""
+        return super().classes(text) if _told_size(text) is None else ()
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """See `MaskCode.masks`."""
@@ -123,6 +128,7 @@ class PascalVoc:
             names=[name for part in parts for name in part.names],
             sizes=[size for part in parts for size in part.sizes],
             refused=[],
+            pins=tuple(pin for part in parts for pin in part.pins),
         )
 
     def _placed(self, listing: Listing, survey: Survey) -> Iterator[tuple[int, int]]:
@@ -162,7 +168,7 @@ class PascalVoc:
 
     def _read_xml(self, number: int) -> VocImage | RleError:
         try:
-            return read_voc(read_bytes(self._xml.path(number)))
+            return read_voc(read_bytes(self._xml.path(number), self._xml.pin(number)))
         except RleError as error:
             return error
         except OSError:
@@ -259,11 +265,11 @@ def _list(folder: str, part: str, ending: str) -> Listing:
 
 def _within(folder: str, part: str, listing: Listing) -> Listing:
     """The same files, named from the folder."""
-    return Listing(
+    return dataclasses.replace(
+        listing,
         root=folder,
         keys=[f"{part}/{key}" for key in listing.keys],
         names=[f"{part}/{name}" for name in listing.names],
-        sizes=listing.sizes,
         refused=[Refusal(f"{part}/{key}", code, reason) for key, code, reason in listing.refused],
     )
 

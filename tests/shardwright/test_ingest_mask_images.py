@@ -9,7 +9,10 @@ from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 
 from shardwright import rle
+from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.ingest.tasks import write_tasks
+from shardwright.records import decode_example
 
 IMAGES = 24
 SHAPE = (21, 30)
@@ -291,3 +294,42 @@ def test_real_masks_are_those_of_their_run_lengths(tmp_path, shared_data):
             same = {name: values for name, values in other.items() if "ignore" not in name}
             assert same.keys() == example.keys()
             assert all(np.array_equal(same[name], example[name]) for name in example)
+
+
+def test_a_mask_that_changes_during_the_run_ends_it(tmp_path, masked, monkeypatch):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", drawn(number))
+
+    def write_and_change(*arguments):
+        write_tasks(*arguments)
+        save(folder / "005.png", drawn(6))
+
+    monkeypatch.setattr("shardwright.ingest.plan.write_tasks", write_and_change)
+    with pytest.raises(CheckFailed, match=r"005.png: the mask has changed while the run was reading the input"):
+        run(raw, tmp_path / "out", workers=1)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "options"), [("shards", {"count": 3, "balance": "class"}), ("split", {"by": "stratified"})]
+)
+def test_classes_in_masks_balance_shards_and_splits(tmp_path, masked, place, options):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", np.full(SHAPE, 1 + number % 2, np.uint8))
+    shares = {"train": 0.5, "eval": 0.25, "test": 0.25}
+    run({**raw, "split": shares, place: {**(shares if place == "split" else {}), **options}}, tmp_path / "out")
+    dataset = Dataset.open(tmp_path / "out")
+    for split in dataset.splits:
+        labels = [decode_example(data)["image/class/label"].tolist() for _, data in dataset.records(split)]
+        parts = [labels]
+        if place == "shards":
+            counts = [shard.records for shard in dataset.shards(split)]
+            parts = [labels[sum(counts[:i]) : sum(counts[: i + 1])] for i in range(len(counts))]
+            assert len(parts) == 3
+            assert max(counts) - min(counts) <= 1
+        shares_of_one = [part.count([1]) / len(part) for part in parts]
+        whole = labels.count([1]) / len(labels)
+        assert all(abs(share - whole) <= 1 / len(part) for share, part in zip(shares_of_one, parts, strict=True))
+        assert place == "shards" or abs(whole - 0.5) <= 1 / len(labels)
