@@ -19,6 +19,7 @@ from shardwright.ingest import (
     locate,
     survey_input,
 )
+from shardwright.manifest import MULTI, NONE
 from shardwright.schema import check_schema, render_schema, schema_file_for
 
 
@@ -53,6 +54,7 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
     _refuse_presets(config)
     _refuse_values(config)
     surveyed = survey_input(IngestRecipe.of(config), location)
+    _refuse_untrainable(config, surveyed)
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
     rendered = _render(config, surveyed)
     schema_file = schema_file_for(config_file)
@@ -65,6 +67,17 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
         notes = (*notes, f"schema rendered to {schema_file}: commit it")
     fingerprint = hash_input(surveyed).fingerprint
     return PreparedInput(location, fingerprint, classes, ingest_recipe(config, classes), schema_text, notes)
+
+
+def _refuse_untrainable(config: Config, surveyed: SurveyedInput) -> None:
+    """Refuses an input that no model of ours learns from, before any work; `ingest` takes it."""
+    labels = labels_kind(config.task, surveyed.survey)
+    if labels == NONE:
+        what = "the images have no classes, so there is nothing to train on"
+        raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
+    if labels == MULTI:
+        what = "an image may have several classes, which no model of this version learns"
+        raise ConfigError("input.labels", what, "Use `shardwright ingest`, or set input.labels.multi: false.")
 
 
 def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:
@@ -106,7 +119,7 @@ def _refuse_values(config: Config) -> None:
 
 def _render(config: Config, surveyed: SurveyedInput) -> str:
     survey = surveyed.survey
-    features = example_features(config.task, survey)
+    features = example_features(config.task, survey, config.images.verify)
     return render_schema(config.task, survey.classes, labels_kind(config.task, survey), features)
 
 

@@ -1,0 +1,39 @@
+"""Inputs that `run` refuses before any work, and `ingest` takes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from shardwright.config import parse_config
+from shardwright.errors import ConfigError
+from shardwright_pipelines.prepare import prepare_input, render_schema_file
+
+
+def given_input(root: Path, labels: dict[str, Any]) -> Any:
+    (root / "images").mkdir()
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (8, 8)).save(root / "images" / name)
+    (root / "labels.csv").write_text("image,label\na.png,x|y\nb.png,x\n")
+    return parse_config(
+        {"task": "classification", "input": {"images": str(root / "images"), "labels": labels}}, base=str(root)
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"format": "none"}, r"input\.labels: the images have no classes.*Use `shardwright ingest`"),
+        ({"path": "labels.csv"}, r"input\.labels: an image may have several classes.*Use `shardwright ingest`"),
+    ],
+)
+def test_what_no_model_learns_from_is_refused_before_any_work(
+    tmp_path: Path, labels: dict[str, Any], message: str
+) -> None:
+    config = given_input(tmp_path, labels)
+    file = tmp_path / "c.yaml"
+    with pytest.raises(ConfigError, match=message):
+        prepare_input(config, file)
+    assert not list(tmp_path.glob("*.pbtxt"))
+    assert render_schema_file(config, file, force=False).exists()
