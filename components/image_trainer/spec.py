@@ -14,7 +14,7 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 
 # Part of every recipe: raised when the same options give another model, so that caches let go of the old one.
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 
 EVAL_SPLIT = "eval"
 
@@ -33,6 +33,7 @@ class Recipe:
         normalize: how uint8 pixels become floats, see `pixels.normalize`.
         threshold: probability from which a pixel belongs to a class, in evaluation.
         eval_split: split that chooses the best epoch; empty: the last epoch is kept.
+        order: `fast` or `exact`, see `loader.load`.
     """
 
     model: str
@@ -46,6 +47,7 @@ class Recipe:
     shuffle_buffer: int
     threshold: float
     eval_split: str
+    order: str = "fast"
     version: int = RECIPE_VERSION
 
     @classmethod
@@ -63,6 +65,7 @@ class Recipe:
             normalize=loader.normalize,
             augment=tuple(loader.augment),
             shuffle_buffer=loader.shuffle_buffer,
+            order=loader.order,
             threshold=config.evaluator.threshold,
             eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
         )

@@ -55,6 +55,7 @@ def train(spec: TrainSpec) -> None:
         repeat=True,
         drop_remainder=True,
         shuffle_buffer=recipe.shuffle_buffer,
+        order=recipe.order,
         **common,
     )
     held_out = recipe.eval_split if recipe.eval_split and dataset.num_records(recipe.eval_split) else ""

@@ -50,7 +50,7 @@ class LoaderConfig:
         one_of("loader.normalize", self.normalize, NORMALIZATIONS)
         for name in self.augment:
             one_of("loader.augment", name, AUGMENTATIONS)
-        one_of("loader.order", self.order, ("fast",))
+        one_of("loader.order", self.order, ("fast", "exact"))
         at_least("loader.shuffle_buffer", self.shuffle_buffer, 1)
 
 

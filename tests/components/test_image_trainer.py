@@ -52,6 +52,16 @@ def test_the_same_seed_and_data_give_the_same_curve_to_the_last_digit_and_a_line
     assert "mean_dice" in lines[0]
 
 
+def test_the_exact_order_gives_a_curve_of_its_own_that_comes_again(trained, tmp_path):
+    recipe = dataclasses.replace(MASKS, order="exact", epochs=2)
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        train_and_export(recipe, dataset=trained / "data", run_folder=folder / "run", export_folder=folder / "export")
+    first = read_history(tmp_path / "one" / "run")
+    assert first == read_history(tmp_path / "two" / "run")
+    assert first.loss != read_history(trained / "run").loss[:2]
+
+
 def test_raw_bytes_of_a_size_never_seen_are_answered_in_a_clean_process(trained, tmp_path):
     from PIL import Image
 

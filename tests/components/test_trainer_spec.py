@@ -26,6 +26,7 @@ recipes = st.builds(
     normalize=st.sampled_from(["unit", "dataset"]),
     augment=st.lists(st.sampled_from(["flip_left_right", "rotate90"]), unique=True).map(tuple),
     shuffle_buffer=st.integers(1, 1000),
+    order=st.sampled_from(["fast", "exact"]),
     threshold=st.floats(0, 1),
     eval_split=st.sampled_from(["", "eval"]),
 )
