@@ -24,6 +24,7 @@ opens a file without decoding it. Decoders are picked by the bytes, never all tr
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import threading
 import warnings
@@ -61,7 +62,7 @@ from shardwright.images import (
     read_header,
 )
 from shardwright.metadata import strip_metadata
-from shardwright.orientation import inverse
+from shardwright.orientation import displayed_size, inverse
 
 DCT_RATIOS = (8, 4, 2, 1)
 
@@ -150,6 +151,34 @@ def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:
     Raises:
         ImageError: of no format that is read, too large by its header, of a colour that is not taken, or damaged.
     """
+    with _opened(data, max_pixels) as (image, header):
+        image.load()
+        # What a second header within the file says may be larger.
+        check_size(header.format, image.height, image.width, max_pixels)
+        picture = _eight_bits(image)
+    if header.format == "TIFF":  # Pillow has turned it already.
+        picture = turn(picture, inverse(header.orientation))
+    bands = len(picture.getbands())
+    return picture, dataclasses.replace(header, height=picture.height, width=picture.width, channels=bands)
+
+
+def other_header(data: bytes, *, max_pixels: int) -> ImageHeader:
+    """What `convert` says of a file's size and orientation, without decoding it.
+
+    Args:
+        data: the file.
+        max_pixels: the most pixels it may have.
+
+    Raises:
+        ImageError: of no format that is read, too large, or its header is damaged.
+    """
+    with _opened(data, max_pixels) as (_, header):
+        return header
+
+
+@contextmanager
+def _opened(data: bytes, max_pixels: int) -> Iterator[tuple[ImageFile.ImageFile, ImageHeader]]:
+    """A file of another format before it is decoded; whatever fails within the block is a refusal."""
     name = other_format(data)
     if name not in FORMATS:
         raise ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}, which is not converted; save it as JPEG or PNG")
@@ -162,15 +191,10 @@ def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:
         else:
             exif = bytes(image.info.get("exif", b"")).removeprefix(EXIF_PREFIX)
             said = read_orientation(exif)
-        image.load()
-        # What a second header within the file says may be larger.
-        check_size(name, image.height, image.width, max_pixels)
-        picture = _eight_bits(image)
-    orientation = int(said) if said in range(1, 9) else 1
-    if name == "TIFF":  # Pillow has turned it already.
-        picture = turn(picture, inverse(orientation))
-    channels = len(picture.getbands())
-    return picture, ImageHeader(name, picture.height, picture.width, channels, orientation, has_position(exif))
+        orientation = int(said) if said in range(1, 9) else 1
+        # Of a TIFF it tells the displayed size.
+        height, width = displayed_size(image.height, image.width, orientation if name == "TIFF" else 1)
+        yield image, ImageHeader(name, height, width, len(image.getbands()), orientation, has_position(exif))
 
 
 def turn(image: Image.Image, orientation: int) -> Image.Image:

@@ -100,7 +100,7 @@ def _moved_boxes(plan: IngestPlan, sample: Sample, frames: Frames) -> Values:
     annotation without a size.
     """
     boxes = {name: values for name, values in sample.values.items() if name.startswith(PREFIX)}
-    told = plan.recipe.input.labels.frame
-    displayed = are_displayed(plan, sample.masks[0].text, frames) if sample.masks else frames.are_displayed(told, None)
+    masks = sample.masks
+    displayed = are_displayed(plan, masks[0].text, frames) if masks else frames.are_displayed(plan.frame, None)
     moved = {name: np.asarray(values).tolist() for name, values in frames.move_boxes(boxes, displayed).items()}
     return {**sample.values, **moved}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from shardwright.config import Config
 from shardwright.config.labels import TFRECORD
 from shardwright.console import SILENT, Progress
+from shardwright.conversion import known_header, other_header
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.frames import Frames
@@ -225,8 +226,11 @@ def _why_no_image(path: str, pin: str) -> str | None:
 
 def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
     """The size that annotations without one of their own are held against."""
+    options = recipe.images
     try:
-        header = read_header(read_bytes(path), max_pixels=recipe.images.max_pixels)
+        data = read_bytes(path)
+        header = known_header(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
+        header = header or other_header(data, max_pixels=options.max_pixels)
     except (ImageError, OSError):
         return None  # Why, the ledger says when the image is due.
     frames = Frames(header.height, header.width, header.orientation)

@@ -57,7 +57,7 @@ def are_displayed(plan: IngestPlan, text: str, frames: Frames) -> bool:
     if frames.orientation != UPRIGHT:  # Most images are upright: no need to look for the mask's size.
         with suppress(RleError):  # What is wrong with it, reading it says better.
             size = plan.dialect.size(text)
-    return frames.are_displayed(plan.recipe.input.labels.frame, size)
+    return frames.are_displayed(plan.frame, size)
 
 
 def _joined(stored: list[Runs], displayed: list[Runs], frames: Frames) -> Runs:

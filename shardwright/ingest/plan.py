@@ -46,6 +46,7 @@ class IngestPlan:
         stored: names and forms of the features.
         ignore: whether examples have a mask of what is not to be counted.
         extra: kinds of the further features that the annotations give.
+        frame: which frame annotations are in, `auto`, `stored` or `displayed`.
         notes: what was told from the data, for the user.
         total_bytes: size of all images that are going to be read.
     """
@@ -59,6 +60,7 @@ class IngestPlan:
     stored: StoredFeatures
     ignore: bool
     extra: Mapping[str, str]
+    frame: str
     notes: tuple[str, ...]
     total_bytes: int
 
@@ -175,6 +177,7 @@ def plan_ingest(
         stored=stored,
         ignore=survey.ignore,
         extra=survey.features,
+        frame=survey.frame if recipe.input.labels.frame == "auto" else recipe.input.labels.frame,
         notes=(*survey.notes, *split.notes),
         total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
     )

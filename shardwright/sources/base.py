@@ -113,6 +113,7 @@ class Survey:
         ignore: whether masks may mark regions that are not to be counted (`IGNORE`).
         features: name -> kind (`int64`, `float32`, `bytes`) of the features in `Annotation.values`.
         splits: position of a key -> name of the split that the source says it belongs to.
+        frame: what `input.labels.frame: auto` means here; see `shardwright.frames`.
     """
 
     classes: tuple[str, ...]
@@ -125,6 +126,7 @@ class Survey:
     ignore: bool = False
     features: Mapping[str, str] = field(default_factory=dict)
     splits: dict[int, str] = field(default_factory=dict)
+    frame: str = "auto"
 
 
 class MaskCode(Protocol):

@@ -125,6 +125,8 @@ class Records:
             labels=labels,
             ignore=self._values.ignore or (masked and IGNORED in found.scan.mask_names and IGNORED not in names),
             features={**self._kinds, **({CAPTION_FEATURE: "bytes"} if roles.caption else {})},
+            # Whoever wrote the records drew the masks for what decoders make of the images.
+            frame="stored",
         )
 
     def annotations(self) -> Iterator[Annotation]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from picturing import pillow_exif
 from PIL import Image, ImageFile
 
-from shardwright.conversion import DCT_RATIOS, FORMATS, convert, decode, turn
+from shardwright.conversion import DCT_RATIOS, FORMATS, convert, decode, other_header, turn
 from shardwright.exif import only_orientation
 from shardwright.images import ImageError, read_header
 
@@ -140,9 +140,11 @@ def test_an_orientation_is_told_and_the_pixels_are_the_stored_ones(kind, orienta
     options = {} if kind == "tiff" else {"lossless": True} if kind == "webp" else {"quality": 100}
     exif = Image.Exif()
     exif[0x0112] = orientation
-    image, header = convert(saved(picture("L").convert("RGB"), kind, exif=exif, **options), max_pixels=MANY)
+    data = saved(picture("L").convert("RGB"), kind, exif=exif, **options)
+    image, header = convert(data, max_pixels=MANY)
     assert header.orientation == orientation
     assert image.size == (40, 24)
+    assert other_header(data, max_pixels=MANY) == header
     assert np.abs(np.asarray(image).astype(int) - np.asarray(picture("L").convert("RGB"))).mean() < 3
 
 
@@ -213,6 +215,7 @@ def test_a_bomb_is_refused_by_its_header_and_never_loaded(kind, monkeypatch):
     for name in ("load", "load_prepare"):
         monkeypatch.setattr(ImageFile.ImageFile, name, lambda image: loaded.append(image))
     assert refusal(BOMBS[kind], max_pixels=100_000_000) == "too_large"
+    other_header(CONVERTED["TIFF"][0], max_pixels=MANY)
     assert not loaded
     convert(CONVERTED["BMP"][0], max_pixels=MANY)  # What is no bomb would be seen.
     assert loaded

@@ -13,7 +13,7 @@ from shardwright import orientation as turns
 from shardwright import rle
 from shardwright.conversion import turn
 from shardwright.dataset import Dataset
-from shardwright.errors import ConfigError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.exif import only_orientation
 from shardwright.ingest import ingest
 from shardwright.verify import verify
@@ -209,6 +209,20 @@ def test_other_formats_are_written_where_they_may_be(tmp_path, shapes):
         assert found[name(number)]["image/format"][0] == b"png"
         assert overlap(found[name(number)]) > 0.98
     assert found[name(1)]["image/orientation"][0] == 2
+
+
+def test_the_order_of_run_lengths_is_told_from_the_sizes_of_other_formats_too(tmp_path, shapes):
+    rows = ["Image_Label,EncodedPixels"]
+    for number in range(16):
+        image, mask = displayed(number, 40, 300)
+        image.save(tmp_path / "in" / "images" / name(number), "webp", lossless=True)
+        rows.append(f"{name(number)}_Shape,{rle.to_pairs(rle.encode(mask.T))}")
+    (tmp_path / "in" / "labels.csv").write_text("\n".join(rows) + "\n")
+    raw = changed({**shapes, "images": {"convert": "png"}}, labels={"path": str(tmp_path / "in" / "labels.csv")})
+    with pytest.raises(UsageError, match="the outlines of 16 masks are .* times as long as row by row"):
+        run(raw, tmp_path / "out")
+    run(changed(raw, labels={**raw["input"]["labels"], "order": "row"}), tmp_path / "out")
+    assert min(map(overlap, examples(tmp_path / "out").values())) > 0.98
 
 
 def says_a_place(example):
