@@ -21,6 +21,7 @@ from shardwright.errors import UsageError
 from shardwright.manifest import MULTI, NONE
 
 _MASK_PREFIX = "image/segmentation/"
+_OF_PIXELS = ("image/hash/", "image/quality/")
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 
 
@@ -73,6 +74,12 @@ def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
         feature.presence.min_count = 1
         feature.shape.dim.add(size=1)
         feature.int_domain.min = 0
+    elif name.startswith(_OF_PIXELS):
+        feature.presence.min_fraction = 1
+        feature.presence.min_count = 1
+        feature.shape.dim.add(size=1)
+        if kind == "float32":
+            feature.float_domain.min = 0
     else:
         # What a table says beside the labels: it may lack, and it may be a list.
         feature.value_count.min = 0

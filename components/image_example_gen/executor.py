@@ -12,6 +12,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from shardwright.commit import commit
+from shardwright.config.images import FULL
 from shardwright.errors import UsageError
 from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, plan_ingest, write_shard
 from shardwright.staging import STAGING_VARIABLE, Staging
@@ -37,9 +38,15 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         location = _location(exec_properties)
         recipe = IngestRecipe.from_json(exec_properties["recipe"])
-        prepared = plan_ingest(recipe, location, expected_fingerprint=exec_properties["input_fingerprint"])
-        plan = prepared.plan
         staging_root = os.environ.get(STAGING_VARIABLE) or self._get_tmp_dir()
+        prepared = plan_ingest(
+            recipe,
+            location,
+            expected_fingerprint=exec_properties["input_fingerprint"],
+            quiet=recipe.images.verify != FULL,
+            staging_root=staging_root,
+        )
+        plan = prepared.plan
         staging = Staging.open(staging_root, plan.dataset.fingerprint)
         with staging.locked():
             prepared.stage(staging)

@@ -5,8 +5,6 @@ A group is named by its first member, so the same images have the same groups in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +12,6 @@ from shardwright.dedup.hamming import Hashes, Positions, bit_counts, pairs_withi
 
 # Joins that are gathered before the groups are brought up to date, which costs a pass over all members.
 _GATHERED = 1 << 20
-_DIGEST_WORDS = 4
 
 
 class Components:
@@ -66,25 +63,25 @@ class Components:
                 self._first = flatter
 
 
-def equal_clusters(digests: Sequence[bytes | None]) -> Positions:
+def equal_clusters(digests: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_]) -> Positions:
     """Groups of equal digests.
 
     Args:
-        digests: SHA-256 of each image; `None` equals nothing.
+        digests: SHA-256 of each image, uint8 (n, 32).
+        there: which of them have one; the others equal nothing, bool (n,).
 
     Returns:
         Position of the first image with the same digest, int64 (n,).
     """
     firsts = np.arange(len(digests))
-    there = np.array([i for i, digest in enumerate(digests) if digest is not None], dtype=np.int64)
-    words = np.frombuffer(b"".join(digest for digest in digests if digest is not None), dtype=np.uint64)
-    words = words.reshape(-1, _DIGEST_WORDS)
+    having = np.flatnonzero(there)
+    words = np.ascontiguousarray(digests[having]).view(np.uint64)
     # Stable, so that within equal digests the positions rise.
-    order = np.lexsort(tuple(words[:, word] for word in range(_DIGEST_WORDS)))
+    order = np.lexsort(tuple(words.T))
     fresh = np.ones(len(order), dtype=np.bool_)
     fresh[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
-    begins = np.flatnonzero(fresh)
-    firsts[there[order]] = there[order[begins[np.cumsum(fresh) - 1]]] if len(order) else 0
+    begins = order[fresh]
+    firsts[having[order]] = having[begins[np.cumsum(fresh) - 1]]
     return firsts
 
 

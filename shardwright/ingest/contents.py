@@ -5,6 +5,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
+
 _SHA256_BYTES = 32
 
 
@@ -38,6 +41,10 @@ class Contents:
     def crc32c(self, position: int) -> int:
         """CRC-32C of a file that can be read."""
         return self._crc32c[position]
+
+    def digests(self) -> npt.NDArray[np.uint8]:
+        """SHA-256 of all files, uint8 (n, 32); of those that cannot be read it says nothing."""
+        return np.frombuffer(bytes(self._sha256), np.uint8).reshape(-1, _SHA256_BYTES)
 
     def unreadable(self) -> Iterator[int]:
         """Positions of the files that cannot be read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shardwright.config import Config
@@ -16,6 +16,7 @@ from shardwright.fingerprint import canonical_json
 from shardwright.frames import Frames
 from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
 from shardwright.ingest.contents import Contents
+from shardwright.ingest.deliveries import Delivered, read_deliveries
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.manifest import SINGLE
 from shardwright.sources.base import Images, Source, Survey
@@ -23,12 +24,12 @@ from shardwright.sources.detect import open_source
 from shardwright.sources.record_listing import holds_records
 from shardwright.sources.tfrecords import Records
 from shardwright.storage import (
+    FileHash,
     Listing,
     Refusal,
     hash_file,
     in_parallel,
     is_folder,
-    list_inputs,
     read_bytes,
     read_start,
     readers,
@@ -55,7 +56,8 @@ class SurveyedInput:
         source: their annotations, ready to be streamed.
         survey: what the annotations tell.
         rejected: position -> why that file is not going to be written.
-        labels: absolute path of the annotations, or `None`.
+        labels: absolute path of the annotations, or `None`; of several spans' the newest.
+        delivered: what was listed, and of which spans.
         lists: split -> absolute path of the file that lists its images.
         records: the source, where images are parts of TFRecord files.
     """
@@ -65,6 +67,7 @@ class SurveyedInput:
     survey: Survey
     rejected: dict[int, Refusal]
     labels: str | None
+    delivered: Delivered
     lists: Mapping[str, str]
     records: Records | None = None
 
@@ -91,7 +94,9 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         UsageError: the folder, the table, a column or a class is wrong.
         CheckFailed: nothing matched, or images without annotations where `input.unlisted` says `fail`.
     """
-    listing = list_inputs(location.images, leave_out=location.labels)
+    delivered = read_deliveries(location, recipe.input.on_conflict)
+    listing, tables = delivered.listing, delivered.labels
+    labels = tables[-1].path if tables else None
     no_images: dict[int, Refusal] = {}
     source: Source
     records = _open_records(recipe, location, listing)
@@ -103,7 +108,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
             task=recipe.task,
             options=recipe.input.labels,
             classes=recipe.input.classes,
-            labels=location.labels,
+            labels=labels,
             images=Images(
                 keys=listing.keys,
                 skip=frozenset(no_images),
@@ -113,6 +118,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         )
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
     survey = source.survey()
+    survey.notes = (*delivered.notes, *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _refuse_unlisted_option(unlisted, may_be_empty)
     # What lies there and was refused is in the ledger already, under its true reason.
@@ -132,7 +138,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if unlisted == "reject":
         for i in rest:
             rejected[i] = Refusal(listing.keys[i], "unlisted", f"{source.name} has no row for it")
-    return SurveyedInput(listing, source, survey, rejected, location.labels, location.lists, records)
+    return SurveyedInput(listing, source, survey, rejected, labels, delivered, location.lists, records)
 
 
 def _open_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> Records | None:
@@ -155,13 +161,23 @@ def _open_records(recipe: IngestRecipe, location: InputLocation, files: Listing)
     )
 
 
-def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedInput:
-    """Reads all of an input and hashes it: keys, sizes, contents; never times or where it lies."""
+def hash_input(
+    surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Iterable[FileHash | None] | None = None
+) -> HashedInput:
+    """Hashes an input: keys, sizes, contents; never times or where it lies.
+
+    Args:
+        surveyed: the input.
+        progress: is told of each file that is read.
+        hashed: hashes of the images where they have been read already, in the order of the listing.
+    """
     total = hashlib.sha256()
     listing = surveyed.listing
-    contents = _hash_files(listing, total, progress)
+    contents = _add_files(listing, _hash_files(listing) if hashed is None else hashed, total, progress)
     for refusal in listing.refused:
         _add(total, list(refusal))
+    for row in surveyed.delivered.passed_over:
+        _add(total, [row.key, row.code, row.reason])
     if surveyed.labels is not None:
         digest = None if is_folder(surveyed.labels) else hash_file(surveyed.labels)
         # The name is part of it, because the reasons in the ledger name the table.
@@ -170,7 +186,7 @@ def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT) -> HashedIn
         digest = hash_file(path)
         _add(total, [split, digest.sha256.hex() if digest else None])
     attached = surveyed.source.attachments()
-    further = None if attached is None else _hash_files(attached, total, SILENT)
+    further = None if attached is None else _add_files(attached, _hash_files(attached), total, SILENT)
     return HashedInput(contents, further, total.hexdigest())
 
 
@@ -183,14 +199,19 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
     return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
 
 
-def _hash_files(listing: Listing, total: hashlib._Hash, progress: Progress) -> Contents:
-    contents = Contents()
-    hashes = in_parallel(
+def _hash_files(listing: Listing) -> Iterator[FileHash | None]:
+    return in_parallel(
         lambda i: hash_file(listing.path(i), listing.pin(i)),
         range(len(listing.keys)),
         threads=readers(listing.root),
         weigh=listing.sizes.__getitem__,
     )
+
+
+def _add_files(
+    listing: Listing, hashes: Iterable[FileHash | None], total: hashlib._Hash, progress: Progress
+) -> Contents:
+    contents = Contents()
     for i, digest in enumerate(hashes):
         contents.append(*digest or (None,))
         _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +13,27 @@ import numpy.typing as npt
 
 from shardwright.commit import DatasetPlan
 from shardwright.config import ShardsConfig
-from shardwright.console import progress
 from shardwright.errors import CheckFailed
 from shardwright.ingest.contents import Contents
-from shardwright.ingest.features import labels_kind, stored_features
+from shardwright.ingest.duplicates import find_duplicates
+from shardwright.ingest.features import further_features, labels_kind, stored_features
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
+from shardwright.ingest.reading import probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.shards import ClassSets, class_sets, cut_split
 from shardwright.ingest.splitting import split_images
 from shardwright.ingest.tasks import tasks_are_written, write_tasks
-from shardwright.manifest import REJECTED, LedgerRow
+from shardwright.manifest import REJECTED, LedgerRow, dataset_fingerprint
 from shardwright.presets import StoredFeatures
+from shardwright.probe.run import ProbedInput
 from shardwright.sources.base import NO_ROW, Annotation, MaskCode
 from shardwright.sources.mask_code import pin_mask
 from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
 
+_KIND = "ingest"
 _PLAN_ROWS = "plan"
+_PROBED = "probed"
 _UNPACKED = "unpacked"
 
 
@@ -73,6 +78,7 @@ class PreparedIngest:
         plan: the plan.
         surveyed: the input.
         hashed: its content.
+        probed: what its pixels tell, where the recipe has them looked at.
         positions: shard -> positions in the listing, in the order of the records.
         rejected: ledger rows of what is rejected before any shard.
     """
@@ -80,6 +86,7 @@ class PreparedIngest:
     plan: IngestPlan
     surveyed: SurveyedInput
     hashed: HashedInput
+    probed: ProbedInput | None
     positions: dict[PlannedShard, npt.NDArray[np.int64]]
     rejected: list[LedgerRow]
 
@@ -96,7 +103,8 @@ class PreparedIngest:
         attached = surveyed.source.attachments()
         if attached is not None and self.hashed.attached is not None:
             annotations = _pinned(annotations, attached, self.hashed.attached)
-        write_tasks(staging.root, self.positions, listing, self.hashed.contents, annotations)
+        probed = partial(probe_values, self.probed)
+        write_tasks(staging.root, self.positions, listing, self.hashed.contents, annotations, probed)
 
 
 def _pinned(annotations: Iterator[Annotation], files: Listing, contents: Contents) -> Iterator[Annotation]:
@@ -110,25 +118,44 @@ def _pinned(annotations: Iterator[Annotation], files: Listing, contents: Content
             yield annotation._replace(text=pin_mask(files.names[place], contents.crc32c(place)))
 
 
+def planned_fingerprint(recipe: IngestRecipe, location: InputLocation) -> str:
+    """Fingerprint of the dataset that `plan_ingest` would plan; no pixels are looked at for it.
+
+    Raises:
+        UsageError, CheckFailed: see `survey_input`.
+    """
+    surveyed = survey_input(recipe, location)
+    options = recipe.with_classes(surveyed.survey.classes).options()
+    return dataset_fingerprint(_KIND, options, hash_input(surveyed).fingerprint)
+
+
 def plan_ingest(
-    recipe: IngestRecipe, location: InputLocation, *, expected_fingerprint: str | None = None, quiet: bool = True
+    recipe: IngestRecipe,
+    location: InputLocation,
+    *,
+    expected_fingerprint: str | None = None,
+    quiet: bool = True,
+    staging_root: str | None = None,
+    workers: int | None = None,
 ) -> PreparedIngest:
-    """Lists, surveys and hashes an input and plans its splits and shards. Writes nothing.
+    """Lists, surveys, hashes and probes an input and plans its splits and shards. Writes nothing but the cache.
 
     Args:
         recipe: the options.
         location: where the input lies.
         expected_fingerprint: content fingerprint the input must have.
         quiet: show no progress.
+        staging_root: folder of staging folders, where probe rows are kept for all of them; `None` to keep none.
+        workers: processes that probe; by default one per processor.
 
     Raises:
         UsageError: see `survey_input`.
-        CheckFailed: see `survey_input` and `split_images`; or the input is not the expected one.
+        CheckFailed: see `survey_input`, `find_duplicates` and `split_images`; or the input is not the expected one.
     """
     surveyed = survey_input(recipe, location)
     listing, survey = surveyed.listing, surveyed.survey
-    with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
-        hashed = hash_input(surveyed, shown)
+    cache = None if staging_root is None else os.path.join(staging_root, _PROBED)
+    hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, quiet=quiet)
     if expected_fingerprint not in (None, hashed.fingerprint):
         raise CheckFailed(
             f"{location.images}: the input has changed since the run began (content {hashed.fingerprint[:12]}, "
@@ -138,11 +165,17 @@ def plan_ingest(
     for i in hashed.contents.unreadable():
         if i not in rejected:
             rejected[i] = Refusal(listing.keys[i], "unreadable", "the file cannot be read; check its permissions")
-    accepted = np.array([i for i in range(len(listing.keys)) if i not in rejected], dtype=np.int64)
+    if probed is not None:
+        rejected = {**probed.rejected, **rejected}
+    alive = np.ones(len(listing.keys), dtype=np.bool_)
+    alive[list(rejected)] = False
+    same = find_duplicates(recipe.duplicates, surveyed, hashed.contents, probed, alive)
+    alive[list(same.rows)] = False
+    accepted = np.flatnonzero(alive)
     classes = None
     if recipe.shards.balance == "class" or recipe.split.by == "stratified" or recipe.split.stratify:
         classes = class_sets(surveyed.source.annotations(), len(listing.keys), surveyed.source.dialect)
-    split = split_images(recipe.split, location, surveyed, accepted, classes)
+    split = split_images(recipe.split, location, surveyed, accepted, classes, same.clusters)
     rejected.update(split.refused)
     sizes = np.array(listing.sizes, dtype=np.int64)
     positions = _shards(split.orders, sizes, recipe.shards, classes if recipe.shards.balance == "class" else None)
@@ -150,9 +183,10 @@ def plan_ingest(
         LedgerRow(refusal.key, REJECTED, refusal.code, refusal.reason)
         for refusal in (*rejected.values(), *listing.refused, *survey.refused)
     ]
+    rows += [*same.rows.values(), *surveyed.delivered.passed_over]
     stored = stored_features(recipe, survey)
     dataset = DatasetPlan(
-        kind="ingest",
+        kind=_KIND,
         task=recipe.task,
         classes=survey.classes,
         # With the classes that were told, so that telling them beforehand makes no difference.
@@ -161,7 +195,7 @@ def plan_ingest(
         labels=labels_kind(recipe.task, survey),
         features=stored.kinds,
         names=stored.names,
-        inputs=len(listing.keys) + len(listing.refused) + len(survey.refused),
+        inputs=len(listing.keys) + len(listing.refused) + len(survey.refused) + len(surveyed.delivered.passed_over),
         shards=tuple(positions),
         rows=(_PLAN_ROWS,),
         max_rejects=recipe.rejects.max,
@@ -170,18 +204,18 @@ def plan_ingest(
     plan = IngestPlan(
         dataset=dataset,
         root=listing.root,
-        table="" if location.labels is None else os.path.basename(location.labels),
+        table="" if surveyed.labels is None else os.path.basename(surveyed.labels),
         mask_column=surveyed.source.mask_column,
         dialect=surveyed.source.dialect,
         recipe=recipe,
         stored=stored,
         ignore=survey.ignore,
-        extra=survey.features,
+        extra=further_features(survey, recipe.images.verify),
         frame=survey.frame if recipe.input.labels.frame == "auto" else recipe.input.labels.frame,
-        notes=(*survey.notes, *split.notes),
+        notes=(*survey.notes, *same.notes, *split.notes),
         total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
     )
-    return PreparedIngest(plan, surveyed, hashed, positions, rows)
+    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows)
 
 
 def _shards(

@@ -1,6 +1,7 @@
 """Task files: what a shard's writer has to do, partitioned by shard in one pass and bounded memory.
 
-tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, sha256, crc32c], in the order of the records
+tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, sha256, crc32c, features of its pixels], in the order
+                                            of the records
 tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features], as in the table;
                                             of block b: so many images that their annotations fit into memory
 """
@@ -11,7 +12,7 @@ import json
 import os
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.contents import Contents
 from shardwright.manifest import shard_name
-from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample
+from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample, Values
 from shardwright.staging import PlannedShard
 from shardwright.storage import Listing
 
@@ -41,6 +42,7 @@ def write_tasks(
     listing: Listing,
     contents: Contents,
     annotations: Iterable[Annotation],
+    probed: Callable[[int], Values],
 ) -> None:
     """Writes the task files of all shards; they appear together, by one rename.
 
@@ -50,6 +52,7 @@ def write_tasks(
         listing: the files.
         contents: their hashes; the files at the given positions can be read.
         annotations: in the order of the table; those of other images are passed over.
+        probed: position -> features that its pixels tell.
     """
     folder = Path(staging_root, f"{_FOLDER}.{uuid.uuid4().hex}")
     folder.mkdir()
@@ -67,8 +70,9 @@ def write_tasks(
             for i in positions.tolist():
                 digest = contents.sha256(i)
                 assert digest is not None
-                row = [listing.keys[i], listing.names[i], listing.sizes[i], digest.hex(), contents.crc32c(i)]
-                out.write(canonical_json(row) + "\n")
+                hashes = digest.hex(), contents.crc32c(i)
+                told = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
+                out.write(canonical_json(told) + "\n")
     waiting: dict[int, list[str]] = defaultdict(list)
     buffered = 0
     for image, label, text, row, values in annotations:
@@ -115,9 +119,9 @@ def read_tasks(staging_root: str, planned: PlannedShard, root: str, task: str) -
         for place, line in enumerate(lines):
             if place % _BLOCK == 0:
                 annotations, further = _read_block(_file(folder, planned, f"labels-{place // _BLOCK}"))
-            key, name, size, digest, checksum = json.loads(line)
+            key, name, size, digest, checksum, probed = json.loads(line)
             said = tuple(annotations.pop(place, ()))
-            values = further.pop(place, {})
+            values = {**further.pop(place, {}), **probed}
             path = os.path.join(root, name)
             if task == "segmentation":
                 yield Task(Sample(key, path, size, None, said, values), digest, checksum)
