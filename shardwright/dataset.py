@@ -15,6 +15,8 @@ from pathlib import Path
 from shardwright.errors import DatasetError
 from shardwright.manifest import MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
 from shardwright.records import read_records
+from shardwright.storage import buckets, is_remote, open_file, read_bytes
+from shardwright.storage.objects import split_url
 
 __all__ = ["Dataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
 
@@ -24,24 +26,28 @@ class LocatedShard(ShardInfo):
     """A shard together with where it lies.
 
     Attributes:
-        file: the shard's file, absolute.
+        file: the shard's file, absolute, or its URL.
     """
 
     file: str
 
     @property
+    def index(self) -> str:
+        """Where the shard's index lies: one JSON line of key, offset and length per record."""
+        return self.file.removesuffix(self.path) + index_path(self.path)
+
+    @property
     def index_file(self) -> Path:
-        """The shard's index: one JSON line of key, offset and length per record."""
-        root = Path(self.file).parents[1]
-        return root / index_path(self.path)
+        """The shard's index, of a dataset on this machine."""
+        return Path(self.index)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A committed dataset on disk.
+    """A committed dataset on disk or on an object store.
 
     Attributes:
-        root: its folder, absolute.
+        root: its folder, absolute, or its URL.
         manifest: what it says about itself.
     """
 
@@ -53,25 +59,28 @@ class Dataset:
         """Opens a dataset.
 
         Args:
-            directory: the folder that holds `manifest.json`.
+            directory: the folder that holds `manifest.json`, or its URL.
 
         Raises:
             DatasetError: no manifest, a damaged one, or a shard that is missing or has another size.
+            UsageError: the bucket is missing or closed to us.
         """
-        root = Path(directory).absolute()
-        file = root / MANIFEST_FILE
+        path = os.fspath(directory)
+        root = path.rstrip("/") if is_remote(path) else str(Path(path).absolute())
+        file = os.path.join(root, MANIFEST_FILE)
         try:
-            text = file.read_text(encoding="utf-8")
+            text = read_bytes(file).decode("utf-8")
         except FileNotFoundError:
             raise DatasetError(
                 f"{root}: no {MANIFEST_FILE}, so no finished dataset. Give a folder that `shardwright ingest` wrote."
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
-        dataset = Dataset(str(root), Manifest.from_json(text, str(file)))
+        dataset = Dataset(root, Manifest.from_json(text, file))
+        listed = _listed_sizes(root) if is_remote(root) else None
         for split in dataset.splits:
             for shard in dataset.shards(split):
-                _check_size(shard)
+                _check_size(shard, _size(shard) if listed is None else listed.get(shard.path))
         return dataset
 
     @property
@@ -88,7 +97,7 @@ class Dataset:
         if split not in self.splits:
             raise DatasetError(f"{self.root}: no split {split!r}. It has: {', '.join(self.splits)}.")
         return [
-            LocatedShard(**vars(shard), file=str(Path(self.root, shard.path)))
+            LocatedShard(**vars(shard), file=os.path.join(self.root, shard.path))
             for shard in self.manifest.shards
             if shard.split == split
         ]
@@ -109,10 +118,10 @@ class Dataset:
             for offset, payload in read_records(shard.file):
                 key, expected = next(entries, ("", -1))
                 if offset != expected:
-                    raise DatasetError(f"{shard.index_file}: does not fit {shard.file} at byte {offset}.")
+                    raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
                 yield key, payload
             if next(entries, None) is not None:
-                raise DatasetError(f"{shard.index_file}: names more records than {shard.file} holds.")
+                raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
 
     def keys(self, split: str) -> list[str]:
         """Keys of a split in the order of its records: the key of the image that the loader calls `i` is `keys[i]`.
@@ -129,30 +138,39 @@ class Dataset:
             DatasetError: a part of the ledger is missing or damaged.
         """
         for path in sorted(p for p in self.manifest.parts if p.startswith("ledger/")):
-            file = Path(self.root, path)
+            file = os.path.join(self.root, path)
             try:
-                with file.open(encoding="utf-8") as lines:
+                with open_file(file) as lines:
                     for line in lines:
-                        yield LedgerRow.from_json(line)
+                        yield LedgerRow.from_json(line.decode("utf-8"))
             except (OSError, ValueError, TypeError) as error:
                 raise DatasetError(f"{file}: no readable ledger ({error}). Write the dataset anew.") from None
 
     def _index(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         try:
-            with shard.index_file.open(encoding="utf-8") as lines:
+            with open_file(shard.index) as lines:
                 for line in lines:
                     row = json.loads(line)
                     yield row["key"], row["offset"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DatasetError(f"{shard.index_file}: no readable index ({error}). Write the dataset anew.") from None
+            raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
 
 
-def _check_size(shard: LocatedShard) -> None:
+def _listed_sizes(root: str) -> dict[str, int]:
+    """Name below a root on an object store -> size; one listing, where every single question would take its time."""
+    start = len(split_url(root)[2]) + 1
+    return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
+
+
+def _size(shard: LocatedShard) -> int | None:
     try:
-        size = os.stat(shard.file).st_size
-    except OSError as error:
-        raise DatasetError(
-            f"{shard.file}: named by the manifest, but {error.strerror}. Write the dataset anew."
-        ) from None
+        return os.stat(shard.file).st_size
+    except OSError:
+        return None
+
+
+def _check_size(shard: LocatedShard, size: int | None) -> None:
+    if size is None:
+        raise DatasetError(f"{shard.file}: named by the manifest, but it is not there. Write the dataset anew.")
     if size != shard.bytes:
         raise DatasetError(f"{shard.file}: {size} bytes, the manifest says {shard.bytes}. Write the dataset anew.")

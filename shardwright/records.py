@@ -11,7 +11,6 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import google_crc32c
@@ -30,6 +29,7 @@ from shardwright.protowire import (
     read_messages,
     unpack_int64,
 )
+from shardwright.storage import open_file
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4
@@ -148,10 +148,10 @@ class RecordWriter:
 
 
 def read_records(path: str | os.PathLike[str], *, verify: bool = True) -> Iterator[tuple[int, bytes]]:
-    """Reads a plain (not compressed) TFRecord file of the local file system.
+    """Reads a plain (not compressed) TFRecord file.
 
     Args:
-        path: the file.
+        path: the file, on this machine or an object store.
         verify: check the payloads' checksums. Those of the headers always are: a wrong length could ask for any
             amount of memory.
 
@@ -161,10 +161,10 @@ def read_records(path: str | os.PathLike[str], *, verify: bool = True) -> Iterat
     Raises:
         RecordError: the file is damaged; the message names file and offset.
     """
-    path = Path(path)
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        offset = 0
+    path = os.fspath(path)
+    with open_file(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        offset = file.seek(0)
         while header := file.read(HEADER_BYTES):
             where = f"{path} at offset {offset}"
             if offset == 0 and header[:2] == b"\x1f\x8b":

@@ -10,11 +10,15 @@ Inside `<staging root>/<fingerprint>/`:
     rows/<name>.jsonl                      ledger rows of one shard, or of what was rejected before any shard; by key
     done/<split>-<i>-of-<n>.json           the `ShardResult`
     .lock                                  held by the run that uses this folder
+
+Where the staging root is on a bucket, files are made in a working folder of this machine, and of a finished shard all
+four go to the bucket, the `done` row last (`shardwright.mirror`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import fcntl
 import hashlib
 import heapq
@@ -30,11 +34,13 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from shardwright import manifest as layout
-from shardwright.errors import UsageError
+from shardwright.errors import StorageError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.manifest import LedgerRow, ShardInfo
+from shardwright.mirror import Mirror, working_folder
 from shardwright.records import RecordWriter
 from shardwright.shard_names import ShardNames
+from shardwright.storage import buckets, in_parallel, is_remote, readers
 
 # Says where staging folders go, outside of everything that has a fingerprint.
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
@@ -43,6 +49,9 @@ _DEFAULT_NAMES = ShardNames()
 
 # A merge keeps one file open per shard; process limits start at 1024.
 _MERGE_WIDTH = 256
+
+# What a write meets when there is no room for it.
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Outcome(NamedTuple):
@@ -105,16 +114,21 @@ class Staging:
     """The staging folder of one plan. Picklable, so that workers can be handed it.
 
     Attributes:
-        root: the folder, absolute.
+        root: the folder, absolute; the working folder, where the staging root is on a bucket.
         fingerprint: of the dataset that is being made.
+        mirror: what of it is on a bucket, if it is.
     """
 
     root: str
     fingerprint: str
+    mirror: Mirror | None = None
 
     @staticmethod
     def open(staging_root: str | os.PathLike[str], fingerprint: str) -> Staging:
         """Opens the staging folder of a plan, and makes it where it is missing."""
+        if is_remote(str(staging_root)):
+            url = f"{str(staging_root).rstrip('/')}/{fingerprint}"
+            return Staging(str(working_folder(url)), fingerprint, Mirror(url))
         root = Path(staging_root, fingerprint).absolute()
         root.mkdir(parents=True, exist_ok=True)
         return Staging(str(root), fingerprint)
@@ -125,11 +139,20 @@ class Staging:
 
         Raises:
             UsageError: another run is writing the same dataset.
+            StorageError: the disk is full.
         """
         with ExitStack() as stack:
             file = _locked_file(Path(self.root, ".lock"))
             stack.callback(file.close)
-            yield
+            try:
+                yield
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                raise StorageError(
+                    f"{error.filename or self.root}: cannot be written ({error.strerror}). Nothing was published. Make "
+                    "room, or set run.staging to a folder with more; finished shards are kept."
+                ) from None
 
     def path(self, relative: str) -> Path:
         """A path inside the staging folder."""
@@ -138,18 +161,22 @@ class Staging:
     def result(self, planned: PlannedShard) -> ShardResult | None:
         """The result of a shard when it is finished, else `None`."""
         try:
-            raw = json.loads(self._done(planned).read_text(encoding="utf-8"))
+            raw = json.loads(self._read(_done(planned)))
             result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"])})
             shard = layout.shard_path(*planned)
             sizes = {
-                self.path(shard): result.info.bytes,
-                self.path(layout.index_path(shard)): result.index_bytes,
-                self._rows(planned): result.rows_bytes,
+                shard: result.info.bytes,
+                layout.index_path(shard): result.index_bytes,
+                _rows(planned): result.rows_bytes,
             }
-            complete = all(file.stat().st_size == size for file, size in sizes.items())
+            complete = all(self._size(name) == size for name, size in sizes.items())
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return result if complete else None
+
+    def results(self, planned: Iterable[PlannedShard]) -> list[ShardResult | None]:
+        """The results of shards, each as `result` tells it."""
+        return list(in_parallel(self.result, planned, readers(self.mirror.url if self.mirror else self.root)))
 
     def write_shard(
         self, planned: PlannedShard, outcomes: Iterable[Outcome], names: ShardNames = _DEFAULT_NAMES
@@ -187,7 +214,7 @@ class Staging:
                     keys.append(outcome.key)
                     located += outcome.located
                 rows.append(row)
-        rows_bytes = _write_rows(self._rows(planned), rows)
+        rows_bytes = _write_rows(self.path(_rows(planned)), rows)
         first, last = (keys[0], keys[-1]) if keys else (None, None)
         path = f"Split-{planned.split}/{names.name(*planned, len(keys))}"
         info = ShardInfo(planned.split, path, len(keys), data.size, data.sha256, first, last)
@@ -200,8 +227,13 @@ class Staging:
             inputs=len(rows),
             located=located,
         )
-        with _Output(self._done(planned)) as done:
+        if self.mirror:
+            self.mirror.push(Path(self.root), (shard, index, _rows(planned)))
+        with _Output(self.path(_done(planned))) as done:
             done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
+        if self.mirror:
+            self.mirror.push(Path(self.root), (_done(planned),))
+            self.path(shard).unlink()
         return result
 
     def write_rows(self, name: str, rows: Iterable[LedgerRow]) -> None:
@@ -210,10 +242,12 @@ class Staging:
 
     def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
         """All ledger lines of the given shards and of the named row files, by key, in bounded memory and open files."""
-        files = [self._rows(p) for p in planned] + [self.path(f"rows/{name}.jsonl") for name in extra]
         scratch = self.path(f"merge-{uuid.uuid4().hex}")
         scratch.mkdir()
         try:
+            names = [_rows(p) for p in planned]
+            files = self.mirror.fetch(names, scratch) if self.mirror else [self.path(name) for name in names]
+            files += [self.path(f"rows/{name}.jsonl") for name in extra]
             while len(files) > _MERGE_WIDTH:
                 merged = scratch / f"{len(list(scratch.iterdir())):06d}"
                 with merged.open("w", encoding="utf-8") as out:
@@ -225,13 +259,41 @@ class Staging:
 
     def remove(self) -> None:
         """Deletes the folder. Called while it is locked, after the dataset has appeared."""
+        if self.mirror:
+            self.mirror.remove()
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def _rows(self, planned: PlannedShard) -> Path:
-        return self.path(f"rows/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.jsonl")
+    def place(self, name: str, target: Path) -> None:
+        """Gives a staged file a second name, or copies it where that cannot be."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if self.mirror:
+            self.mirror.place(name, target)
+            return
+        try:
+            os.link(self.path(name), target)
+        except OSError:  # Another file system, or one that knows no links.
+            shutil.copyfile(self.path(name), target)
 
-    def _done(self, planned: PlannedShard) -> Path:
-        return self.path(f"done/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.json")
+    def send(self, name: str, url: str) -> None:
+        """Copies a staged file to an object store."""
+        if self.mirror:
+            self.mirror.send(name, url)
+        else:
+            buckets.upload(url, str(self.path(name)))
+
+    def _read(self, name: str) -> bytes:
+        return self.mirror.read(name) if self.mirror else self.path(name).read_bytes()
+
+    def _size(self, name: str) -> int:
+        return self.mirror.size(name) if self.mirror else self.path(name).stat().st_size
+
+
+def _rows(planned: PlannedShard) -> str:
+    return f"rows/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.jsonl"
+
+
+def _done(planned: PlannedShard) -> str:
+    return f"done/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.json"
 
 
 class _Output:
@@ -264,12 +326,13 @@ class _Output:
         self.size += len(data)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
+        try:
             self._file.close()
+            if kind is None:
+                self._temporary.replace(self._target)
+        finally:
+            # There is one still when the block failed, or closing did for want of room.
             self._temporary.unlink(missing_ok=True)
-            return
-        self._file.close()
-        self._temporary.replace(self._target)
 
 
 def write_text(target: Path, text: str) -> str:
