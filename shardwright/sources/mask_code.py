@@ -55,7 +55,7 @@ class MaskFiles:
 
     def size(self, text: str) -> tuple[int, int] | None:
         """Height and width of a mask by its header; `None` where it has none that can be read."""
-        path = os.path.join(self.root, _name(text))
+        path = os.path.join(self.root, self.name(text))
         try:
             return png_size(read_start(path, _START)) or mask_size(read_bytes(path), max_pixels=self.max_pixels)
         except (OSError, MaskFileError):
@@ -86,9 +86,13 @@ class MaskFiles:
         check_size(self.shown(text), "the mask", (rows, columns), height, width)
         return ()
 
+    def name(self, text: str) -> str:
+        """The file that a text means."""
+        return text.rpartition("\0")[2]
+
     def shown(self, text: str) -> str:
         """What messages call a mask."""
-        return _name(text)
+        return self.name(text)
 
     def read(self, text: str) -> MaskImage:
         """Decodes a file, colours of three equal parts as grey unless classes are colours.
@@ -97,7 +101,7 @@ class MaskFiles:
             MaskFileError: it cannot be read.
             CheckFailed: it is not what it was.
         """
-        name = _name(text)
+        name = self.name(text)
         try:
             data = read_bytes(os.path.join(self.root, name))
         except OSError:
@@ -115,10 +119,6 @@ class MaskFiles:
 def pin_mask(name: str, crc32c: int) -> str:
     """The text of a mask that must have a checksum. No file's name holds a NUL."""
     return f"{crc32c:08x}\0{name}"
-
-
-def _name(text: str) -> str:
-    return text.rpartition("\0")[2]
 
 
 def _one_class(mask: MaskImage) -> Runs:

@@ -23,7 +23,8 @@ from shardwright.storage import Listing, Refusal, in_parallel, open_file, part_p
 
 NOT_RECORDS = "not_records"
 
-_LOOK_INTO = 64
+# The first bytes of a compressed file are tables; the first record's header comes after them.
+_LOOK_INTO = 4096
 _FILES_SAMPLED, _RECORDS_SAMPLED = 8, 8
 _SCANNED_AT_ONCE = 4
 _ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records", ".gz")
@@ -156,17 +157,18 @@ def _own_shards(found: Listing) -> frozenset[str]:
 
 def _samples(files: Listing) -> list[Sampled]:
     samples = []
-    problem = f"{files.root} holds no TFRecord file"
-    for i in reversed(range(min(len(files.keys), _FILES_SAMPLED))):
+    problem = ""
+    for i in range(min(len(files.keys), _FILES_SAMPLED)):
         with open_file(files.path(i)) as file:
             for walked in islice(walk_records(file), _RECORDS_SAMPLED):
                 where = f"{files.keys[i]}, {walked.where}"
                 try:
                     samples.append(Sampled(where, features_of(walked)))
                 except UnusableError as error:
-                    problem = f"no tf.train.Example among the first records. {where}: {error}"
+                    problem = problem or f"{where}: {error}"
     if not samples:
-        raise UsageError(f"input.images: {problem}.")
+        told = f"no tf.train.Example among the first records. {problem}" if problem else "no records"
+        raise UsageError(f"input.images: {files.root}: {told}.")
     return samples
 
 

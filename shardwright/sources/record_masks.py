@@ -28,6 +28,10 @@ class RunPairs:
 class RecordMasks(MaskFiles):
     """Images of masks; a text is the path of one, a part of its file."""
 
+    def name(self, text: str) -> str:
+        """See `MaskFiles.name`: a part's path has a NUL of its own."""
+        return text
+
     def shown(self, text: str) -> str:
         """What messages call a mask; where the file was unpacked to is nobody's business."""
         return f"the mask at byte {split_part(text).start} of its file"

@@ -7,6 +7,7 @@ fit equally it is an error, and `input.labels.columns` says which.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -162,16 +163,17 @@ class _Found:
                     self.names[name].append(values)
 
     def kind(self, name: str) -> str:
-        kinds = {kind_of(values) for values in self.names.get(name, [])}
-        return kinds.pop() if len(kinds) == 1 else ""
+        """The most frequent kind, so that a single bad record decides nothing."""
+        kinds = Counter(kind_of(values) for values in self.names.get(name, []))
+        return max(kinds, key=lambda kind: (kinds[kind], kind), default="")
 
     def images(self, name: str) -> bool:
-        """Whether all values are images."""
+        """Whether most values are images."""
         lists = self.names.get(name, [])
-        return self.kind(name) == "bytes" and all(is_image(value) for values in lists for value in _bytes(values))
+        return 2 * sum(bool(_bytes(values)) and all(map(is_image, _bytes(values))) for values in lists) > len(lists)
 
     def texts(self, name: str) -> bool:
-        """Whether all values are UTF-8 text."""
+        """Whether the values are UTF-8 text."""
         if self.kind(name) != "bytes" or self.images(name):
             return False
         return all(is_text(value) for values in self.names[name] for value in _bytes(values))

@@ -1,0 +1,90 @@
+"""Masks in TFRecords: run lengths and images, by class, by object, by value."""
+
+import numpy as np
+import pytest
+from ingesting import examples, ledger, run
+from recording import labelled, mask_png, reading, record, write_records
+
+from shardwright import rle
+from shardwright.errors import UsageError
+from shardwright.records import byte_strings, ints
+
+
+def _drawn(features, name):
+    runs = features[f"image/segmentation/{name}/rle"].reshape(-1, 2)
+    return rle.draw(runs, *(int(features[f"image/{side}"][0]) for side in ("height", "width")))
+
+
+def test_masks_of_class_numbers_are_read_with_255_ignored(tmp_path):
+    pixels = np.random.default_rng(0).choice([0, 1, 2, 255], (10, 12))
+    payloads = [record(i, **{"image/segmentation/class/encoded": mask_png(np.roll(pixels, i))}) for i in range(5)]
+    write_records(tmp_path / "in/a.rec", payloads)
+    manifest = run(reading(tmp_path / "in", "segmentation", classes=["road", "car"]), tmp_path / "out")
+    assert manifest.classes == ("road", "car")
+    found = examples(tmp_path / "out")["a.rec/2"]
+    for value, name in ((1, "road"), (2, "car"), (255, "ignore")):
+        assert np.array_equal(_drawn(found, name), np.roll(pixels, 2) == value)
+    assert run(reading(tmp_path / "in", "segmentation"), tmp_path / "told").classes == ("1", "2")
+
+
+def test_object_masks_go_to_the_classes_beside_them(tmp_path):
+    first, second = np.zeros((10, 12)), np.zeros((10, 12))
+    first[2:4], second[3:7, 5:] = 1, 1
+    features = {
+        "image/object/mask": byte_strings([mask_png(first), mask_png(second), mask_png(np.roll(first, 4))]),
+        "image/object/class/text": byte_strings([b"cat", b"dog", b"cat"]),
+        "image/object/class/label": ints([2, 1, 2]),
+    }
+    write_records(tmp_path / "in/a.rec", [record(i, **features) for i in range(3)])
+    manifest = run(reading(tmp_path / "in", "segmentation"), tmp_path / "out")
+    assert manifest.classes == ("dog", "cat")
+    found = examples(tmp_path / "out")["a.rec/0"]
+    assert np.array_equal(_drawn(found, "cat"), (first + np.roll(first, 4)) > 0)
+    assert np.array_equal(_drawn(found, "dog"), second)
+    assert found["image/object/class/label"].tolist() == [2, 1, 2]
+
+
+def test_run_lengths_of_one_class_are_read_in_the_dialect_that_is_said(tmp_path):
+    payloads = [record(i, rle=b"1 3 14 2") for i in range(3)]
+    write_records(tmp_path / "in/a.rec", payloads)
+    raw = reading(tmp_path / "in", "segmentation", classes=["salt"])
+    raw["input"]["labels"] = {"format": "tfrecord", "columns": {"mask": "rle"}, "order": "row"}
+    run(raw, tmp_path / "out")
+    expected = np.zeros(120)
+    expected[[0, 1, 2, 13, 14]] = 1
+    assert np.array_equal(_drawn(examples(tmp_path / "out")["a.rec/0"], "salt"), expected.reshape(10, 12))
+
+
+def test_bad_masks_are_rejected_without_a_path(tmp_path):
+    good = record(0, **{"segmentation_mask/Fish": mask_png(np.ones((10, 12)))})
+    small = record(1, **{"segmentation_mask/Fish": mask_png(np.ones((3, 3)))})
+    cut = record(2, **{"segmentation_mask/Fish": mask_png(np.ones((10, 12)))[:50]})
+    number = record(3, **{"segmentation_mask/Fish": 7})
+    write_records(tmp_path / "in/a.rec.gz", [good, small, cut, number], "gzip")
+    run(reading(tmp_path / "in", "segmentation"), tmp_path / "out")
+    rows = {key: row for key, row in ledger(tmp_path / "out").items() if row.status != "written"}
+    assert {key: row.code for key, row in rows.items()} == {
+        "a.rec.gz/1": "size_mismatch",
+        "a.rec.gz/2": "bad_mask",
+        "a.rec.gz/3": "bad_feature",
+    }
+    assert not any(part in row.reason for row in rows.values() for part in ("unpacked", "tmp", "staging"))
+    assert "byte" in rows["a.rec.gz/1"].reason
+
+
+def test_an_ignored_region_of_ours_comes_back(tmp_path):
+    features = {
+        "image/segmentation/Fish/rle": ints([3, 4]),
+        "image/segmentation/ignore/rle": ints([50, 10]),
+    }
+    write_records(tmp_path / "in/a.rec", [record(i, **features) for i in range(3)])
+    manifest = run(reading(tmp_path / "in", "segmentation"), tmp_path / "out")
+    found = examples(tmp_path / "out")["a.rec/0"]
+    assert manifest.classes == ("Fish",)
+    assert found["image/segmentation/ignore/rle"].tolist() == [50, 10]
+
+
+def test_segmentation_needs_masks(tmp_path):
+    write_records(tmp_path / "in/a.rec", labelled(3))
+    with pytest.raises(UsageError, match=r"no feature has the usual name of masks.*columns: \{mask: NAME\}"):
+        run(reading(tmp_path / "in", "segmentation"), tmp_path / "out")
