@@ -40,6 +40,11 @@ def tell_key_format(keys: list[str], skip: frozenset[int], classes: Mapping[str,
     folders = {folder for folder, _, _ in both if folder}
     labels = {label for _, label, _ in both if label}
     named = sum(bool(label) for _, label, _ in both)
+    if both and not folders and not named:
+        raise UsageError(
+            f"input.labels: no folder and no file name says a class, e.g. {both[0][2]}. Give a file of labels by "
+            "input.labels.path, or set input.labels.format: none for images alone."
+        )
     # One label alone is a camera's prefix, unless it is known to be a class.
     if 2 * named <= len(both) or (len(labels) < 2 and _known(labels, classes) < 2):
         return CLASS_FOLDERS, no_path

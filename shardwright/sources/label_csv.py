@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 
 from shardwright.config.labels import LabelsConfig
+from shardwright.errors import UsageError
 from shardwright.fingerprint import text_number
 from shardwright.manifest import MULTI, SINGLE
 from shardwright.sources.base import Survey
+from shardwright.sources.classes import as_integer
 from shardwright.sources.csv_source import CsvSource, TableInput
 from shardwright.sources.label_fields import Reading, tell_multi, tell_separator
 from shardwright.sources.row_source import Statement
-from shardwright.sources.tables import IMAGE, LABEL, Row
+from shardwright.sources.tables import IMAGE, LABEL, Row, label_columns
 
 # A table with more different fields than this is read by the first ones.
 _MOST_FIELDS = 100_000
@@ -54,6 +57,7 @@ class LabelCsv(LabelTable):
         super().__init__(given)
         self._options = options
         self._reading = Reading(False)
+        self._beside = _names_beside(given)
 
     def survey(self) -> Survey:
         """See `Source.survey`."""
@@ -72,7 +76,20 @@ class LabelCsv(LabelTable):
         problem = "names no image" if not name.strip() else ""
         if not labels and not self._reading.multi:
             problem = problem or "names no class"
+        for column, ids in self._beside.items():
+            self._check_name(row, column, ids, labels)
         return Statement(row.line, name, self._names.find(name), labels, problem=problem)
+
+    def _check_name(self, row: Row, column: int, ids: Mapping[str, int], labels: tuple[str, ...]) -> None:
+        """Holds the name of a class that stands beside its id against `input.classes`."""
+        said = row.fields[column].strip()
+        number = as_integer(labels[0]) if len(labels) == 1 else None
+        if said in ids and number in ids.values() and ids[said] != number:
+            known = next(name for name, known in ids.items() if known == number)
+            raise UsageError(
+                f"{self._path}, row {row.line}: the class {number} is {said!r} by column "
+                f"{self._table.header[column]!r}, but {known!r} by input.classes. Mend the one that is wrong."
+            )
 
     def _tell(self) -> Reading:
         """How fields are read, by all of them as far as the configuration does not say it."""
@@ -108,3 +125,10 @@ class LabelCsv(LabelTable):
                 differs[image] |= first[image] not in (0, number)
                 first[image] = first[image] or number
         return fields, len(first) - first.count(0), sum(differs)
+
+
+def _names_beside(given: TableInput) -> dict[int, dict[str, int]]:
+    """Columns that may hold the names of the classes whose ids are read, each with the ids of `input.classes`."""
+    ids = {name: number for name, number in (given.classes or {}).items() if number is not None}
+    taken = (*given.columns.values(), *given.captions)
+    return dict.fromkeys(label_columns(given.table, taken), ids) if ids else {}

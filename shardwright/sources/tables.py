@@ -39,16 +39,19 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
     CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),
 }
+# Beside the ids of classes, some tables have their names.
+_ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "categoryname", "classtext", "name"))
 _DELIMITERS = (",", ";", "\t")
 # A mask of a large image is a field of megabytes; the limit is the largest that a C long takes everywhere.
 _LONGEST_FIELD = 2**31 - 1
 
 
 class Row(NamedTuple):
-    """A row of a table: the line it begins on, from 1, and its fields."""
+    """A row of a table: the line it begins on, from 1, its fields, and of several tables the number of its own."""
 
     line: int
     fields: list[str]
+    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,12 @@ def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -
         return overrides[role]
     reduced = {reduce_header(name): name for name in reversed(names)}
     return next((reduced[synonym] for synonym in _SYNONYMS[role] if synonym in reduced), "")
+
+
+def label_columns(table: Table, taken: Collection[int]) -> list[int]:
+    """Numbers of the columns that look like classes too, beside those taken."""
+    names = (reduce_header(name) for name in table.header)
+    return [i for i, name in enumerate(names) if name in _ALSO_LABELS and i not in taken]
 
 
 def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[int]) -> tuple[int, ...]:

@@ -150,6 +150,17 @@ def test_ids_of_several_classes_are_mapped(tmp_path):
     assert "ids by input.classes: 0 is Nucleus, 16 is Cytokines" in told.notes
 
 
+def test_a_name_beside_an_id_must_be_that_of_the_map(tmp_path):
+    classes = {"daisy": 0, "rose": 1}
+    assert survey("image,label,class_name\na,0,daisy\nb,1,other\n", tmp_path, classes=classes)[0].classes == (
+        "daisy",
+        "rose",
+    )
+    message = r"row 3: the class 1 is 'daisy' by column 'class_name', but 'rose' by input\.classes"
+    with pytest.raises(UsageError, match=message):
+        survey("image,label,class_name\na,0,daisy\nb,1,daisy\n", tmp_path, classes=classes)
+
+
 # --- columns of classes ----------------------------------------------------------------------------------------------
 
 

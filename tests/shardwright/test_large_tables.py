@@ -1,0 +1,40 @@
+"""A table of a million rows is read in bounded memory."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+_READ = """
+import json, resource, sys
+from shardwright.config import LabelsConfig
+from shardwright.sources.base import Images
+from shardwright.sources.detect import open_source
+
+keys = [f"{i:05d}.jpg" for i in range(20_000)]
+options = LabelsConfig(path=sys.argv[1], features={"*": "auto"})
+images = Images(keys, frozenset(), size_of=lambda position: None, max_pixels=10**6)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+source = open_source(task="classification", options=options, classes=None, labels=sys.argv[1], images=images)
+survey = source.survey()
+rows = sum(1 for _ in source.annotations())
+grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+print(json.dumps([survey.labels, survey.features, rows, grown]))
+"""
+
+
+@pytest.mark.slow
+def test_a_million_rows_take_little_memory(tmp_path):
+    file = tmp_path / "labels.csv"
+    with file.open("w") as out:
+        out.write("image,label,age,note\n")
+        for i in range(1_000_000):
+            out.write(f'{i * 7919 % 20_000:05d}.jpg,{"a|b" if i % 3 else "c"},{i % 90},"row, {i}"\n')
+    done = subprocess.run([sys.executable, "-c", _READ, str(file)], capture_output=True, text=True, check=True)
+    labels, features, rows, grown = json.loads(done.stdout)
+    assert labels == "multi"
+    assert features == {"image/meta/age": "int64", "image/meta/note": "bytes"}
+    assert rows == 1_666_666
+    # Read whole, the rows would take more than 300 MB.
+    assert grown < 60
