@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.blessing import read_blessing
-from shardwright.manifest import MANIFEST_FILE, Manifest
+from shardwright.manifest import LOCATED, MANIFEST_FILE, Manifest
 from shardwright.metrics import headline
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
@@ -67,6 +67,8 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
     rows = [("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}")]
     if rejected:
         rows.append(("", f"each with its reason in {dataset / 'ledger'}"))
+    if totals.get(LOCATED):
+        rows.append(("", f"{totals[LOCATED]} say where they were taken (GPS); see images.strip_metadata"))
     return [
         *rows,
         ("splits", ", ".join(f"{split} {n}" for split, n in by_size)),

@@ -14,9 +14,8 @@ tells). TensorProto after tensorflow/core/framework/tensor.proto and tensor_shap
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from shardwright.exif import only_orientation
@@ -61,8 +60,8 @@ def encode(
     grey = image.mode == "L" and encoding in ("jpeg", "png")
     header = ImageHeader(encoding, image.height, image.width, 1 if grey else 3, orientation)
     if encoding in ("tensor", "raw"):
-        pixels = np.asarray(image.convert("RGB"))
-        return (tensor_proto(pixels) if encoding == "tensor" else pixels.tobytes()), header
+        values = (image.convert("RGB") if image.mode == "L" else image).tobytes()
+        return (tensor_proto(values, (image.height, image.width, 3)) if encoding == "tensor" else values), header
     # What no decoder takes back is not written.
     check_size(encoding, image.height, image.width, image.height * image.width)
     exif = only_orientation(orientation)
@@ -101,13 +100,14 @@ def resize(image: Image.Image, geometry: Geometry, ratio: int = 1) -> Image.Imag
     return framed
 
 
-def tensor_proto(values: npt.NDArray[np.uint8]) -> bytes:
-    """Serializes an array as a `TensorProto`.
+def tensor_proto(values: bytes, sides: Sequence[int]) -> bytes:
+    """Serializes uint8 values as a `TensorProto`.
 
     Args:
-        values: uint8, any shape.
+        values: the values, the last side's next to each other.
+        sides: the tensor's shape.
     """
-    sizes = (bytes([_SIZE << 3 | VARINT]) + varint(side) for side in values.shape)
+    sizes = (bytes([_SIZE << 3 | VARINT]) + varint(side) for side in sides)
     shape = b"".join(delimited(_DIM, size) for size in sizes)
     kind = bytes([_DTYPE << 3 | VARINT, _DT_UINT8])
-    return kind + delimited(_SHAPE, shape) + delimited(_CONTENT, values.tobytes())
+    return kind + delimited(_SHAPE, shape) + delimited(_CONTENT, values)

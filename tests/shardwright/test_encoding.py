@@ -55,7 +55,7 @@ def test_a_tensor_is_one_to_tensorflow(shape):
     import tensorflow as tf
 
     values = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    data = tensor_proto(values)
+    data = tensor_proto(values.tobytes(), shape)
     parsed = tf.io.parse_tensor(data, tf.uint8)
     np.testing.assert_array_equal(parsed, values)
     assert parsed.shape == shape

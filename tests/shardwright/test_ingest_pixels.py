@@ -8,6 +8,7 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from picturing import GPS, pillow_exif
 from PIL import Image, ImageDraw
+from recording import reading
 
 from shardwright import orientation as turns
 from shardwright import rle
@@ -223,6 +224,15 @@ def test_the_order_of_run_lengths_is_told_from_the_sizes_of_other_formats_too(tm
         run(raw, tmp_path / "out")
     run(changed(raw, labels={**raw["input"]["labels"], "order": "row"}), tmp_path / "out")
     assert min(map(overlap, examples(tmp_path / "out").values())) > 0.98
+
+
+def test_masks_of_a_dataset_that_is_read_again_lie_where_they_lay(tmp_path, shapes):
+    run(shapes, tmp_path / "first")
+    run({**reading(tmp_path / "first", "segmentation"), "images": {"orientation": "apply"}}, tmp_path / "second")
+    found = examples(tmp_path / "second")
+    assert len(found) == 16
+    assert min(map(overlap, found.values())) > 0.98
+    assert {int(example["image/orientation"][0]) for example in found.values()} == {1}
 
 
 def says_a_place(example):
