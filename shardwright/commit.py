@@ -8,10 +8,11 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shardwright import lineage
+from shardwright import bucket_output, lineage
 from shardwright import manifest as layout
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
@@ -19,6 +20,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.manifest import Manifest
 from shardwright.sealed import sealed_json
 from shardwright.staging import PlannedShard, ShardResult, Staging, write_parts, write_text
+from shardwright.storage import buckets, is_remote
 
 # A ledger part stays a file that an editor opens.
 _ROWS_PER_PART = 100_000
@@ -72,6 +74,9 @@ def refuse_foreign(out: str | os.PathLike[str]) -> None:
     Raises:
         UsageError: it is a file, or holds something that is no dataset.
     """
+    if is_remote(str(out)):
+        bucket_output.refuse_foreign(bucket_output.trimmed(str(out)))
+        return
     target = Path(out)
     if not target.exists():
         return
@@ -98,16 +103,23 @@ def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
         DatasetError: the dataset there is damaged.
     """
     refuse_foreign(out)
-    file = Path(out, layout.MANIFEST_FILE)
-    if not file.exists():
+    if not is_committed(out):
+        if is_remote(str(out)):
+            bucket_output.refuse_claimed(bucket_output.trimmed(str(out)), expected)
         return None
     found = Dataset.open(out).manifest
     if found.fingerprint == expected:
         return found
     raise UsageError(
-        f"{file.parent}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
+        f"{out}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
         "Name another folder, or delete that one."
     )
+
+
+def is_committed(out: str | os.PathLike[str]) -> bool:
+    """Whether an output holds a dataset, whichever."""
+    file = os.path.join(out, layout.MANIFEST_FILE)
+    return buckets.stat(file) is not None if is_remote(file) else os.path.exists(file)
 
 
 def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], build: Mapping[str, Any]) -> Manifest:
@@ -126,46 +138,92 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
         CheckFailed: a shard is unfinished, the ledger does not add up, too many rejects, or nothing was written.
         UsageError: `out` holds something else.
     """
-    target = Path(os.path.realpath(out))
-    found = committed(target, plan.fingerprint)
-    if found is not None:
-        staging.remove()
-        return found
+    out = bucket_output.trimmed(str(out)) if is_remote(str(out)) else os.path.realpath(out)
+    found = committed(out, plan.fingerprint)
+    if found is None:
+        publish = _publish_on_bucket if is_remote(out) else _publish
+        found = publish(staging, plan, out, build)
+    staging.remove()
+    return found
+
+
+def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
+    target = Path(out)
     results = _results(staging, plan)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the output, so that the rename stays within one file system; named by content, so that whoever comes
-    # after a killed run clears what it left.
-    assembled = target.parent / f".partial-{plan.fingerprint[:16]}"
-    shutil.rmtree(assembled, ignore_errors=True)
+    discard_assembly(target, plan.fingerprint)
+    assembled = _assembly(target, plan.fingerprint)
     try:
         manifest = _assemble(assembled, staging, plan, results, build)
+        for name, staged in _staged_files(results).items():
+            staging.place(staged, assembled / name)
         os.rename(assembled, target)
     except BaseException:
         shutil.rmtree(assembled, ignore_errors=True)
         raise
-    staging.remove()
     return manifest
 
 
+def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
+    results = _results(staging, plan)
+    assembled = staging.path("assembled")
+    shutil.rmtree(assembled, ignore_errors=True)
+    manifest = _assemble(assembled, staging, plan, results, build)
+    small = [path for path in assembled.rglob("*") if path.is_file() and path.name != layout.MANIFEST_FILE]
+    files = {name: partial(staging.send, staged) for name, staged in _staged_files(results).items()}
+    files |= {path.relative_to(assembled).as_posix(): partial(buckets.upload, path=str(path)) for path in small}
+    bucket_output.claim(out, plan.fingerprint)
+    try:
+        # Another run may have published and gone between our looking and our claim; looking again says so.
+        if not is_committed(out):
+            bucket_output.publish(out, manifest.to_json().encode("utf-8"), files)
+        committed(out, plan.fingerprint)
+    except UsageError:
+        bucket_output.release(out)
+        raise
+    bucket_output.release(out)
+    return manifest
+
+
+def _staged_files(results: list[ShardResult]) -> dict[str, str]:
+    """Name in the dataset -> name in staging, of every shard and its index."""
+    files = {}
+    for result in results:
+        staged = layout.shard_path(result.split, result.number, result.total)
+        files[result.info.path] = staged
+        files[layout.index_path(result.info.path)] = layout.index_path(staged)
+    return files
+
+
+def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
+    """Deletes what a commit that was killed has left beside an output. Called while its staging folder is locked."""
+    if is_remote(str(out)):
+        return  # What lies there is taken up by the next run.
+    shutil.rmtree(_assembly(Path(os.path.realpath(out)), fingerprint), ignore_errors=True)
+
+
+def _assembly(target: Path, fingerprint: str) -> Path:
+    """Where a dataset is put together: beside the output, so that the rename stays within one file system.
+
+    Named by content, so that whoever comes after a killed run finds what it left.
+    """
+    return target.parent / f".partial-{fingerprint[:16]}"
+
+
 def _results(staging: Staging, plan: DatasetPlan) -> list[ShardResult]:
-    results = [(planned, staging.result(planned)) for planned in plan.shards]
-    missing = [layout.shard_path(*planned) for planned, result in results if result is None]
+    results = staging.results(plan.shards)
+    missing = [layout.shard_path(*planned) for planned, result in zip(plan.shards, results, strict=True) if not result]
     if missing:
         raise CheckFailed(f"{len(missing)} of {len(results)} shards are not written, e.g. {missing[0]}. Run it again.")
-    return [result for _, result in results if result is not None]
+    return [result for result in results if result is not None]
 
 
 def _assemble(
     folder: Path, staging: Staging, plan: DatasetPlan, results: list[ShardResult], build: Mapping[str, Any]
 ) -> Manifest:
+    """Writes all of a dataset but its shards and their indices."""
     folder.mkdir()
-    parts: dict[str, str] = {}
-    for result in results:
-        staged = layout.shard_path(result.split, result.number, result.total)
-        index = layout.index_path(result.info.path)
-        _place(staging.path(staged), folder / result.info.path)
-        _place(staging.path(layout.index_path(staged)), folder / index)
-        parts[index] = result.index_sha256
+    parts = {layout.index_path(result.info.path): result.index_sha256 for result in results}
     tally = _Tally()
     sizes = _part_sizes(plan.inputs)
     names = [layout.ledger_path(number, len(sizes)) for number in range(len(sizes))]
@@ -268,12 +326,3 @@ def _located(results: list[ShardResult]) -> dict[str, int]:
 def _part_sizes(rows: int) -> list[int]:
     count = max(1, -(-rows // _ROWS_PER_PART))
     return [rows * (i + 1) // count - rows * i // count for i in range(count)]
-
-
-def _place(staged: Path, target: Path) -> None:
-    """A second name for a staged file, or a copy where the file system is another or knows no links."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(staged, target)
-    except OSError:
-        shutil.copyfile(staged, target)

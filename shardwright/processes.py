@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 from typing import TypeVar
 
 from shardwright.errors import ShardwrightError
@@ -30,7 +33,8 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
         yield from map(function, items)
         return
     # Spawned, because a process that has started TensorFlow or threads cannot safely be forked.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
         running = {pool.submit(function, item) for item in items}
         try:
             while running:
@@ -42,3 +46,15 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
         finally:
             for future in running:
                 future.cancel()
+
+
+def _end_with_parent() -> None:
+    """Ends this worker when the process that started it is killed; it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

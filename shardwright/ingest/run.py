@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from shardwright.commit import commit, committed, refuse_foreign
+from shardwright.commit import commit, committed, discard_assembly, refuse_foreign
 from shardwright.config import Config
+from shardwright.config.images import FULL
 from shardwright.console import progress
-from shardwright.errors import ShardwrightError, UsageError
-from shardwright.ingest.plan import IngestPlan, plan_ingest
+from shardwright.errors import UsageError
+from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
-from shardwright.manifest import LOCATED, Manifest
+from shardwright.manifest import LOCATED, MANIFEST_FILE, Manifest
+from shardwright.processes import in_processes
 from shardwright.staging import ShardResult, Staging
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
+_LOST = (
+    "A process that was writing a shard has died; out of memory? Finished shards are kept: run it again, perhaps with "
+    "fewer --workers."
+)
 
 
 def ingest(
@@ -36,8 +40,8 @@ def ingest(
     Args:
         config: the configuration.
         out: folder to write; it appears whole, when all is done. When it holds this very dataset, nothing is done.
-        workers: processes that write shards; by default one per processor, and none of its own for small inputs. The
-            result is the same.
+        workers: processes that probe images and write shards; by default one per processor, and none of its own for
+            small inputs. The result is the same.
         quiet: show no progress.
         tell: is called with each note on what was told from the data.
 
@@ -52,18 +56,27 @@ def ingest(
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
     refuse_foreign(out)
     location = locate(config)
-    prepared = plan_ingest(IngestRecipe.of(config), location, quiet=quiet)
+    recipe = IngestRecipe.of(config)
+    staging_root = _staging_root(config, out)
+    if recipe.images.verify == FULL and is_committed(out):
+        # Whether it is this very dataset the hashes tell, at a tenth of the cost of looking at the pixels again.
+        there = committed(out, planned_fingerprint(recipe, location))
+        if there is not None:
+            _remove_leftovers(staging_root, config, out, there.fingerprint)
+            return there
+    prepared = plan_ingest(recipe, location, quiet=quiet, staging_root=staging_root, workers=workers)
     plan = prepared.plan
-    if os.path.realpath(out).startswith(os.path.join(os.path.realpath(plan.root), "")):
+    if _real(out).startswith(os.path.join(_real(plan.root), "")):
+        _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
         raise UsageError(f"{out}: lies inside the input folder {plan.root} and would become input. Name another --out.")
     if tell is not None:
         for note in plan.notes:
             tell(note)
     found = committed(out, plan.dataset.fingerprint)
     if found is not None:
+        _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
         _tell_located(found, config, tell)
         return found
-    staging_root = _staging_root(config, out)
     try:
         staging = Staging.open(staging_root, plan.dataset.fingerprint)
     except OSError as error:
@@ -73,13 +86,12 @@ def ingest(
     with staging.locked():
         prepared.stage(staging)
         del prepared
-        planned = sum(result is None for result in map(staging.result, plan.dataset.shards))
-        with progress(planned, "writing shards", quiet=quiet) as shown:
-            for _ in _write_all(plan, staging, workers):
+        todo = [number for number, result in enumerate(staging.results(plan.dataset.shards)) if result is None]
+        with progress(len(todo), "writing shards", quiet=quiet) as shown:
+            for _ in _write_all(plan, staging, todo, workers):
                 shown.advance()
         manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
-    with suppress(OSError):  # It goes when no other dataset is being made in it.
-        Path(staging_root).rmdir()
+    _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
     _tell_located(manifest, config, tell)
     return manifest
 
@@ -96,13 +108,37 @@ def _tell_located(manifest: Manifest, config: Config, tell: Callable[[str], None
 def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
     if config.run.staging is not None:
         return config.resolve(config.run.staging)
-    target = Path(os.path.realpath(out))
-    return str(target.with_name(f".{target.name}.staging"))
+    folder, name = os.path.split(_real(out))
+    return f"{folder}/.{name}.staging"
 
 
-def _write_all(plan: IngestPlan, staging: Staging, workers: int | None) -> Iterator[ShardResult]:
+def _real(path: str | os.PathLike[str]) -> str:
+    """A path without links, or a URL without slashes at its end."""
+    return str(path).rstrip("/") if is_remote(str(path)) else os.path.realpath(path)
+
+
+def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[str], fingerprint: str) -> None:
+    """Clears what killed runs have left, once the output is there; the folder of a run that lives is let alone.
+
+    In the staging folder beside an output that is all there is, also of other configurations: they cannot be published
+    there any more. In one that the configuration names, where others may keep theirs, it is what is ours.
+    """
+    if is_remote(staging_root):
+        Staging.open(staging_root, fingerprint).remove()
+        return
+    for folder in sorted(Path(staging_root).glob("*" if config.run.staging is None else fingerprint)):
+        if not folder.is_dir():
+            continue
+        staging = Staging(str(folder), folder.name)
+        with suppress(UsageError), staging.locked():
+            discard_assembly(out, folder.name)
+            staging.remove()
+    with suppress(OSError):  # It goes when no other dataset is being made in it.
+        Path(staging_root).rmdir()
+
+
+def _write_all(plan: IngestPlan, staging: Staging, todo: list[int], workers: int | None) -> Iterator[ShardResult]:
     """Writes the shards that are not finished yet; yields each as it is done."""
-    todo = [number for number, planned in enumerate(plan.dataset.shards) if staging.result(planned) is None]
     if workers is None:
         workers = (os.cpu_count() or 1) if plan.total_bytes > _BYTES_WORTH_PROCESSES else 1
     workers = min(workers, len(todo))
@@ -110,24 +146,4 @@ def _write_all(plan: IngestPlan, staging: Staging, workers: int | None) -> Itera
         for number in todo:
             yield write_shard(number, plan, staging)
         return
-    yield from _write_in_processes(plan, staging, todo, workers)
-
-
-def _write_in_processes(plan: IngestPlan, staging: Staging, todo: list[int], workers: int) -> Iterator[ShardResult]:
-    # Spawned, because a process that has started TensorFlow or threads cannot safely be forked.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        running = {pool.submit(write_shard, number, plan, staging) for number in todo}
-        try:
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        except BrokenProcessPool:
-            raise ShardwrightError(
-                "A process that was writing a shard has died; out of memory? Finished shards are kept: run it again, "
-                "perhaps with fewer --workers."
-            ) from None
-        finally:
-            for future in running:
-                future.cancel()
+    yield from in_processes(partial(write_shard, plan=plan, staging=staging), todo, workers, _LOST)

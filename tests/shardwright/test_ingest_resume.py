@@ -1,56 +1,9 @@
-"""Ingest: killed at any moment it shows nothing or all, and resumes to the same bytes."""
-
-import subprocess
-import sys
+"""Ingest: what is finished is not done again, what other runs left goes, what lives is let alone."""
 
 import pytest
 from ingesting import run, tree
-from killing import KILL_AT_STEP
 
-from shardwright.dataset import Dataset
-from shardwright.errors import DatasetError
-
-KILLED = (
-    KILL_AT_STEP
-    + """
-import json
-from shardwright import staging
-from shardwright.config import parse_config
-from shardwright.ingest import ingest
-staging.RecordWriter.write = counted(staging.RecordWriter.write)
-ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], quiet=True)
-print("done")
-"""
-)
-
-
-@pytest.mark.slow
-def test_a_killed_ingest_shows_nothing_and_resumes_to_the_same_bytes(tmp_path, image_input):
-    import json
-
-    raw = image_input(tmp_path / "in")
-    run(raw, tmp_path / "whole")
-    whole = tree(tmp_path / "whole")
-    survived = False
-    for moment in range(1, 400, 16):
-        out = tmp_path / f"at-{moment}" / "out"
-        out.parent.mkdir()
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED, json.dumps(raw), str(out), str(moment)], capture_output=True, text=True
-        )
-        survived = "done" in killed.stdout
-        assert survived or killed.returncode == -9, killed.stderr
-        if not out.exists():
-            with pytest.raises(DatasetError):
-                Dataset.open(out)
-        run(raw, out)
-        assert tree(out) == whole
-        left = {p.name for p in out.parent.iterdir()} - {"out"}
-        assert left <= {".out.staging"}
-        if survived:
-            break
-    assert survived
-    assert moment > 100
+from shardwright.staging import Staging
 
 
 def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, monkeypatch):
@@ -77,3 +30,31 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
     assert resumed == run(raw, tmp_path / "whole")
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out", "whole"}
+
+
+def test_what_was_left_before_the_last_step_goes_when_the_dataset_is_found(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    manifest = run(raw, tmp_path / "out")
+    Staging.open(tmp_path / ".out.staging", manifest.fingerprint)
+    (tmp_path / f".partial-{manifest.fingerprint[:16]}").mkdir()
+    assert run(raw, tmp_path / "out") == manifest
+    assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
+
+
+def test_what_a_run_of_another_configuration_left_beside_the_output_goes(tmp_path, image_input):
+    raw = image_input(tmp_path / "in")
+    other = Staging.open(tmp_path / ".out.staging", "f" * 64)
+    (tmp_path / f".partial-{'f' * 16}").mkdir()
+    run(raw, tmp_path / "out")
+    assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
+    other = Staging.open(tmp_path / ".out.staging", "f" * 64)
+    with other.locked():
+        run(raw, tmp_path / "out")
+        assert other.path("").is_dir()
+
+
+def test_a_staging_folder_that_others_use_keeps_what_is_theirs(tmp_path, image_input):
+    raw = {**image_input(tmp_path / "in"), "run": {"staging": str(tmp_path / "staging")}}
+    other = Staging.open(tmp_path / "staging", "f" * 64)
+    run(raw, tmp_path / "out")
+    assert [p.name for p in (tmp_path / "staging").iterdir()] == [other.fingerprint]

@@ -1,0 +1,23 @@
+"""Ingest: 20 kills at random steps and times; each shows nothing or all and resumes to the same bytes."""
+
+import random
+
+import pytest
+from killing import ingest_for, kills
+
+
+@pytest.fixture
+def raw(tmp_path, image_input):
+    return {**image_input(tmp_path / "in", images=160), "shards": {"records": 5}}
+
+
+@pytest.mark.slow
+def test_twenty_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
+    killed, resumed = kills(raw, tmp_path / "kills", 20, random.Random(20), monkeypatch)
+    # Of those after a time, some come when the run is over.
+    assert killed >= 15
+    assert resumed >= 5
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path, raw):
+    assert ingest_for(raw, tmp_path / "out", 2, 0.4).killed
