@@ -68,6 +68,14 @@ class ImagesConfig:
             between("images.size", side, 1, _LARGEST_SIDE)
 
     @property
+    def stored_bytes(self) -> int | None:
+        """Bytes of every stored image, where that is known beforehand; shards are planned with it."""
+        if self.reencode not in ("tensor", "raw") or not isinstance(self.size, tuple):
+            return None
+        height, width = self.size
+        return height * width * 3
+
+    @property
     def formats(self) -> tuple[str, ...]:
         """What `image/format` may say of an image."""
         return ("jpeg", "png") if self.reencode == "none" else (self.reencode,)

@@ -24,6 +24,7 @@ from shardwright.ingest.shards import ClassSets, class_sets, cut_split
 from shardwright.ingest.splitting import split_images
 from shardwright.ingest.tasks import tasks_are_written, write_tasks
 from shardwright.manifest import REJECTED, LedgerRow, dataset_fingerprint
+from shardwright.mirror import local_folder
 from shardwright.presets import StoredFeatures
 from shardwright.probe.run import ProbedInput
 from shardwright.sources.base import NO_ROW, Annotation, MaskCode
@@ -154,7 +155,7 @@ def plan_ingest(
     """
     surveyed = survey_input(recipe, location)
     listing, survey = surveyed.listing, surveyed.survey
-    cache = None if staging_root is None else os.path.join(staging_root, _PROBED)
+    cache = None if staging_root is None else os.path.join(local_folder(staging_root), _PROBED)
     hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, quiet=quiet)
     if expected_fingerprint not in (None, hashed.fingerprint):
         raise CheckFailed(
@@ -178,6 +179,8 @@ def plan_ingest(
     split = split_images(recipe.split, location, surveyed, accepted, classes, same.clusters)
     rejected.update(split.refused)
     sizes = np.array(listing.sizes, dtype=np.int64)
+    if recipe.images.stored_bytes is not None:
+        sizes = np.full(len(sizes), recipe.images.stored_bytes, np.int64)
     positions = _shards(split.orders, sizes, recipe.shards, classes if recipe.shards.balance == "class" else None)
     rows = [
         LedgerRow(refusal.key, REJECTED, refusal.code, refusal.reason)

@@ -172,6 +172,14 @@ def test_all_encodings_load_the_same_pixels(tmp_path, shapes):
     assert np.abs(found["png"] - found["jpeg"]).mean() < 3
 
 
+def test_shards_of_values_are_planned_by_what_they_will_hold(tmp_path, shapes):
+    images = {"resize": "stretch", "size": [100, 100], "reencode": "raw"}
+    manifest = run({**shapes, "images": images, "shards": {"target_size": 100_000}}, tmp_path / "out")
+    for shard in manifest.shards:
+        assert shard.records in (2, 3, 4)
+        assert shard.bytes > 30_000 * shard.records
+
+
 def test_boxes_go_with_the_pixels(tmp_path, shapes):
     document = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "Shape"}]}
     for number in range(16):
