@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from shardwright.config import Config
 from shardwright.config.labels import TFRECORD
+from shardwright.config.layout import RLE_TEXT
 from shardwright.console import SILENT, Progress
 from shardwright.conversion import known_header, other_header
 from shardwright.errors import CheckFailed, ConfigError, UsageError
@@ -19,7 +20,7 @@ from shardwright.ingest.contents import Contents
 from shardwright.ingest.deliveries import Delivered, read_deliveries
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.manifest import SINGLE
-from shardwright.sources.base import Images, Source, Survey
+from shardwright.sources.base import ClassesInText, Images, Source, Survey
 from shardwright.sources.detect import open_source
 from shardwright.sources.record_listing import holds_records
 from shardwright.sources.tfrecords import Records
@@ -115,14 +116,17 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
                 size_of=lambda position: _size(listing.path(position), recipe),
                 max_pixels=recipe.images.max_pixels,
             ),
+            spans=delivered.spans(recipe.input.on_conflict),
         )
+    if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
+        raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
     survey = source.survey()
     survey.notes = (*delivered.notes, *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _refuse_unlisted_option(unlisted, may_be_empty)
-    # What lies there and was refused is in the ledger already, under its true reason.
-    lying_there = {refusal.key for refusal in listing.refused}
+    # What lies there and was refused or passed over is in the ledger already, under its true reason.
+    lying_there = {row.key for row in (*listing.refused, *delivered.passed_over)}
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
     if not any(survey.listed):
         raise _nothing_matched(listing, no_images, survey, source)
@@ -178,6 +182,9 @@ def hash_input(
         _add(total, list(refusal))
     for row in surveyed.delivered.passed_over:
         _add(total, [row.key, row.code, row.reason])
+    for part in surveyed.delivered.labels[:-1]:
+        older = hash_file(part.path)
+        _add(total, [os.path.basename(part.path), older.sha256.hex() if older else None])
     if surveyed.labels is not None:
         digest = None if is_folder(surveyed.labels) else hash_file(surveyed.labels)
         # The name is part of it, because the reasons in the ledger name the table.

@@ -22,6 +22,7 @@ from shardwright.config import (
 )
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.previous import previous_digest
+from shardwright.spans import NEWEST
 
 # Of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no cache and no
 # staging folder of an older version is taken for ours.
@@ -43,12 +44,16 @@ class InputLocation:
         labels: absolute path of the table of annotations, or `None`.
         lists: split -> absolute path of the file that lists its images.
         previous: absolute path of the earlier dataset, or `None`.
+        span: which spans are read, where the paths name some: `input.span`.
+        version: which version of each: `input.version`.
     """
 
     images: str
     labels: str | None = None
     lists: Mapping[str, str] = field(default_factory=dict)
     previous: str | None = None
+    span: str = NEWEST
+    version: str = NEWEST
 
     @staticmethod
     def from_json(text: str) -> InputLocation:
@@ -64,6 +69,8 @@ def locate(config: Config) -> InputLocation:
         None if labels is None else config.resolve(labels),
         {split: config.resolve(path) for split, path in sorted((config.split.lists or {}).items())},
         None if previous is None else config.resolve(previous),
+        config.input.span,
+        config.input.version,
     )
 
 
@@ -73,8 +80,8 @@ class IngestRecipe:
 
     Attributes:
         task: `segmentation` or `classification`.
-        input: `input` without places: of `labels.path` only the file's name is left, `images` is a dot, and `classes`
-            may have been told from the data.
+        input: `input` without places: of `labels.path` only the file's name is left, `images` is a dot, `span` and
+            `version` are gone, and `classes` may have been told from the data.
         images: `images`.
         duplicates: `duplicates`.
         split: `split` without places: of `lists` only the files' names are left, and `previous` is the digest of the
@@ -109,7 +116,7 @@ class IngestRecipe:
             labels = replace(labels, path=posixpath.basename(labels.path.rstrip("/")))
         recipe = IngestRecipe(
             task=config.task,
-            input=replace(config.input, images=_NOWHERE, labels=labels),
+            input=replace(config.input, images=_NOWHERE, labels=labels, span=NEWEST, version=NEWEST),
             images=config.images,
             duplicates=config.duplicates,
             split=_without_places(config),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shardwright.errors import ConfigError
+from shardwright.errors import CheckFailed, ConfigError
+from shardwright.fingerprint import canonical_json, text_number
 from shardwright.sources.base import Images, Values
 from shardwright.sources.further_columns import FurtherColumns
+from shardwright.sources.joined_tables import JoinedTable
 from shardwright.sources.names import NameIndex
 from shardwright.sources.row_source import CAPTION_FEATURE, RowSource, Statement
 from shardwright.sources.tables import IMAGE, IMAGE_LABEL, Row, Table, shown_header
@@ -48,6 +52,7 @@ class CsvSource(RowSource):
         self._columns = given.columns
         self._further = given.further
         self._captions = given.captions
+        self._newest: array[int] | None = None
 
     @abstractmethod
     def _take_apart(self, row: Row) -> Statement:
@@ -68,8 +73,8 @@ class CsvSource(RowSource):
             problem = f"{self.name} has {how_often} column {header!r}"
             raise ConfigError(option, problem, f"It has: {shown_header(self._table.header)}.")
         number = self._table.header.index(header)
-        for row in self._table.rows():
-            image = self._take_apart(row).image if len(row.fields) == len(self._table.header) else None
+        for row in self._rows():
+            image = self._image(row) if len(row.fields) == len(self._table.header) else None
             if image is not None:
                 yield image, row.fields[number].strip()
 
@@ -87,11 +92,10 @@ class CsvSource(RowSource):
 
     def _statements(self) -> Iterator[Statement]:
         width = len(self._table.header)
-        first = min(self._columns[role] for role in (IMAGE, IMAGE_LABEL) if role in self._columns)
-        for row in self._table.rows():
+        for row in self._rows():
             if len(row.fields) != width:
                 problem = f"{len(row.fields)} fields, the header has {width}"
-                yield Statement(row.line, "", self._find_in(row, first), problem=problem)
+                yield Statement(row.line, "", self._image(row), problem=problem)
                 continue
             statement = self._take_apart(row)
             if self._captions:
@@ -102,5 +106,50 @@ class CsvSource(RowSource):
                 statement = statement._replace(row=row, problem=problem)
             yield statement
 
-    def _find_in(self, row: Row, column: int) -> int | None:
+    def _rows(self) -> Iterator[Row]:
+        """The rows, without those of images that the table of a newer delivery names too."""
+        if not isinstance(self._table, JoinedTable):
+            yield from self._table.rows()
+            return
+        if self._newest is None:
+            self._newest = self._newest_parts(self._table)
+        for row in self._table.rows():
+            image = self._image(row)
+            if image is None or self._newest[image] == row.part:
+                yield row
+
+    def _newest_parts(self, table: JoinedTable) -> array[int]:
+        """Number of the newest table that names each image.
+
+        Raises:
+            CheckFailed: tables say different things of an image, and they must agree.
+        """
+        newest = array("i", [-1]) * len(self._images.keys)
+        several = bytearray(len(newest))
+        said: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for row in table.rows():
+            image = self._image(row)
+            if image is None:
+                continue
+            several[image] |= newest[image] not in (-1, row.part)
+            newest[image] = row.part
+            if table.agree:
+                # The order of the rows plays no part.
+                said[image][row.part] += text_number(canonical_json(row.fields))
+        for image, sums in said.items():
+            if len(set(sums.values())) > 1:
+                spans = " and ".join(table.parts[part].called for part in sorted(sums))
+                raise CheckFailed(
+                    f"input.on_conflict: {self.name} says different things of {self._images.keys[image]} in {spans}. "
+                    "Set it to newest, or mend the tables."
+                )
+        if any(several):
+            self._notes += (f"labels: {sum(several)} images have rows in several spans; those of the newest count",)
+        return newest
+
+    def _image(self, row: Row) -> int | None:
+        """Position of the image that a row names, whole or broken."""
+        if len(row.fields) == len(self._table.header):
+            return self._take_apart(row).image
+        column = min(self._columns[role] for role in (IMAGE, IMAGE_LABEL) if role in self._columns)
         return self._names.find(row.fields[column]) if column < len(row.fields) else None

@@ -14,6 +14,7 @@ from shardwright.sources.captions import CaptionJsonl
 from shardwright.sources.coco_json import CocoJson
 from shardwright.sources.file_names import FileNames
 from shardwright.sources.folders import ClassFolders
+from shardwright.sources.joined_tables import ONE_FILE, Spans
 from shardwright.sources.key_layouts import CLASS_FOLDERS, FILE_NAME, tell_key_format
 from shardwright.sources.mask_folders import open_folder, tell_folder
 from shardwright.sources.names import NameIndex
@@ -32,6 +33,7 @@ def open_source(
     classes: Mapping[str, int | None] | None,
     labels: str | None,
     images: Images,
+    spans: Spans = ONE_FILE,
 ) -> Source:
     """Opens the annotations of an input.
 
@@ -41,6 +43,7 @@ def open_source(
         classes: `input.classes`.
         labels: absolute path of the table or the folder, or `None`.
         images: what is listed.
+        spans: the tables of several spans, of which `labels` is the newest.
 
     Raises:
         UsageError: the annotations are missing, lack columns, do not fit the task, or can be read in two ways.
@@ -57,21 +60,32 @@ def open_source(
         return _open_keys(options, images, classes)
     why_folder = tell_folder(options.format, labels)
     if why_folder:
+        _refuse_spans(spans, f"{labels} holds masks")
         return open_folder(task, options, classes, labels, images, why_folder)
     if options.pattern is not None:
         raise ConfigError("input.labels.pattern", f"{labels} is no folder of masks", "Remove it.")
     why_lines = _why_lines(options.format, labels)
     if why_lines:
+        _refuse_spans(spans, f"{labels} holds JSON lines")
         return _open_lines(task, options, classes, labels, images, why_lines)
     why_coco = _why_coco(options.format, labels)
     if why_coco:
+        _refuse_spans(spans, f"{labels} is COCO JSON")
         _refuse_for_coco(task, why_coco, labels, options)
         told = (f"labels: coco_json, since {why_coco}",) if options.format == "auto" else ()
         names = NameIndex(images.keys, images.skip, options.key_pattern)
         return CocoJson(labels, images, names, classes, told, boxes=options.boxes, masks=task == "segmentation")
     if options.boxes:
         raise ConfigError("input.labels.boxes", f"{labels} is no COCO JSON", "Remove it.")
-    return open_table_source(task, options, classes, labels, images)
+    return open_table_source(task, options, classes, labels, images, spans)
+
+
+def _refuse_spans(spans: Spans, what: str) -> None:
+    if spans.parts:
+        raise UsageError(
+            f"input.labels.path: {what}, and of several spans, or with on_conflict: with_span, only CSV tables are "
+            "joined. Read one span, or write one file for all."
+        )
 
 
 def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int | None] | None) -> Source:

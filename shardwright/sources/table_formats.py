@@ -11,6 +11,7 @@ from shardwright.sources.base import Images, Source
 from shardwright.sources.captions import CaptionCsv
 from shardwright.sources.csv_source import TableInput
 from shardwright.sources.further_columns import FurtherColumns
+from shardwright.sources.joined_tables import ONE_FILE, JoinedTable, Spans
 from shardwright.sources.label_csv import LabelCsv
 from shardwright.sources.names import NameIndex
 from shardwright.sources.one_hot import OneHot, OneHotCsv, tell_one_hot
@@ -56,13 +57,20 @@ class _Told:
 
 
 def open_table_source(
-    task: str, options: LabelsConfig, classes: Mapping[str, int | None] | None, path: str, images: Images
+    task: str,
+    options: LabelsConfig,
+    classes: Mapping[str, int | None] | None,
+    path: str,
+    images: Images,
+    spans: Spans = ONE_FILE,
 ) -> Source:
     """Opens a CSV of annotations; see `shardwright.sources.detect.open_source`."""
-    table = Table.open(path)
+    table = JoinedTable.join(spans.parts) if spans.parts else Table.open(path)
     told = _tell(task, options, classes, table)
     notes = (f"labels: {told.format}, since {told.reason}",) if options.format == "auto" else ()
     notes = (*notes, columns_note(table, told.roles, told.captions))
+    if isinstance(table, JoinedTable):
+        table = table.with_images(told.roles[IMAGE_LABEL if IMAGE_LABEL in told.roles else IMAGE], spans.agree)
     taken = {*told.roles.values(), *told.captions, *(told.one_hot.columns if told.one_hot else ())}
     left = [header for i, header in enumerate(table.header) if i not in taken and header]
     if left and not options.features:
