@@ -246,7 +246,8 @@ class PascalVoc:
             del survey.splits[position]
         notes = []
         if survey.splits:
-            notes.append(f"splits: {', '.join(sorted(set(survey.splits.values())))}, by the lists in {_LISTS}")
+            named = ", ".join(sorted(set(survey.splits.values())))
+            notes.append(f"splits: {_LISTS} lists {named}; split.by: predefined takes them")
         if several:
             position, (one, two) = next(iter(several.items()))
             notes.append(f"splits: {len(several)} images are in two lists: {self._images.keys[position]}, {one}, {two}")

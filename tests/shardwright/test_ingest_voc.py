@@ -6,6 +6,7 @@ from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
 from shardwright import rle
+from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, locate, survey_input
 
@@ -56,6 +57,15 @@ def voc(tmp_path, image_input):
     return raw, root
 
 
+def exif(orientation):
+    """A TIFF block with one tag."""
+    return b"MM\0*\0\0\0\x08" + b"\0\x01" + b"\x01\x12\0\x03\0\0\0\x01" + bytes([0, orientation, 0, 0]) + bytes(4)
+
+
+def sides(height, width):
+    return (("xmin", width), ("ymin", height), ("xmax", width), ("ymax", height))
+
+
 def check_masks(out, classes):
     found = examples(out)
     for number in range(IMAGES):
@@ -73,7 +83,7 @@ def test_masks_borders_and_boxes(tmp_path, voc):
     assert notes == [
         "labels: pascal_voc, since VOC2012 is a folder that holds SegmentationClass",
         "classes: the twenty of Pascal VOC, since input.classes names no others",
-        "splits: train, val, by the lists in ImageSets/Segmentation",
+        "splits: ImageSets/Segmentation lists train, val; split.by: predefined takes them",
     ]
     assert len(manifest.classes) == 20
     assert manifest.features["image/object/bbox/xmin"] == "float32"
@@ -164,10 +174,36 @@ def test_lists_say_splits(voc):
     parsed = config(raw)
     splits = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey.splits
     assert [splits.get(i) for i in range(IMAGES)] == ["train"] * 16 + ["val"] * 7 + [None]
+    run({**raw, "split": {"by": "predefined", "rest": "test"}}, out := root.parent / "out")
+    dataset = Dataset.open(out)
+    keys = {split: sorted(key for key, _ in dataset.records(split)) for split in dataset.splits}
+    assert (len(keys["train"]), len(keys["eval"]), keys["test"]) == (16, 7, ["023.jpg"])
     (root / "ImageSets/Segmentation/test.txt").write_text("022\nno-image\n")
     survey = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey
     assert 22 not in survey.splits
     assert "splits: 1 images are in two lists: 022.jpg, test, val" in survey.notes
+
+
+@pytest.mark.parametrize("frame", ["displayed", "stored"])
+def test_masks_and_boxes_of_a_turned_image_are_turned_back(tmp_path, voc, frame):
+    raw, root = voc
+    file = root / "JPEGImages/002.jpg"
+    if frame == "displayed":
+        Image.open(file).transpose(Image.Transpose.ROTATE_90).save(file, exif=b"Exif\0\0" + exif(6))
+    else:
+        Image.open(file).save(file, exif=b"Exif\0\0" + exif(6))
+    run(raw, tmp_path / "out")
+    example = examples(tmp_path / "out")["002.jpg"]
+    height, width = SHAPE if frame == "stored" else SHAPE[::-1]
+    assert (example["image/height"][0], example["image/width"][0]) == (height, width)
+    truth = drawn(2) if frame == "stored" else np.rot90(drawn(2))
+    for name, value in (("cat", CAT), ("dog", DOG), ("ignore", 255)):
+        runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
+        assert np.array_equal(rle.draw(runs, height, width), truth == value)
+    _, a, b, c, d = things(2)[1]
+    edges = (a - 1, b - 1, c, d) if frame == "stored" else (b - 1, 30 - c, d, 30 - a + 1)
+    found = [example[f"image/object/bbox/{side}"][1] * size for side, size in sides(height, width)]
+    assert found == pytest.approx(edges, abs=1e-4)
 
 
 def test_boxes_and_lists_are_content(tmp_path, voc):
@@ -175,6 +211,12 @@ def test_boxes_and_lists_are_content(tmp_path, voc):
     first = run(raw, tmp_path / "first")
     (root / "Annotations/001.xml").write_text(xml(1).replace("<xmin>1<", "<xmin>2<"))
     assert run(raw, tmp_path / "second").fingerprint != first.fingerprint
+
+
+def test_masks_that_are_images_are_no_text(tmp_path, voc):
+    raw, _ = voc
+    with pytest.raises(ConfigError, match="rle_text keeps masks as text, and these are images"):
+        run({**raw, "features": {"preset": "rle_text"}}, tmp_path / "out")
 
 
 def test_without_masks_there_is_nothing_to_segment(tmp_path, voc):
