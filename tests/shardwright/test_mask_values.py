@@ -1,0 +1,94 @@
+"""What the values of masks mean: classes, background, what is ignored; told from the values where nobody says it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.colours import COLOUR, colour_number, show_value
+from shardwright.errors import ConfigError, UsageError
+from shardwright.sources.base import IGNORE
+from shardwright.sources.mask_values import map_ids, map_values
+
+
+def told(*values, classes=None):
+    return map_values(dict.fromkeys(values, "masks/a.png"), classes)
+
+
+@given(st.sets(st.integers(0, 0xFFFF), min_size=1, max_size=20))
+def test_every_id_is_its_class_and_0_and_255_are_others_only_if_no_class_has_them(ids):
+    ids = sorted(ids)
+    mapped = map_ids({f"c{number}": number for number in ids})
+    assert mapped.names == tuple(f"c{number}" for number in ids)
+    assert [mapped.labels[number] for number in ids] == list(range(len(ids)))
+    assert (mapped.labels[0] is None) == (0 not in ids)
+    assert (mapped.labels[255] == IGNORE) == mapped.ignore == (255 not in ids)
+    assert set(mapped.labels) == {*ids, 0, 255}
+
+
+@pytest.mark.parametrize(
+    ("classes", "said"),
+    [
+        ({"a": -1}, "input.classes.a: -1 is no value of a mask"),
+        ({"a": 65536}, "65536 is no value of a mask"),
+        ({"a": 2 * COLOUR}, "is no value of a mask"),
+        ({"a": 1, "b": COLOUR}, "some classes have numbers and some colours"),
+        ({"ignore": 1}, "nothing but what is ignored"),
+    ],
+)
+def test_ids_that_no_mask_can_hold_are_refused(classes, said):
+    with pytest.raises(ConfigError, match=said):
+        map_ids(classes)
+
+
+def test_colours_have_black_as_background_and_ignore_what_they_name():
+    mapped = map_ids({"ignore": COLOUR + 9, "road": COLOUR + 3})
+    assert mapped.names == ("road",)
+    assert mapped.labels == {COLOUR: None, COLOUR + 3: 0, COLOUR + 9: IGNORE}
+    assert not map_ids({"road": COLOUR + 3}).ignore
+
+
+@pytest.mark.parametrize(
+    ("values", "classes", "names", "labels"),
+    [
+        ((0, 3, 5), None, ("3", "5"), {0: None, 3: 0, 5: 1}),
+        ((0, 3, 255), None, ("3",), {0: None, 3: 0, 255: IGNORE}),
+        ((0, 10, 9), None, ("9", "10"), {0: None, 9: 0, 10: 1}),
+        ((0, 255, 300), None, ("255", "300"), {0: None, 255: 0, 300: 1}),
+        ((0, 255), None, ("mask",), {0: None, 255: 0}),
+        ((255,), {"ship": None}, ("ship",), {0: None, 255: 0}),
+        ((0, 1, 255), {"ship": None}, ("ship",), {0: None, 1: 0, 255: IGNORE}),
+        ((0, 255), {"a": None, "b": None}, ("a", "b"), {0: None, 1: 0, 2: 1, 255: IGNORE}),
+        ((0, 2), {"Background": None, "a": None, "b": None}, ("Background", "a", "b"), {0: 0, 1: 1, 2: 2}),
+        ((0, 7), {"7": None, "9": None}, ("7", "9"), {0: None, 7: 0, 9: 1}),
+        ((0, 255), {"1": None, "255": None}, ("1", "255"), {0: None, 1: 0, 255: 1}),
+        ((0,), {"a": None}, ("a",), {0: None, 1: 0}),
+    ],
+)
+def test_values_are_told(values, classes, names, labels):
+    mapped = told(*values, classes=classes)
+    assert (mapped.names, mapped.labels) == (names, labels)
+    # What was told says the same when it is given.
+    again = told(*values, classes=dict.fromkeys(names))
+    assert (again.names, again.labels) == (names, labels)
+
+
+def test_values_that_are_no_class_are_refused_by_name():
+    with pytest.raises(UsageError, match=r"masks/a.png: the class '2' is not in input.classes. Known are: a \(1\)"):
+        told(0, 1, 2, classes={"a": None})
+    with pytest.raises(UsageError, match="none are given, and the annotations name none"):
+        told(0)
+    with pytest.raises(ConfigError, match="'ignore' is no class of masks"):
+        told(0, 1, classes={"a": None, "ignore": None})
+
+
+@given(st.integers(0, 0xFFFFFF))
+def test_colours_are_told_by_their_text(number):
+    value = colour_number(f"#{number:06x}")
+    assert value == COLOUR + number
+    assert show_value(value) == f"#{number:06x}"
+    assert show_value(number % COLOUR) == str(number)
+
+
+@pytest.mark.parametrize("text", ["", "#12345", "#1234567", "123456", "#12345g", "##12345", "#12345\n"])
+def test_other_texts_are_no_colours(text):
+    assert colour_number(text) is None
