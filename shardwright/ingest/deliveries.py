@@ -165,16 +165,19 @@ def _merge(root: str, listed: Sequence[_Listed], on_conflict: str) -> tuple[List
     rows: list[LedgerRow] = []
     conflicts: list[str] = []
     for key, held in places.items():
-        # With its span in its key an image must not lose that key when it is delivered again.
-        main = held[0] if on_conflict == WITH_SPAN else held[-1]
+        first: dict[bytes, tuple[int, int]] = {}
         for place in held:
             number, i = place
             own = f"{listed[number].delivery.folder}/{key}"
-            same = place == main or (contents[place] is not None and contents[place] == contents[main])
+            content = contents.get(place)
+            # With its span in its key an image must not lose that key when it is delivered again: the oldest stands.
+            main = held[-1]
+            if on_conflict == WITH_SPAN:
+                main = place if content is None else first.setdefault(content, place)
             called = listed[main[0]].called
-            if place == main or (not same and on_conflict == WITH_SPAN):
+            if place == main:
                 kept.append((own if on_conflict == WITH_SPAN else key, number, i))
-            elif same:
+            elif content is not None and content == contents[main]:
                 rows.append(LedgerRow(own, DUPLICATE, DELIVERED_AGAIN, f"the same bytes as in {called}"))
             else:
                 conflicts.append(f"{key} in {listed[number].called} and {called}")

@@ -126,7 +126,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _refuse_unlisted_option(unlisted, may_be_empty)
     # What lies there and was refused or passed over is in the ledger already, under its true reason.
-    lying_there = {row.key for row in (*listing.refused, *delivered.passed_over)}
+    lying_there = {refusal.key for refusal in listing.refused} | {row.key for row in delivered.passed_over}
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
     if not any(survey.listed):
         raise _nothing_matched(listing, no_images, survey, source)

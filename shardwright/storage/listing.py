@@ -18,7 +18,6 @@ from shardwright.errors import UsageError
 EVERYTHING: tuple[str, ...] = ("**", "*")
 
 _WILDCARD = re.compile(r"[*?\[]")
-_SPAN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)\b")
 
 
 class NothingThere(UsageError):
@@ -143,14 +142,6 @@ def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
     if pattern[-1] == "**":
         pattern.append("*")
     return "/".join(segments[:first]), tuple(pattern)
-
-
-def refuse_span(images: str) -> None:
-    """`UsageError` for a path that names a span or version."""
-    if _SPAN.search(images):
-        raise UsageError(
-            f"input.images: {images} holds a span or version, which is not in this version. Give a folder."
-        )
 
 
 def key_of(name: str) -> tuple[str, tuple[str, str] | None]:

@@ -17,7 +17,6 @@ from shardwright.storage.listing import (
     has_wildcard,
     key_of,
     make_listing,
-    refuse_span,
     split_glob,
 )
 
@@ -50,7 +49,6 @@ def open_text(path: str) -> IO[str]:
 
 
 def _split(images: str) -> tuple[str, tuple[str, ...]]:
-    refuse_span(images)
     if not has_wildcard(images):
         if os.path.exists(images):
             raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")

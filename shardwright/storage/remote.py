@@ -22,7 +22,6 @@ from shardwright.storage.listing import (
     has_wildcard,
     key_of,
     make_listing,
-    refuse_span,
     split_glob,
 )
 from shardwright.storage.objects import ObjectInfo, split_url
@@ -71,7 +70,6 @@ def _folder(url: str) -> str:
 
 
 def _split(images: str) -> tuple[str, tuple[str, ...]]:
-    refuse_span(images)
     if not has_wildcard(images):
         if buckets.stat(images) is not None:
             raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")

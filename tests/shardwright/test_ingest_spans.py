@@ -209,6 +209,11 @@ def test_with_span_keeps_both_and_puts_the_span_into_every_key(tmp_path):
     rows = ledger(tmp_path / "out")
     assert rows["2/03.png"].code == rows["2/05.png"].code == "delivered_again"
     assert rows["2/03.png"].reason == "the same bytes as in span 1"
+    deliver(tmp_path / "in", 3, [0, 4])
+    shutil.copy(tmp_path / "in/2/images/04.png", tmp_path / "in/3/images/04.png")
+    run(raw(tmp_path / "in", span="all", on_conflict="with_span"), tmp_path / "three")
+    assert texts(tmp_path / "three") == written
+    assert ledger(tmp_path / "three")["3/04.png"].reason == "the same bytes as in span 2"
     run(raw(tmp_path / "in", span=2, on_conflict="with_span"), tmp_path / "one")
     assert sorted(texts(tmp_path / "one")) == [f"2/{n:02d}.png" for n in range(3, 9)]
 

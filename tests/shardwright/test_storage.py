@@ -123,7 +123,6 @@ def test_the_root_itself_may_be_a_link(tmp_path):
         ("{root}/full/*.gif", "matches no file"),
         ("{root}/full/a.jpg", "is a file"),
         ("{root}/*/../a", r"goes up by `\.\.`"),
-        ("{root}/{{SPAN}}/a", "span or version"),
     ],
 )
 def test_wrong_paths_are_named(tmp_path, images, message):
