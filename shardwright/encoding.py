@@ -23,7 +23,6 @@ from shardwright.geometry import Geometry
 from shardwright.images import EXIF_PREFIX, ImageHeader, check_size
 from shardwright.protowire import VARINT, delimited, varint
 
-ENCODINGS = ("jpeg", "png", "tensor", "raw")
 # Chroma samples of a JPEG per four of brightness, as the field writes them; with Pillow's name.
 CHROMA = {444: "4:4:4", 422: "4:2:2", 420: "4:2:0"}
 
@@ -45,7 +44,7 @@ def encode(
 
     Args:
         image: mode `L` or `RGB`.
-        encoding: one of `ENCODINGS`.
+        encoding: `jpeg`, `png`, `tensor` or `raw`.
         orientation: how the pixels are to be turned for display, 1-8.
         quality: of a JPEG, 1-100.
         optimize: smaller and slower: a JPEG's own Huffman tables, a PNG's best compression.

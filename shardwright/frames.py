@@ -19,8 +19,6 @@ from shardwright.geometry import Geometry
 from shardwright.orientation import UPRIGHT, displayed_size, inverse, turn_boxes, turn_runs
 from shardwright.rle import Runs, resample
 
-FRAMES = ("auto", "stored", "displayed")
-
 
 @dataclass(frozen=True)
 class Frames:

@@ -33,8 +33,6 @@ from shardwright.images import (
     png_chunks,
 )
 
-POLICIES = ("none", "private", "all")
-
 _APPLICATION = range(0xE0, 0xF0)
 _COMMENT = 0xFE
 _APP0, _APP2, _APP14 = 0xE0, 0xE2, 0xEE

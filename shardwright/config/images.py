@@ -74,8 +74,3 @@ class ImagesConfig:
             return None
         height, width = self.size
         return height * width * 3
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """What `image/format` may say of an image."""
-        return ("jpeg", "png") if self.reencode == "none" else (self.reencode,)
