@@ -15,7 +15,7 @@ from pathlib import Path
 
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
-from shardwright.storage import buckets, in_parallel, open_file, readers
+from shardwright.storage import buckets, in_parallel, is_remote, open_file, readers
 from shardwright.storage.objects import split_url
 
 
@@ -31,6 +31,11 @@ def working_folder(url: str) -> Path:
         if place.stat().st_uid != os.getuid():
             raise UsageError(f"{place}: belongs to another user. Set TMPDIR to a folder of your own.")
     return folder
+
+
+def local_folder(staging_root: str) -> str:
+    """A staging root that is a folder of this machine: itself, or the working folder of one on a bucket."""
+    return str(working_folder(staging_root)) if is_remote(staging_root) else staging_root
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from shardwright.commit import commit, committed, discard_assembly, refuse_foreign
+from shardwright.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
 from shardwright.config import Config
 from shardwright.config.images import FULL
 from shardwright.console import progress
@@ -16,9 +16,10 @@ from shardwright.errors import UsageError
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
-from shardwright.manifest import LOCATED, MANIFEST_FILE, Manifest
+from shardwright.manifest import LOCATED, Manifest
 from shardwright.processes import in_processes
 from shardwright.staging import ShardResult, Staging
+from shardwright.storage import is_remote
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20

@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypat
         (lambda raw, root: changed(raw, images=str(root / "empty")), "holds no files"),
         (lambda raw, root: changed(raw, labels={"path": str(root / "absent.csv")}), "absent.csv does not exist"),
         (lambda raw, root: changed(raw, classes=["Fish"]), "row 3: the class 'Sugar' is not in input.classes"),
-        (lambda raw, root: changed(raw, images="gs://bucket/images"), "not in this version"),
+        (lambda raw, root: changed(raw, images="ftp://host/images"), "ftp:// is not known"),
         (lambda raw, root: changed(raw, images=str(root / "texts"), labels={"path": None}), "input.labels.path"),
         (lambda raw, root: changed(raw, images=str(root / "texts")), "no images below .*a.txt .not_an_image"),
     ],
@@ -168,9 +168,9 @@ def test_a_file_that_changes_under_the_run_is_noticed(tmp_path, image_input, mon
     raw = image_input(tmp_path / "in")
     from shardwright.ingest import run as module
 
-    def meddling(plan, staging, workers):
+    def meddling(*arguments):
         (tmp_path / "in" / "images" / "000.jpg").write_bytes(b"other")
-        return write_all(plan, staging, workers)
+        return write_all(*arguments)
 
     write_all = module._write_all
     monkeypatch.setattr(module, "_write_all", meddling)

@@ -10,8 +10,8 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
     raw = image_input(tmp_path / "in")
     from shardwright.ingest import run as module
 
-    def stop_after_two(plan, staging, workers):
-        done = write_all(plan, staging, workers)
+    def stop_after_two(*arguments):
+        done = write_all(*arguments)
         yield next(done)
         yield next(done)
         raise KeyboardInterrupt
