@@ -17,6 +17,7 @@ from shardwright.probe.hashes import BITS, ImageHashes, distance
 from shardwright.probe.run import ProbedInput
 
 _MASKS_SHOWN = 8
+_OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near_action"}
 
 _Firsts = npt.NDArray[np.int64]
 _Alive = npt.NDArray[np.bool_]
@@ -46,7 +47,7 @@ def find_duplicates(
     ]
     if options.pixels is not None:
         assert probed is not None
-        found.append(("pixels", options.pixels, _same_pixels, equal_clusters(probed.pixels, alive & probed.sound)))
+        found.append(("pixel", options.pixels, _same_pixels, equal_clusters(probed.pixels, alive & probed.sound)))
     if options.near is not None:
         assert probed is not None
         hashes = probed.hashes[:, ImageHashes._fields.index(options.near_hash)]
@@ -57,7 +58,7 @@ def find_duplicates(
     ways = [
         Sameness(
             code=f"{name}_duplicate",
-            option=f"duplicates.{'near_action' if name == 'near' else name}",
+            option=f"duplicates.{_OPTIONS[name]}",
             firsts=firsts,
             action=action,
             relation=relation,
