@@ -24,7 +24,7 @@ from shardwright.sources.mask_code import MaskFiles, check_size
 from shardwright.sources.mask_images import list_masks, select
 from shardwright.sources.mask_layouts import ImageStems
 from shardwright.sources.mask_values import ValueMap, have_ids, listed_ids, map_ids
-from shardwright.storage import Listing, Refusal, in_parallel, list_inputs, open_table, read_bytes
+from shardwright.storage import Listing, NothingThere, Refusal, in_parallel, list_inputs, open_table, read_bytes
 from shardwright.voc_xml import FLAGS, VocImage, read_voc
 
 MASKS = "SegmentationClass"
@@ -259,7 +259,7 @@ def _list(folder: str, part: str, ending: str) -> Listing:
     path = os.path.join(folder, part)
     try:
         listing = list_inputs(path)
-    except UsageError:
+    except NothingThere:
         return Listing(path, [], [], [], [])
     return select(listing, [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
 

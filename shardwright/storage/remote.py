@@ -85,8 +85,8 @@ def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[
     pattern = Pattern(segments)
     folder = _folder(root)
     start = len(split_url(folder)[2])
-    # A folder of masks is left out with all that lies in it.
-    inside = None if leave_out is None else _folder(leave_out)
+    # A folder of masks is left out with all that lies in it, but not one that the images themselves lie in.
+    inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
     found: list[Found] = []
     refused: list[Refusal] = []
     # What stands before the wildcard of the first segment needs no more than its own part of the listing.
