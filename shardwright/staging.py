@@ -96,6 +96,7 @@ class ShardResult:
         rows_bytes: size of its file of ledger rows.
         inputs: ledger rows it accounts for.
         located: records whose input's file says where it was taken.
+        tools: what its bytes depend on besides the plan, as `Staging` has it.
     """
 
     split: str
@@ -107,6 +108,7 @@ class ShardResult:
     rows_bytes: int
     inputs: int
     located: int = 0
+    tools: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,21 +119,24 @@ class Staging:
         root: the folder, absolute; the working folder, where the staging root is on a bucket.
         fingerprint: of the dataset that is being made.
         mirror: what of it is on a bucket, if it is.
+        tools: names and versions of what the bytes depend on besides the plan, such as an encoder. Shards that others
+            have written are written anew.
     """
 
     root: str
     fingerprint: str
     mirror: Mirror | None = None
+    tools: str = ""
 
     @staticmethod
-    def open(staging_root: str | os.PathLike[str], fingerprint: str) -> Staging:
+    def open(staging_root: str | os.PathLike[str], fingerprint: str, tools: str = "") -> Staging:
         """Opens the staging folder of a plan, and makes it where it is missing."""
         if is_remote(str(staging_root)):
             url = f"{str(staging_root).rstrip('/')}/{fingerprint}"
-            return Staging(str(working_folder(url)), fingerprint, Mirror(url))
+            return Staging(str(working_folder(url)), fingerprint, Mirror(url), tools)
         root = Path(staging_root, fingerprint).absolute()
         root.mkdir(parents=True, exist_ok=True)
-        return Staging(str(root), fingerprint)
+        return Staging(str(root), fingerprint, tools=tools)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -169,7 +174,8 @@ class Staging:
                 layout.index_path(shard): result.index_bytes,
                 _rows(planned): result.rows_bytes,
             }
-            complete = all(self._size(name) == size for name, size in sizes.items())
+            complete = result.tools == self.tools
+            complete = complete and all(self._size(name) == size for name, size in sizes.items())
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return result if complete else None
@@ -226,6 +232,7 @@ class Staging:
             rows_bytes=rows_bytes,
             inputs=len(rows),
             located=located,
+            tools=self.tools,
         )
         if self.mirror:
             self.mirror.push(Path(self.root), (shard, index, _rows(planned)))

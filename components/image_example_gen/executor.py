@@ -47,7 +47,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             staging_root=staging_root,
         )
         plan = prepared.plan
-        staging = Staging.open(staging_root, plan.dataset.fingerprint)
+        staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
             prepared.stage(staging)
             shown = shards_shown(staging, plan.dataset.shards, "writing shards")

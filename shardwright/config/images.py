@@ -68,6 +68,12 @@ class ImagesConfig:
             between("images.size", side, 1, _LARGEST_SIDE)
 
     @property
+    def may_encode(self) -> bool:
+        """Whether an image may be stored as other pixels or another file than it came as."""
+        given = (self.orientation, self.resize, self.reencode, self.convert)
+        return given != ("keep", "none", "none", "reject")
+
+    @property
     def stored_bytes(self) -> int | None:
         """Bytes of every stored image, where that is known beforehand; shards are planned with it."""
         if self.reencode not in ("tensor", "raw") or not isinstance(self.size, tuple):

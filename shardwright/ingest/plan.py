@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import PIL
 
 from shardwright.commit import DatasetPlan
 from shardwright.config import ShardsConfig
@@ -69,6 +70,11 @@ class IngestPlan:
     frame: str
     notes: tuple[str, ...]
     total_bytes: int
+
+    @property
+    def tools(self) -> str:
+        """What the bytes depend on besides the plan: the encoder, where one may be used."""
+        return f"pillow {PIL.__version__}" if self.recipe.images.may_encode else ""
 
 
 @dataclass

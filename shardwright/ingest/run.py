@@ -79,7 +79,7 @@ def ingest(
         _tell_located(found, config, tell)
         return found
     try:
-        staging = Staging.open(staging_root, plan.dataset.fingerprint)
+        staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
     except OSError as error:
         raise UsageError(
             f"{staging_root}: cannot be made ({error.strerror}). Set run.staging or another --out."

@@ -4,6 +4,7 @@ import io
 import json
 
 import numpy as np
+import PIL
 import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from picturing import GPS, pillow_exif
@@ -16,7 +17,8 @@ from shardwright.conversion import turn
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, UsageError
 from shardwright.exif import only_orientation
-from shardwright.ingest import ingest
+from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest, write_shard
+from shardwright.staging import Staging
 from shardwright.verify import verify
 
 HEIGHT, WIDTH = 60, 90
@@ -272,6 +274,21 @@ def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path, shapes):
     run(raw, tmp_path / "one", workers=1)
     run(raw, tmp_path / "two", workers=2)
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
+
+
+@pytest.mark.parametrize("encodes", [True, False])
+def test_shards_that_another_encoder_has_staged_are_written_anew(tmp_path, shapes, monkeypatch, encodes):
+    raw = {**shapes, "images": {"reencode": "jpeg"} if encodes else {}}
+    options = config(raw)
+    prepared = plan_ingest(IngestRecipe.of(options), locate(options))
+    found = []
+    for version in ("1.0", "1.0", "2.0"):
+        monkeypatch.setattr(PIL, "__version__", version)
+        staging = Staging.open(tmp_path / "staging", prepared.plan.dataset.fingerprint, prepared.plan.tools)
+        prepared.stage(staging)
+        found.append(staging.results(prepared.plan.dataset.shards)[0] is not None)
+        write_shard(0, prepared.plan, staging)
+    assert found == [False, True, not encodes]
 
 
 def test_options_at_their_defaults_are_not_in_the_recipe(tmp_path, shapes):
