@@ -172,7 +172,11 @@ class Manifest:
     def ignores(self) -> bool:
         """Whether examples have a mask of what neither loss nor metric counts."""
         # A table may have a class of this name, whose mask it then is.
-        return IGNORED not in self.classes and f"image/segmentation/{IGNORED}/rle" in self.features
+        return IGNORED not in self.classes and self.stored(f"image/segmentation/{IGNORED}/rle") in self.features
+
+    def stored(self, name: str) -> str:
+        """What one of our features is called here, where it is stored; see `names`."""
+        return self.names.get(name, name)
 
     @property
     def splits(self) -> tuple[str, ...]:

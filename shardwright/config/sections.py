@@ -18,7 +18,7 @@ from shardwright.config.duplicates import DuplicatesConfig
 from shardwright.config.images import FULL, ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
-from shardwright.config.layout import RLE_TEXT, FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
 from shardwright.errors import ConfigError
@@ -117,6 +117,12 @@ class Config:
                 "features.preset",
                 "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
                 "Use another preset, or leave the pixels where they are.",
+            )
+        if self.features.preset in (TFDS, KAGGLE_FLOWERS) and self.images.reencode in ("raw", "tensor"):
+            raise ConfigError(
+                "features.preset",
+                f"readers of {self.features.preset} decode JPEG and PNG, and images.reencode is {self.images.reencode}",
+                "Use another preset, or reencode to jpeg or png.",
             )
         _check_spans(self.input)
         if "train" not in self.split.names:

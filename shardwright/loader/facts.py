@@ -9,8 +9,11 @@ from typing import Any
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
+from shardwright.images import read_header
 from shardwright.records import decode_example
 
+# What is in a dataset was checked when it was written.
+_ANY_SIZE = 2**31
 STATISTICS_FILE = "statistics.json"
 
 
@@ -50,5 +53,11 @@ def image_size(dataset: Dataset) -> tuple[int, int]:
     for split in dataset.splits:
         for _, record in dataset.records(split):
             example = decode_example(record)
-            return int(example["image/height"][0]), int(example["image/width"][0])
+            sides = [example.get(dataset.manifest.stored(f"image/{side}")) for side in ("height", "width")]
+            if sides[0] is not None and sides[1] is not None:
+                return int(sides[0][0]), int(sides[1][0])
+            # A preset that stores no size.
+            encoded = b"".join(example[dataset.manifest.stored("image/encoded")])
+            header = read_header(encoded, max_pixels=_ANY_SIZE)
+            return header.height, header.width
     raise DatasetError(f"{dataset.root}: holds no record, so there is nothing to load.")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from shardwright import pixels
+from shardwright.config.layout import TF_VISION, TFDS
 from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError
 from shardwright.manifest import IGNORED, MULTI, NONE
 from shardwright.metrics import UNCOUNTED
 
@@ -27,31 +29,40 @@ def parser(dataset: Dataset, size: tuple[int, int]) -> Any:
     """
     manifest = dataset.manifest
     stored = manifest.recipe.get("encoding") or manifest.recipe.get("images", {}).get("reencode")
+    # By our names, whatever they are called here.
     features: dict[str, Any] = {
         "image/encoded": tf.io.FixedLenFeature([], tf.string),
         "image/key": tf.io.FixedLenFeature([], tf.string),
     }
     if stored == "raw":
         features |= {f"image/{side}": tf.io.FixedLenFeature([], tf.int64) for side in ("height", "width")}
+    as_images = manifest.recipe.get("features", {}).get("preset") == TFDS
     masks = [f"image/segmentation/{name}/rle" for name in manifest.classes]
     if manifest.task == "segmentation":
         drawn = [*masks, *([f"image/segmentation/{IGNORED}/rle"] if manifest.ignores else [])]
-        features |= {name: tf.io.RaggedFeature(tf.int64) for name in drawn}
+        spec = tf.io.FixedLenFeature([], tf.string) if as_images else tf.io.RaggedFeature(tf.int64)
+        features |= dict.fromkeys(drawn, spec)
     elif manifest.labels == MULTI:
         features[_LABEL] = tf.io.RaggedFeature(tf.int64)
     elif manifest.labels != NONE:
         features[_LABEL] = tf.io.FixedLenFeature([], tf.int64, default_value=-1)
 
+    _refuse_unreadable(dataset, features)
+
     def parse(shard: Tensor, position: Tensor, record: Tensor) -> tuple[Tensor, Tensor]:
         damaged = tf.strings.join([shard, ": a record is damaged or missing. Write the dataset anew."])
         with tf.control_dependencies([tf.debugging.Assert(tf.strings.length(record) > 0, [damaged])]):
-            example = tf.io.parse_single_example(record, features)
+            parsed = tf.io.parse_single_example(
+                record, {manifest.stored(name): spec for name, spec in features.items()}
+            )
+        example = {name: parsed[manifest.stored(name)] for name in features}
         where = tf.strings.join([shard, " key ", example["image/key"], ": "])
         image = _decode(example, stored)
         _assert_size(image, size, where)
         image.set_shape([*size, 3])
         if manifest.task == "segmentation":
-            target = pixels.draw_masks([example[name] for name in drawn], *size)
+            coded = [example[name] for name in drawn]
+            target = _decode_masks(coded, size, where) if as_images else pixels.draw_masks(coded, *size)
             return image, _uncounted(target) if manifest.ignores else target
         if manifest.labels == NONE:
             return image, position
@@ -62,6 +73,29 @@ def parser(dataset: Dataset, size: tuple[int, int]) -> Any:
         return image, label
 
     return parse
+
+
+def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
+    """Refuses a dataset whose features were stored in a form that is none of ours, or left out."""
+    manifest = dataset.manifest
+    for name, spec in features.items():
+        kind = "bytes" if spec.dtype == tf.string else "int64"
+        if manifest.features.get(manifest.stored(name)) != kind:
+            preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
+            raise DatasetError(
+                f"{dataset.root}: cannot be loaded: {name} is not stored as {kind} (features.preset is {preset}). "
+                f"Write the dataset with features: {{preset: {TF_VISION}}}."
+            )
+
+
+def _decode_masks(images: Sequence[Tensor], size: tuple[int, int], where: Tensor) -> Tensor:
+    """Uint8 [H, W, C] of 0 and 1 from an image for each class."""
+    masks = []
+    for data in images:
+        mask = tf.io.decode_png(data, channels=1)
+        _assert_size(mask, size, where)
+        masks.append(tf.ensure_shape(mask, [*size, 1]))
+    return tf.concat(masks, axis=-1)
 
 
 def _uncounted(masks: Tensor) -> Tensor:
