@@ -78,16 +78,13 @@ def release(out: str) -> None:
     buckets.delete(f"{out}/{_CLAIM}")
 
 
-def publish(out: str, manifest: bytes, files: Mapping[str, Callable[[str], None]]) -> bool:
-    """Writes a dataset; the caller has claimed the output.
+def publish(out: str, manifest: bytes, files: Mapping[str, Callable[[str], None]]) -> None:
+    """Writes a dataset, unless another one is there when the manifest is due; the caller has claimed the output.
 
     Args:
         out: the output.
         manifest: the bytes of `manifest.json`.
         files: name below the output -> what writes that file to a URL.
-
-    Returns:
-        Whether the dataset that is there now is this one.
     """
     list(in_parallel(lambda name: files[name](f"{out}/{name}"), files, readers(out)))
-    return buckets.create(f"{out}/{layout.MANIFEST_FILE}", manifest)
+    buckets.create(f"{out}/{layout.MANIFEST_FILE}", manifest)

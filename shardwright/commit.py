@@ -173,15 +173,13 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
     files = {name: partial(staging.send, staged) for name, staged in _staged_files(results).items()}
     files |= {path.relative_to(assembled).as_posix(): partial(buckets.upload, path=str(path)) for path in small}
     bucket_output.claim(out, plan.fingerprint)
+    # Another run may have published and gone between our looking and our claim; looking again tells.
+    if not is_committed(out):
+        bucket_output.publish(out, manifest.to_json().encode("utf-8"), files)
     try:
-        # Another run may have published and gone between our looking and our claim; looking again says so.
-        if not is_committed(out):
-            bucket_output.publish(out, manifest.to_json().encode("utf-8"), files)
         committed(out, plan.fingerprint)
-    except UsageError:
+    finally:
         bucket_output.release(out)
-        raise
-    bucket_output.release(out)
     return manifest
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import google.auth.exceptions
 import google.cloud.storage
 import requests
+import urllib3.exceptions
 from google.api_core import exceptions
 from requests.adapters import HTTPAdapter
 
@@ -29,15 +30,31 @@ except ImportError:  # Before release 3.
 # (connect, read) in seconds.
 _TIMEOUT = (10, 60)
 _TRANSIENT = (http.HTTPStatus.REQUEST_TIMEOUT, http.HTTPStatus.TOO_MANY_REQUESTS)
+_LOST = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    ConnectionError,
+    google.auth.exceptions.TransportError,
+)
 _FIELDS = "items(name,size,generation),nextPageToken"
+
+
+class _Adapter(HTTPAdapter):
+    """Keeps as many connections open as there are readers, and takes no answer that is shorter than it says.
+
+    With the ten connections of `requests`, most of the readers' would be closed and made again for each object.
+    """
+
+    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
+        resp.enforce_content_length = True  # The default of urllib3 2; before, a body that breaks off was no error.
+        return super().build_response(req, resp)
 
 
 @functools.cache
 def _client(connections: int) -> Any:
     """One client for all buckets and threads, with as many connections kept open as there are readers."""
     client = google.cloud.storage.Client()
-    # With the ten of `requests`, most of the readers' connections would be closed and made again for each object.
-    adapter = HTTPAdapter(pool_maxsize=connections)
+    adapter = _Adapter(pool_maxsize=connections)
     for scheme in ("https://", "http://"):
         client._http.mount(scheme, adapter)
     return client
@@ -162,7 +179,7 @@ class GcsStore:
             raise Unreadable(f"gs://{self._name}: HTTP {int(code)}, {error.message}") from None
         except DataCorruption as error:
             raise Transient("the bytes do not have the checksum that the store names") from error
-        except (requests.RequestException, ConnectionError, google.auth.exceptions.TransportError) as error:
+        except _LOST as error:
             raise Transient(f"{type(error).__name__}") from error
 
     def _no_bucket(self) -> UsageError:

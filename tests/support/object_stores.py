@@ -8,6 +8,7 @@ import pytest
 
 from shardwright.bench.emulators import client_variables, emulator
 from shardwright.storage import buckets, gcs, in_parallel, s3
+from shardwright.storage.objects import split_url
 from shardwright.storage.retries import Retries
 
 SCHEMES = ("gs", "s3")
@@ -52,7 +53,8 @@ class Stores:
 
     def tree(self, url):
         """Name below `url` -> bytes."""
-        start = len(url.partition("://")[2].partition("/")[2]) + 1
+        name = split_url(url)[2]
+        start = len(name) + 1 if name else 0
         return {
             info.name[start:]: buckets.read(f"{url}/{info.name[start:]}") for info in buckets.list_objects(f"{url}/")
         }

@@ -1,0 +1,319 @@
+"""Ingest from and to object stores: the bytes of a local run, whatever goes wrong on the way, or nothing at all."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ingesting import changed, run, tree
+from object_stores import SCHEMES
+
+from shardwright.bench.emulators import Trouble
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
+from shardwright.storage import buckets
+
+slow = pytest.mark.slow
+both = pytest.mark.parametrize("scheme", SCHEMES)
+FREE = ("build.json", "lineage.json")
+
+
+def moved(stores, folder, raw, url):
+    """Uploads an input; the configuration that reads it there."""
+    stores.copy_of(folder, url)
+    options = {"images": f"{url}/images"}
+    if "labels" in raw["input"]:
+        options["labels"] = {**raw["input"]["labels"], "path": f"{url}/labels.csv"}
+    return changed(raw, **options)
+
+
+def contents(root):
+    return {
+        str(p.relative_to(root)): p.read_bytes() for p in Path(root).rglob("*") if p.is_file() and p.name not in FREE
+    }
+
+
+def remote_contents(stores, url):
+    return {name: data for name, data in stores.tree(url).items() if name not in FREE}
+
+
+@both
+@pytest.mark.parametrize("layout", ["image_label", pytest.param("class_folders", marks=slow)])
+def test_an_input_on_a_bucket_makes_the_bytes_of_a_local_one(stores, tmp_path, image_input, scheme, layout):
+    raw = image_input(tmp_path / "in", layout=layout)
+    local = run(raw, tmp_path / "local")
+    there = moved(stores, tmp_path / "in", raw, f"{stores.bucket(scheme)}/data")
+    assert run(there, tmp_path / "out") == local
+    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+
+
+@pytest.mark.slow
+@both
+def test_worker_processes_read_and_write_buckets(stores, tmp_path, image_input, scheme):
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "local")
+    bucket = stores.bucket(scheme)
+    run(moved(stores, tmp_path / "in", raw, f"{bucket}/data"), f"{bucket}/out", workers=2)
+    assert remote_contents(stores, f"{bucket}/out") == contents(tmp_path / "local")
+
+
+@both
+@pytest.mark.parametrize(
+    "staging", ["beside", pytest.param("local", marks=slow), pytest.param("other store", marks=slow)]
+)
+def test_an_output_on_a_bucket_is_the_local_one(stores, tmp_path, image_input, scheme, staging):
+    raw = image_input(tmp_path / "in")
+    local = run(raw, tmp_path / "local")
+    bucket = stores.bucket(scheme)
+    other = stores.bucket(SCHEMES[1 - SCHEMES.index(scheme)])
+    where = {"beside": None, "local": str(tmp_path / "staging"), "other store": f"{other}/staging"}[staging]
+    out = f"{bucket}/sets/out"
+    options = {**raw, "run": {"staging": where}}
+    assert run(options, out) == local
+    assert remote_contents(stores, out) == contents(tmp_path / "local")
+    # Nothing is left: neither staging nor a claim.
+    assert {name.split("/")[0] for name in stores.tree(bucket)} == {"sets"}
+    assert {name.split("/")[0] for name in stores.tree(f"{bucket}/sets")} == {"out"}
+    assert not stores.tree(other)
+    before = {info.name: info.pin for info in buckets.list_objects(f"{bucket}/")}
+    assert run(options, out) == local
+    assert {info.name: info.pin for info in buckets.list_objects(f"{bucket}/")} == before
+
+
+@both
+def test_a_bucket_as_staging_for_a_local_output(stores, tmp_path, image_input, scheme):
+    raw = image_input(tmp_path / "in")
+    local = run(raw, tmp_path / "local")
+    bucket = stores.bucket(scheme)
+    assert run({**raw, "run": {"staging": f"{bucket}/staging"}}, tmp_path / "out") == local
+    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+    assert not stores.tree(bucket)
+
+
+@both
+def test_a_dataset_on_a_bucket_is_read_like_any_other(stores, tmp_path, image_input, scheme):
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "local")
+    out = f"{stores.bucket(scheme)}/out"
+    run(raw, out)
+    local, there = Dataset.open(tmp_path / "local"), Dataset.open(f"{out}/")
+    assert there.manifest == local.manifest
+    for split in local.splits:
+        assert list(there.records(split)) == list(local.records(split))
+        assert there.keys(split) == local.keys(split)
+    assert list(there.ledger()) == list(local.ledger())
+    shard = there.shards("train")[0]
+    stores.write(shard.file, b"short")
+    with pytest.raises(DatasetError, match="5 bytes, the manifest says"):
+        Dataset.open(out)
+    buckets.delete(shard.file)
+    with pytest.raises(DatasetError, match="it is not there"):
+        Dataset.open(out)
+    with pytest.raises(DatasetError, match="no finished dataset"):
+        Dataset.open(f"{out}/index")
+
+
+@both
+def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input, monkeypatch, scheme):
+    from shardwright.ingest import run as module
+
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "local")
+    out = f"{stores.bucket(scheme)}/out"
+    write_all, write_shard = module._write_all, module.write_shard
+
+    def stop_after_two(*arguments):
+        done = write_all(*arguments)
+        yield next(done)
+        yield next(done)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_write_all", stop_after_two)
+    with pytest.raises(KeyboardInterrupt):
+        run(raw, out)
+    with pytest.raises(DatasetError, match="no finished dataset"):
+        Dataset.open(out)
+    # Another machine has none of this one's files.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(module, "_write_all", write_all)
+    written = []
+    monkeypatch.setattr(module, "write_shard", lambda *a, **o: written.append(a) or write_shard(*a, **o))
+    resumed = run(raw, out)
+    assert len(written) == len(resumed.shards) - 2
+    assert remote_contents(stores, out) == contents(tmp_path / "local")
+
+
+@both
+@pytest.mark.parametrize(
+    "step", [*(pytest.param(s, marks=slow) for s in ("Split-train", "index", "ledger")), "manifest.json"]
+)
+def test_a_publication_that_was_cut_short_is_finished_by_the_next_run(
+    stores, tmp_path, image_input, monkeypatch, scheme, step
+):
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "local")
+    out = f"{stores.bucket(scheme)}/out"
+
+    def failing(function):
+        def call(*arguments, **named):
+            if any(str(value).startswith(f"{out}/{step}") for value in [*arguments, *named.values()]):
+                raise StorageError("gone")
+            return function(*arguments, **named)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("upload", "copy", "create"):
+            patch.setattr(buckets, name, failing(getattr(buckets, name)))
+        with pytest.raises(StorageError, match="gone"):
+            run(raw, out)
+    with pytest.raises(DatasetError, match="no finished dataset"):
+        Dataset.open(out)
+    with pytest.raises(UsageError, match="another dataset .* is being published there"):
+        run({**raw, "split": {"train": 0.5, "test": 0.5}}, out)
+    run(raw, out)
+    assert remote_contents(stores, out) == contents(tmp_path / "local")
+
+
+@both
+def test_of_two_datasets_for_one_output_the_first_wins_whole(stores, tmp_path, image_input, monkeypatch, scheme):
+    from shardwright import bucket_output
+
+    raw = image_input(tmp_path / "in")
+    out = f"{stores.bucket(scheme)}/out"
+    claim = bucket_output.claim
+
+    def too_late(url, fingerprint):
+        monkeypatch.setattr(bucket_output, "claim", claim)
+        run({**raw, "split": {"train": 0.5, "test": 0.5}}, out)
+        claim(url, fingerprint)
+
+    monkeypatch.setattr(bucket_output, "claim", too_late)
+    with pytest.raises(UsageError, match="holds another dataset"):
+        run(raw, out)
+    assert Dataset.open(out).splits == ("test", "train")
+    assert ".publishing" not in stores.tree(out)
+
+
+@both
+def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, scheme):
+    raw = image_input(tmp_path / "in")
+    bucket = stores.bucket(scheme)
+    stores.fill(bucket, {"file": b"", "full/a": b"", "full/b/c": b""})
+    run({**raw, "split": {"train": 0.5, "test": 0.5}}, f"{bucket}/other")
+    for out, message in (
+        (bucket, "is a whole bucket"),
+        (f"{bucket}/file", "is no folder"),
+        (f"{bucket}/full", r"is not empty \(a, b/c, …\) and holds no dataset"),
+        (f"{bucket}/other", "holds another dataset"),
+        (f"{scheme}://no-such-bucket-here/out", "there is no such bucket"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            run(raw, out)
+    there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
+    with pytest.raises(UsageError, match="lies inside the input folder"):
+        run(there, f"{bucket}/data/images/out")
+
+
+@both
+def test_troubles_on_every_kind_of_request_end_in_the_same_bytes(stores, tmp_path, image_input, scheme):
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "local")
+    bucket = stores.bucket(scheme)
+    there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
+    count = [0]
+
+    def every_seventh(method, path):
+        count[0] += 1
+        if count[0] % 7:
+            return None
+        return Trouble(cut=True) if method == "GET" and count[0] % 2 else Trouble((429, 500, 502, 503)[count[0] % 4])
+
+    stores.meddle = every_seventh
+    run(there, f"{bucket}/out")
+    stores.meddle = None
+    assert stores.pauses
+    assert remote_contents(stores, f"{bucket}/out") == contents(tmp_path / "local")
+
+
+@both
+@pytest.mark.parametrize("change", ["rewritten", "deleted"])
+def test_a_listing_that_changes_under_the_run_is_named_and_nothing_appears(
+    stores, tmp_path, image_input, scheme, change
+):
+    raw = image_input(tmp_path / "in")
+    bucket = stores.bucket(scheme)
+    there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
+    victim = f"{bucket}/data/images/007.jpg"
+    done = []
+
+    def after_the_listing(method, path):
+        if method == "GET" and "007.jpg" in path and not done:
+            done.append(path)
+            buckets.delete(victim) if change == "deleted" else stores.write(victim, b"other")
+
+    stores.meddle = after_the_listing
+    with pytest.raises(CheckFailed, match="007.jpg: has been changed or deleted since the run listed it"):
+        run(there, f"{bucket}/out")
+    assert done
+    assert not stores.tree(f"{bucket}/out")
+
+
+@both
+def test_a_store_that_goes_away_leaves_nothing_at_the_output(stores, tmp_path, image_input, scheme):
+    raw = image_input(tmp_path / "in")
+    bucket = stores.bucket(scheme)
+    there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
+    stores.meddle = lambda method, path: Trouble(503) if "017.jpg" in path else None
+    with pytest.raises(StorageError, match="017.jpg: .* in 7 attempts"):
+        run(there, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_that_no_file_could_have_go_to_the_ledger(stores, tmp_path, image_input):
+    raw = image_input(tmp_path / "in", layout="class_folders")
+    bucket = stores.bucket("gs")
+    there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
+    picture = next((tmp_path / "in").rglob("*.jpg")).read_bytes()
+    bad = ["Fish/../../up.jpg", "Fish//x.jpg", "/etc/passwd", "Fish/nul\0.jpg"]
+    stores.fill(f"{bucket}/data/images", {**dict.fromkeys(bad, picture), "Fish/line\nbreak.jpg": picture, "Fish/": b""})
+    run(there, tmp_path / "out")
+    rows = {row.key: row for row in Dataset.open(tmp_path / "out").ledger()}
+    assert {key for key, row in rows.items() if row.code == "bad_name"} == set(bad)
+    assert rows["Fish/line\nbreak.jpg"].status == "written"
+    assert len(rows) == 24 + len(bad) + 1
+
+
+FULL_DISK = """
+import resource, sys, json
+from shardwright.config import parse_config
+from shardwright.errors import StorageError
+from shardwright.ingest import ingest
+raw, out, limit, workers = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        ingest(parse_config(raw, base="/"), out, quiet=True, workers=workers)
+    except StorageError as error:
+        print(error)
+        sys.exit(9)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_is_named_and_nothing_appears(tmp_path, image_input, workers):
+    raw = image_input(tmp_path / "in")
+    script = tmp_path / "full_disk.py"
+    script.write_text(FULL_DISK)
+    call = [sys.executable, str(script), json.dumps(raw), str(tmp_path / "out")]
+    done = subprocess.run([*call, "3000", str(workers)], capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done.stderr
+    assert "cannot be written (File too large). Nothing was published." in done.stdout
+    assert not (tmp_path / "out").exists()
+    assert not [p for p in (tmp_path / ".out.staging").rglob("*") if p.name.startswith(".data")]
+    done = subprocess.run([*call, str(1 << 30), str(workers)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run(raw, tmp_path / "whole")
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
