@@ -52,11 +52,19 @@ class Decision:
         clusters: a number per group of images that are the same in any way and remain, -1 for images of their own;
             int64 (n,).
         notes: what was found, for the user.
+        kept: position of an image that another stands for -> position of that one; it may itself be such an image.
     """
 
     rows: dict[int, LedgerRow]
     clusters: Positions
     notes: list[str] = field(default_factory=list)
+    kept: dict[int, int] = field(default_factory=dict)
+
+    def stands_for(self, image: int) -> int:
+        """Position of the image that is written for one, in the end."""
+        while image in self.kept:
+            image = self.kept[image]
+        return image
 
 
 def decide(keys: Sequence[str], alive: npt.NDArray[np.bool_], ways: Sequence[Sameness], conflicts: str) -> Decision:
@@ -88,6 +96,7 @@ def decide(keys: Sequence[str], alive: npt.NDArray[np.bool_], ways: Sequence[Sam
         for members in groups if way.action == "first" else ():
             for i in members[1:].tolist() if alive[members[0]] else ():
                 decision.rows[i] = _duplicate(keys, way, i, int(members[0]))
+                decision.kept[i] = int(members[0])
                 alive[i] = False
     decision.clusters = _clusters(ways, alive)
     return decision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import PIL
 
 from shardwright.commit import DatasetPlan
 from shardwright.config import ShardsConfig
+from shardwright.dedup.decide import Decision
 from shardwright.errors import CheckFailed
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.duplicates import find_duplicates
@@ -182,7 +183,7 @@ def plan_ingest(
     classes = None
     if recipe.shards.balance == "class" or recipe.split.by == "stratified" or recipe.split.stratify:
         classes = class_sets(surveyed.source.annotations(), len(listing.keys), surveyed.source.dialect)
-    split = split_images(recipe.split, location, surveyed, accepted, classes, same.clusters)
+    split = split_images(recipe.split, location, surveyed, accepted, classes, same)
     rejected.update(split.refused)
     sizes = np.array(listing.sizes, dtype=np.int64)
     if recipe.images.stored_bytes is not None:
@@ -192,7 +193,7 @@ def plan_ingest(
         LedgerRow(refusal.key, REJECTED, refusal.code, refusal.reason)
         for refusal in (*rejected.values(), *listing.refused, *survey.refused)
     ]
-    rows += [*same.rows.values(), *surveyed.delivered.passed_over]
+    rows += [*_duplicates(same, split.orders), *surveyed.delivered.passed_over]
     stored = stored_features(recipe, survey)
     dataset = DatasetPlan(
         kind=_KIND,
@@ -225,6 +226,13 @@ def plan_ingest(
         total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
     )
     return PreparedIngest(plan, surveyed, hashed, probed, positions, rows)
+
+
+def _duplicates(same: Decision, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[LedgerRow]:
+    """Ledger rows of duplicates, with the split of the image that is kept: another dataset may keep another."""
+    standing = {same.stands_for(i) for i in same.kept}
+    split_of = {i: split for split, images in orders.items() for i in images.tolist() if i in standing}
+    return [replace(row, split=split_of.get(same.stands_for(i), "")) for i, row in same.rows.items()]
 
 
 def _shards(

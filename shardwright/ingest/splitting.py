@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from shardwright.config import SplitConfig
 from shardwright.config.split import FAIL
+from shardwright.dedup.decide import Decision
 from shardwright.errors import CheckFailed
 from shardwright.ingest.declared import declared_splits
 from shardwright.ingest.groups import image_groups
@@ -17,7 +18,7 @@ from shardwright.ingest.inputs import SurveyedInput
 from shardwright.ingest.previous import previous_splits
 from shardwright.ingest.recipe import InputLocation
 from shardwright.ingest.shards import ClassSets
-from shardwright.splits import Assignment, ClassTable, Folds, assign_splits, split_order
+from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, split_order
 from shardwright.storage import Refusal
 
 BRIDGES = "bridges_splits"
@@ -47,7 +48,7 @@ def split_images(
     surveyed: SurveyedInput,
     accepted: Positions,
     classes: ClassSets | None = None,
-    clusters: Positions | None = None,
+    same: Decision | None = None,
 ) -> SplitImages:
     """Divides images into splits.
 
@@ -57,7 +58,7 @@ def split_images(
         surveyed: the input.
         accepted: positions in the listing, ascending, of images that are going to be written.
         classes: classes of every image of the listing; needed where splits are stratified.
-        clusters: number of the cluster of duplicates of every image of the listing, below 0 for none.
+        same: which images are duplicates, and which of those stand for others that are left out.
 
     Raises:
         UsageError, DatasetError: a list, a column or the earlier dataset is not what it should be.
@@ -74,7 +75,12 @@ def split_images(
     previous = None
     if options.previous is not None:
         assert location.previous is not None
-        previous = previous_splits(options, location.previous, keys)
+        previous = previous_splits(options, location.previous, surveyed.listing.keys)
+        for i, kept in sorted((i, same.stands_for(i)) for i in same.kept) if same is not None else ():
+            # What stands for an old image is old itself.
+            if previous[kept] == NEW:
+                previous[kept] = previous[i]
+        previous = previous[accepted]
     folds = None
     if options.by == "kfold":
         assert options.folds is not None
@@ -86,7 +92,7 @@ def split_images(
         salt=options.salt,
         folds=folds,
         groups=groups,
-        clusters=None if clusters is None else clusters[accepted],
+        clusters=None if same is None else same.clusters[accepted],
         table=_class_table(classes, accepted) if options.by == "stratified" or options.stratify else None,
         declared=declared,
         previous=previous,

@@ -152,6 +152,56 @@ def test_a_new_image_that_joins_two_groups_of_an_earlier_dataset_is_rejected(tmp
     assert any("1 new images join two splits" in note for note in notes)
 
 
+def test_duplicates_lie_on_one_side_and_bridge_what_an_earlier_dataset_has_torn(tmp_path):
+    photos(tmp_path / "old", range(30))
+    for twin in ("a.png", "b.png"):
+        shutil.copy(tmp_path / "old/images/p00/000.png", tmp_path / "old/images" / twin)
+    rows = [[f"p{n // 3:02d}/{n:03d}.png", "cat", ("train", "val", "test")[n % 3]] for n in range(30)]
+    rows += [["a.png", "cat", "train"], ["b.png", "cat", "val"]]
+    table(tmp_path / "old", rows, ("image", "label", "fold"))
+    notes = notes_of(raw(tmp_path / "old", split={"by": "predefined", "column": "fold"}), tmp_path / "torn")
+    told = "split: 1 groups or clusters lie in several splits and leak, e.g. a.png (train) and b.png (eval)"
+    assert told in notes
+    for number in range(5):
+        (tmp_path / "old" / f"{number}").mkdir()
+        split = {"by": "hash", "salt": str(number)}
+        run(raw(tmp_path / "old", split=split), tmp_path / "old" / f"{number}" / "out")
+        sides = placed(tmp_path / "old" / f"{number}" / "out")
+        assert sides["a.png"] == sides["b.png"] == sides["p00/000.png"]
+    shutil.copy(tmp_path / "old/images/a.png", tmp_path / "old/images/new.png")
+    shutil.copy(tmp_path / "old/images/p00/001.png", tmp_path / "old/images/follower.png")
+    table(tmp_path / "old", [*rows, ["new.png", "cat", ""], ["follower.png", "cat", ""]], ("image", "label", "fold"))
+    run(raw(tmp_path / "old", split={"by": "hash", "previous": str(tmp_path / "torn")}), tmp_path / "after")
+    found = ledger(tmp_path / "after")
+    assert found["new.png"].code == "bridges_splits"
+    assert "a.png (train) and b.png (eval)" in found["new.png"].reason
+    assert found["follower.png"].split == found["p00/001.png"].split == "eval"
+    assert {key: found[key].split for key in placed(tmp_path / "torn")} == placed(tmp_path / "torn")
+
+
+def test_an_image_that_now_stands_for_an_old_one_takes_its_place(tmp_path):
+    photos(tmp_path, range(40))
+    options = raw(tmp_path, duplicates={"exact": "first"})
+    run(options, tmp_path / "before")
+    before = placed(tmp_path / "before")
+    with (tmp_path / "labels.csv").open(encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    for key, label in list(rows):
+        shutil.copy(tmp_path / "images" / key, tmp_path / "images" / f"a{key[4:]}")
+        rows.append([f"a{key[4:]}", label])
+    table(tmp_path, rows, header)
+    run({**options, "split": {"by": "hash", "previous": str(tmp_path / "before")}}, tmp_path / "after")
+    found = ledger(tmp_path / "after")
+    assert {key: row.split for key, row in found.items() if row.status == "duplicate"} == before
+    assert placed(tmp_path / "after") == {f"a{key[4:]}": split for key, split in before.items()}
+    for key in list(before):
+        (tmp_path / "images" / f"a{key[4:]}").unlink()
+    table(tmp_path, [row for row in rows if not row[0].startswith("a")], header)
+    split = {"by": "hash", "salt": "other", "previous": str(tmp_path / "after")}
+    run({**options, "split": split}, tmp_path / "back")
+    assert placed(tmp_path / "back") == before
+
+
 def test_groups_of_a_column_lie_whole_in_one_split(tmp_path):
     photos(tmp_path, range(60), patient=lambda n: f"patient {n % 17}" if n % 5 else "")
     notes = notes_of(raw(tmp_path, split={"by": "group", "group": {"column": "patient"}}), tmp_path / "out")
