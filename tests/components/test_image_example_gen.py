@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from recording import mask_png, reading, record, write_records
 from tfx.components.statistics_gen import executor as statistics_executor
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
@@ -175,3 +176,25 @@ def test_the_cache_key_holds_no_path(tmp_path, prepared):
     assert component.exec_properties == properties
     assert str(tmp_path) not in json.dumps(component.exec_properties)
     assert component.outputs["examples"].type is standard_artifacts.Examples
+
+
+@pytest.mark.slow
+def test_compressed_records_are_unpacked_for_processes_of_beam(tmp_path, monkeypatch):
+    values = [[0, 1, 1, 2], [0, 0, 2, 255], [1, 1, 1, 1]]
+    masks = [mask_png([[values[i % 3][column // 3] for column in range(12)]] * 10) for i in range(20)]
+    payloads = [record(i, key=b"%d" % i, mask=mask) for i, mask in enumerate(masks)]
+    write_records(tmp_path / "in/a.tfrecord.gz", payloads[:12], "gzip")
+    write_records(tmp_path / "in/b.tfrecord", payloads[12:])
+    config = parse_config(reading(tmp_path / "in", "segmentation"), base="/")
+    manifest = ingest(config, tmp_path / "cli", quiet=True)
+    assert manifest.classes == ("1", "2")
+    monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(locate(config))))
+    monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
+    properties = {
+        "input_fingerprint": input_fingerprint(config, locate(config)),
+        "recipe": ingest_recipe(config, manifest.classes),
+        "input_location": "",
+    }
+    options = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    artifact = execute(tmp_path / "examples" / "1", properties, options)
+    assert tree(artifact.uri) == tree(tmp_path / "cli")

@@ -1,5 +1,6 @@
 """TFRecords as input: every record an image, whatever its features are called."""
 
+import pickle
 import shutil
 
 import numpy as np
@@ -9,7 +10,7 @@ from recording import PACKINGS, labelled, mask_png, picture, reading, record, wr
 
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.ingest import ingest
+from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest
 from shardwright.records import byte_strings, encode_example, floats, frame, ints
 
 
@@ -345,3 +346,23 @@ def test_shards_keep_the_splits_of_their_keys(tmp_path, image_input):
         for dataset in (Dataset.open(tmp_path / "first"), Dataset.open(tmp_path / "second"))
     )
     assert first == second
+
+
+@pytest.mark.parametrize("packing", ["plain", "gzip"])
+def test_pictures_inside_records_are_probed_and_found_twice(tmp_path, packing):
+    raw = changed(reading(tmp_path / "in"), labels={"columns": {"key": "key", "label": "label"}})
+    write_records(tmp_path / "in/a.rec", [record(i % 7, label=i % 2, key=b"%d.jpg" % i) for i in range(8)], packing)
+    raw |= {"images": {"verify": "full"}, "duplicates": {"exact": "first"}}
+    manifest = run(raw, tmp_path / "out")
+    rows = ledger(tmp_path / "out")
+    assert {key for key, row in rows.items() if row.status == "duplicate"} == {"7.jpg"}
+    assert manifest.totals["written"] == 7
+
+
+def test_a_plan_over_records_can_be_sent_to_workers(tmp_path):
+    write_records(tmp_path / "in/a.rec", [record(0, **{"segmentation_mask/Fish": picture(1, "png")})])
+    for task, folder in (("segmentation", "in"), ("classification", "labelled")):
+        write_records(tmp_path / "labelled/a.rec", labelled(3))
+        options = config(reading(tmp_path / folder, task))
+        plan = plan_ingest(IngestRecipe.of(options), locate(options)).plan
+        assert pickle.loads(pickle.dumps(plan)) == plan
