@@ -133,6 +133,22 @@ def test_a_coco_files_sizes_tell_the_frame(tmp_path, shapes, told):
         assert (overlap(example) > 0.98) or not tells
 
 
+@pytest.mark.parametrize("drawn", ["displayed", "stored"])
+def test_a_mask_images_size_tells_the_frame(tmp_path, shapes, drawn):
+    folder = tmp_path / "in" / "masks"
+    folder.mkdir()
+    for number in range(16):
+        mask = displayed(number)[1] if drawn == "displayed" else stored_mask(number)
+        Image.fromarray(mask.astype(np.uint8)).save(folder / f"{number:03d}.png")
+    raw = changed(shapes, labels={"format": "mask_images", "path": str(folder)}, classes={"Shape": 1})
+    run(raw, tmp_path / "out")
+    found = examples(tmp_path / "out")
+    assert len(found) == 16
+    for key, example in found.items():
+        tells = drawn == "displayed" or int(key[:3]) % 8 + 1 in (1, 5, 6, 7, 8)
+        assert (overlap(example) > 0.98) or not tells
+
+
 @pytest.mark.parametrize(
     ("images", "size"),
     [
