@@ -1,0 +1,23 @@
+"""Features under other names: `ingest` writes them, `run` refuses them."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardwright.config import parse_config
+from shardwright.errors import ConfigError
+from shardwright_pipelines.prepare import prepare_input, render_schema_file
+
+
+@pytest.mark.parametrize("features", [{"preset": "tfds"}, {"map": {"image/key": "id"}}])
+def test_features_that_training_does_not_know_are_refused_before_any_work(
+    tmp_path: Path, features: dict[str, Any]
+) -> None:
+    config = parse_config({"input": {"images": str(tmp_path / "none")}, "features": features}, base=str(tmp_path))
+    for call in (prepare_input, partial(render_schema_file, force=False)):
+        with pytest.raises(
+            ConfigError, match=r"features: a pipeline reads features by their own names.*shardwright ingest"
+        ):
+            call(config, tmp_path / "c.yaml")
