@@ -129,12 +129,16 @@ def value_runs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Runs]:
     return flat[begins], np.stack([begins, lengths], axis=1)
 
 
-def label_runs(mask: MaskImage, labels: Mapping[int, int | None]) -> dict[int, Runs]:
+def label_runs(
+    mask: MaskImage, labels: Mapping[int, int | None], *, others: int | None = None, refuse: bool = True
+) -> dict[int, Runs]:
     """The masks of the classes in a mask image.
 
     Args:
         mask: the image.
         labels: value -> label; `None` for the background.
+        others: label of values that are not in `labels`, where they are not refused.
+        refuse: whether a value that is not in `labels` is an error.
 
     Returns:
         Label -> runs, for the labels that occur.
@@ -144,16 +148,16 @@ def label_runs(mask: MaskImage, labels: Mapping[int, int | None]) -> dict[int, R
     """
     found, runs = value_runs(mask.values)
     values, inverse = np.unique(found, return_inverse=True)
-    unknown = [value for value in values.tolist() if value not in labels]
+    unknown = [value for value in values.tolist() if value not in labels] if refuse else []
     if unknown:
         pixels = int(runs[found == unknown[0], 1].sum())
-        others = f" and {len(unknown) - 1} other values" if len(unknown) > 1 else ""
+        further = f" and {len(unknown) - 1} other values" if len(unknown) > 1 else ""
         known = [show_value(value) for value in labels]
         shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         raise UnknownValueError(
-            f"{pixels} pixels are {show_value(unknown[0])}{others}, which is no class; known are {shown}"
+            f"{pixels} pixels are {show_value(unknown[0])}{further}, which is no class; known are {shown}"
         )
-    label_of = [labels[value] for value in values.tolist()]
+    label_of = [labels.get(value, others) for value in values.tolist()]
     masks = {}
     for label in sorted({label for label in label_of if label is not None}):
         # Two values of one label may touch.

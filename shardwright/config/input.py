@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shardwright.config.checks import one_of
-from shardwright.config.labels import WITHOUT_CLASSES, LabelsConfig
+from shardwright.config.labels import REFUSE, WITHOUT_CLASSES, LabelsConfig
 from shardwright.errors import ConfigError
 from shardwright.spans import NEWEST, Choice
 
@@ -52,6 +52,8 @@ class InputConfig:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
         if self.classes is not None and self.labels.format in WITHOUT_CLASSES:
             raise ConfigError("input.classes", f"{self.labels.format} holds no classes", "Remove it.")
+        if self.classes is None and self.labels.others != REFUSE:
+            raise ConfigError("input.labels.others", "classes that are told have no others", "Give input.classes.")
         for name in self.classes or ():
             if not name.strip() or any(ord(c) < 32 for c in name) or "/" in name:
                 raise ConfigError("input.classes", f"{name!r} cannot be part of a feature's name", "Rename the class.")

@@ -18,6 +18,9 @@ LABEL_FORMATS = (
 # The annotations are a folder of files.
 IN_FOLDERS = ("mask_images", "pascal_voc")
 WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "none")
+# What a value of a mask is that is no class's.
+REFUSE = "refuse"
+OTHERS = (REFUSE, "background", "ignore")
 # No image has a class.
 WITHOUT_CLASSES = ("captions", "none")
 _IN_FILES = {
@@ -42,6 +45,9 @@ class LabelsConfig:
     image folder. Without it the label is what stands before the last `_<number>` of the file's name. For `mask_images`
     it has a group `image` and, where a file holds one class, a group `label`: searched in the mask's path below its
     folder, without extension.
+
+    `others` says what pixels of mask images are whose value is in no class of `input.classes`: an error (`refuse`),
+    `background`, or to be left out of loss and metrics (`ignore`).
 
     `frame` says whether masks and boxes lie on the `stored` pixels or on the `displayed` picture, turned as Exif says;
     `auto`: on what has the mask's own size, where the mask tells one that fits only one of them, else `displayed`.
@@ -72,6 +78,7 @@ class LabelsConfig:
     features: Mapping[str, str] = field(default_factory=dict)
     key_pattern: str | None = None
     boxes: bool = False
+    others: str = REFUSE
 
     def __post_init__(self) -> None:
         one_of("input.labels.format", self.format, LABEL_FORMATS)
@@ -93,6 +100,9 @@ class LabelsConfig:
                 raise ConfigError(f"input.labels.columns.{role}", f"{kind} has no columns", "Remove it.")
         one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
         one_of("input.labels.order", self.order, ("auto", "column", "row"))
+        one_of("input.labels.others", self.others, OTHERS)
+        if self.others != REFUSE and (self.path is None or self.format not in ("auto", *IN_FOLDERS)):
+            raise ConfigError("input.labels.others", "there are no mask images", "Remove it.")
         one_of("input.labels.frame", self.frame, ("auto", "stored", "displayed"))
         if self.base not in (None, 0, 1):
             raise ConfigError("input.labels.base", f"{self.base!r} is no first position", "Use 0 or 1.")

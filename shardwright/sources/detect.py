@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from shardwright.config.labels import LabelsConfig
+from shardwright.config.labels import REFUSE, LabelsConfig
 from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Images, Source
 from shardwright.sources.captions import CaptionJsonl
@@ -64,6 +64,8 @@ def open_source(
         return open_folder(task, options, classes, labels, images, why_folder)
     if options.pattern is not None:
         raise ConfigError("input.labels.pattern", f"{labels} is no folder of masks", "Remove it.")
+    if options.others != REFUSE:
+        raise ConfigError("input.labels.others", f"{labels} is no folder of masks", "Remove it.")
     why_lines = _why_lines(options.format, labels)
     if why_lines:
         _refuse_spans(spans, f"{labels} holds JSON lines")

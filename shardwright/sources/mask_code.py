@@ -13,7 +13,9 @@ import google_crc32c
 import numpy as np
 
 from shardwright.colours import COLOUR
+from shardwright.config.labels import REFUSE
 from shardwright.errors import CheckFailed
+from shardwright.manifest import IGNORED
 from shardwright.mask_files import (
     MaskFileError,
     MaskImage,
@@ -25,7 +27,7 @@ from shardwright.mask_files import (
     value_runs,
 )
 from shardwright.rle import RleError, Runs
-from shardwright.sources.base import NO_LABEL
+from shardwright.sources.base import IGNORE, NO_LABEL
 from shardwright.sources.mask_values import WHITE
 from shardwright.storage import read_bytes, read_start
 
@@ -47,11 +49,13 @@ class MaskFiles:
         root: folder that the texts, names of files, start from.
         labels: value -> label, see `mask_values.ValueMap`; for files that hold all classes.
         max_pixels: the most pixels a mask may have.
+        others: `input.labels.others`: what a value is that is not in `labels`.
     """
 
     root: str
     labels: Mapping[int, int | None]
     max_pixels: int
+    others: str = REFUSE
 
     def size(self, text: str) -> tuple[int, int] | None:
         """Height and width of a mask by its header; `None` where it has none that can be read."""
@@ -80,7 +84,7 @@ class MaskFiles:
             mask = self.read(text)
             rows, columns = mask.values.shape
             if (rows, columns) == (height, width):
-                return label_runs(mask, self.labels).items() if label == NO_LABEL else [(label, _one_class(mask))]
+                return self._by_value(mask) if label == NO_LABEL else [(label, _one_class(mask))]
         except MaskFileError as error:
             raise type(error)(f"{self.shown(text)}: {error}") from None
         check_size(self.shown(text), "the mask", (rows, columns), height, width)
@@ -89,6 +93,12 @@ class MaskFiles:
     def name(self, text: str) -> str:
         """The file that a text means."""
         return text.rpartition("\0")[2]
+
+    def _by_value(self, mask: MaskImage) -> Iterable[tuple[int, Runs]]:
+        others = IGNORE if self.others == IGNORED else None
+        # Colours where numbers were said, or the other way round, are no other classes but another kind of mask.
+        other_kind = not any((value >= COLOUR) == mask.coloured for value in self.labels)
+        return label_runs(mask, self.labels, others=others, refuse=other_kind or self.others == REFUSE).items()
 
     def shown(self, text: str) -> str:
         """What messages call a mask."""

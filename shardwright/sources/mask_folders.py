@@ -52,5 +52,5 @@ def open_folder(
         raise ConfigError(f"input.labels.{option}", f"not used by {chosen} ({reason})", "Remove it.")
     notes = (f"labels: {chosen}, since {reason}",) if options.format == "auto" else ()
     if chosen == "pascal_voc":
-        return PascalVoc(labels, images, classes, notes)
-    return MaskImages(labels, images, classes, notes, options.pattern)
+        return PascalVoc(labels, images, classes, notes, options.others)
+    return MaskImages(labels, images, classes, notes, options.pattern, options.others)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.config.labels import REFUSE
 from shardwright.errors import UsageError
 from shardwright.manifest import IGNORED
 from shardwright.mask_files import MaskFileError, MaskImage
@@ -39,6 +40,7 @@ class MaskImages:
         classes: `input.classes`.
         notes: what was told so far.
         pattern: `input.labels.pattern`.
+        others: `input.labels.others`.
     """
 
     unlisted = "fail"
@@ -51,6 +53,7 @@ class MaskImages:
         classes: Mapping[str, int | None] | None,
         notes: tuple[str, ...],
         pattern: str | None = None,
+        others: str = REFUSE,
     ) -> None:
         self.name = os.path.basename(folder.rstrip("/"))
         self._images = images
@@ -58,7 +61,7 @@ class MaskImages:
         self._notes = notes
         self._pattern = pattern
         self._listing = list_masks(folder)
-        self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels)
+        self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels, others)
         self._annotations: list[Annotation] = []
 
     def survey(self) -> Survey:
@@ -81,7 +84,8 @@ class MaskImages:
                 survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
         self._refuse_second(placed, survey)
         mapped = self._map(placed, by_class=layout.by_class)
-        survey.classes, survey.ignore = mapped.names, mapped.ignore
+        survey.classes = mapped.names
+        survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
         survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
         if self._pattern is not None and len(placed) < len(masks.keys):
             survey.notes += (f"masks: {len(masks.keys) - len(placed)} files are of no image and are passed over",)
@@ -173,7 +177,7 @@ def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping
             raise colours_error(f"{where}/{name}", found[:_SHOWN_COLOURS])
         for value in found:
             values.setdefault(value, f"{where}/{name}")
-    return map_values(values, classes)
+    return map_values(values, classes, refuse=files.others == REFUSE)
 
 
 def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:

@@ -67,12 +67,13 @@ def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
     return _map(ids, ignored, COLOUR if coloured == {True} else 0)
 
 
-def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | None) -> ValueMap:
+def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | None, *, refuse: bool = True) -> ValueMap:
     """Tells what values mean, where `input.classes` is a plain list of names, or not given.
 
     Args:
         values: every number that occurs -> the first mask it stands in.
         classes: name -> `None`, or nothing to take the numbers themselves as names.
+        refuse: whether a number that is no class is an error.
 
     Raises:
         UsageError: a number is no class, or there is none.
@@ -87,7 +88,8 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
         return _map({name: WHITE}, None, 0, (note,))
     ids, note = listed_ids(tuple(classes)) if classes is not None else ({}, "")
     ignored = WHITE if WHITE in shown and max(shown) == WHITE and WHITE not in ids.values() else None
-    texts = {str(value): where for value, where in shown.items() if value != ignored}
+    meant = [value for value in shown if value != ignored and (refuse or value in ids.values())]
+    texts = {str(value): shown[value] for value in meant}
     mapped = map_classes(texts, ids or None)
     if classes is None:
         ids = {name: int(name) for name in mapped.names}

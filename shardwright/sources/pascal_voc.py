@@ -17,6 +17,7 @@ from typing import Any
 from shardwright.boxes import box_features, box_values
 from shardwright.colours import COLOUR
 from shardwright.errors import ConfigError, UsageError
+from shardwright.manifest import IGNORED
 from shardwright.rle import RleError, Runs
 from shardwright.sources.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.sources.classes import map_classes
@@ -71,16 +72,22 @@ class PascalVoc:
         images: the images, those of `JPEGImages`.
         classes: `input.classes`.
         notes: what was told so far.
+        others: `input.labels.others`.
     """
 
     unlisted = "fail"
     mask_column = ""
 
     def __init__(
-        self, folder: str, images: Images, classes: Mapping[str, int | None] | None, notes: tuple[str, ...]
+        self,
+        folder: str,
+        images: Images,
+        classes: Mapping[str, int | None] | None,
+        notes: tuple[str, ...],
+        others: str,
     ) -> None:
         self.name = os.path.basename(folder.rstrip("/"))
-        self.dialect = VocFiles(folder, {}, images.max_pixels)
+        self.dialect = VocFiles(folder, {}, images.max_pixels, others)
         self._images = images
         self._classes = classes
         self._notes = notes
@@ -105,8 +112,9 @@ class PascalVoc:
             for thing in image.objects:
                 used.setdefault(thing.name, self._xml.keys[i])
         mapped = self._map(used)
-        self.dialect = VocFiles(self.dialect.root, mapped.labels, self.dialect.max_pixels)
-        survey.classes, survey.ignore = mapped.names, mapped.ignore
+        self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
+        survey.classes = mapped.names
+        survey.ignore = mapped.ignore or self.dialect.others == IGNORED
         index = map_classes(used, dict.fromkeys(mapped.names)).index
         names = self._masks.names
         self._annotations = [Annotation(position, NO_LABEL, names[i], NO_ROW) for i, position in masks.items()]

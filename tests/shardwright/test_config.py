@@ -74,6 +74,14 @@ REFUSED = [
         r"pattern: .* is for file_name, without a path, and mask_images only",
     ),
     (
+        {"input": {"images": "x", "labels": {"format": "mask_images", "path": "t", "others": "ignore"}}},
+        r"labels\.others: classes that are told have no others\. Give input\.classes",
+    ),
+    (
+        {"input": {"images": "x", "classes": ["a"], "labels": {"format": "rle_csv", "path": "t", "others": "ignore"}}},
+        r"labels\.others: there are no mask images",
+    ),
+    (
         {"task": "classification", "input": {"images": "x", "labels": {"format": "mask_images", "path": "t"}}},
         r"labels\.format: mask_images holds masks, and task is classification",
     ),

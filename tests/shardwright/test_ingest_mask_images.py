@@ -220,6 +220,37 @@ def test_an_unknown_value_ends_the_run_where_the_masks_are_looked_into(tmp_path,
         run(changed(raw, classes=["Fish"]), tmp_path / "out")
 
 
+@pytest.mark.parametrize("classes", [{"Fish": 1}, ["Fish"], {"Fish": "#010101"}])
+@pytest.mark.parametrize("others", ["background", "ignore"])
+def test_other_values_may_be_background_or_ignored(tmp_path, masked, classes, others):
+    raw, folder = masked
+    coloured = classes == {"Fish": "#010101"}
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", np.dstack([drawn(number)] * 3) if coloured else drawn(number))
+    labels = {**raw["input"]["labels"], "others": others}
+    manifest = run(changed(raw, classes=classes, labels=labels), tmp_path / "out")
+    assert manifest.classes == ("Fish",)
+    for key, example in examples(tmp_path / "out").items():
+        ids = drawn(int(key[:3]))
+        runs = rle.from_flat(example["image/segmentation/Fish/rle"])
+        assert np.array_equal(rle.draw(runs, *SHAPE), ids == 1)
+        ignored = (ids == 255) & (not coloured) | (ids > 1) & (others == "ignore")
+        if coloured and others == "background":
+            assert "image/segmentation/ignore/rle" not in example
+        else:
+            runs = rle.from_flat(example["image/segmentation/ignore/rle"])
+            assert np.array_equal(rle.draw(runs, *SHAPE), ignored)
+
+
+def test_colours_are_no_other_values_of_numbers(tmp_path, masked):
+    raw, folder = masked
+    for number in range(IMAGES):
+        save(folder / f"{number:03d}.png", np.dstack([drawn(number), drawn(number + 1), drawn(2)]))
+    labels = {**raw["input"]["labels"], "others": "background"}
+    with pytest.raises(CheckFailed, match=r"pixels are #.* which is no class; known are 0, 1, 255"):
+        run(changed(raw, classes={"Fish": 1}, labels=labels), tmp_path / "out")
+
+
 def test_jpegs_are_refused_as_masks(tmp_path, masked):
     raw, folder = masked
     for number in range(IMAGES):
