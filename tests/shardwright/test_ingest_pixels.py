@@ -285,6 +285,7 @@ def test_files_that_say_a_place_are_counted_and_told(tmp_path, shapes):
     assert "gps" not in run(shapes, tmp_path / "nowhere").totals
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path, shapes):
     raw = {**shapes, "images": {"orientation": "apply", "resize": "longest_side", "size": 40, "reencode": "jpeg"}}
     run(raw, tmp_path / "one", workers=1)
