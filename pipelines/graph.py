@@ -35,6 +35,7 @@ class GraphInputs:
         ingest_recipe: ImageExampleGen's options as canonical JSON.
         transform_recipe: ImageTransform's options as canonical JSON.
         classes: class names in the order of their labels.
+        multi: whether an image may have several.
         schema_file: path of the rendered schema; its name must change with its content.
         schema_text: the schema itself.
         pipeline_root: where artifacts go.
@@ -46,6 +47,7 @@ class GraphInputs:
     ingest_recipe: str
     transform_recipe: str
     classes: tuple[str, ...]
+    multi: bool
     schema_file: str
     schema_text: str
     pipeline_root: str
@@ -71,7 +73,8 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     transform.add_upstream_node(gate)
     train = trainer(config, transform)
     baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
-    evaluate = evaluator(config, inputs.classes, examples, train.outputs["model"], baseline.outputs["model"])
+    models = (train.outputs["model"], baseline.outputs["model"])
+    evaluate = evaluator(config, inputs.classes, examples, *models, multi=inputs.multi)
     pusher = Pusher(
         model=train.outputs["model"],
         model_blessing=evaluate.outputs["blessing"],

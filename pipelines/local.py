@@ -23,6 +23,7 @@ from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest import INPUT_VARIABLE
+from shardwright.manifest import MULTI
 from shardwright.staging import STAGING_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
@@ -79,6 +80,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         ingest_recipe=prepared.recipe,
         transform_recipe=transform_recipe(config),
         classes=prepared.classes,
+        multi=prepared.labels == MULTI,
         schema_file=_keep_schema(prepared.schema_text),
         schema_text=prepared.schema_text,
         pipeline_root=PIPELINE_ROOT,

@@ -19,7 +19,7 @@ from shardwright.ingest import (
     locate,
     survey_input,
 )
-from shardwright.manifest import MULTI, NONE
+from shardwright.manifest import NONE
 from shardwright.schema import check_schema, render_schema, schema_file_for
 
 
@@ -31,6 +31,7 @@ class PreparedInput:
         location: absolute paths of images and annotations.
         fingerprint: of their content.
         classes: class names in the order of their labels.
+        labels: what an image is given, as `Manifest.labels` has it.
         recipe: ImageExampleGen's options as canonical JSON.
         schema_text: the curated, or freshly rendered, schema.
         notes: what was told from the data, to be shown.
@@ -39,6 +40,7 @@ class PreparedInput:
     location: InputLocation
     fingerprint: str
     classes: tuple[str, ...]
+    labels: str
     recipe: str
     schema_text: str
     notes: tuple[str, ...]
@@ -54,7 +56,10 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
     _refuse_presets(config)
     _refuse_values(config)
     surveyed = survey_input(IngestRecipe.of(config), location)
-    _refuse_untrainable(config, surveyed)
+    labels = labels_kind(config.task, surveyed.survey)
+    if labels == NONE:
+        what = "the images have no classes, so there is nothing to train on"
+        raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
     rendered = _render(config, surveyed)
     schema_file = schema_file_for(config_file)
@@ -66,18 +71,7 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
         _write_schema(rendered, schema_file)
         notes = (*notes, f"schema rendered to {schema_file}: commit it")
     fingerprint = hash_input(surveyed).fingerprint
-    return PreparedInput(location, fingerprint, classes, ingest_recipe(config, classes), schema_text, notes)
-
-
-def _refuse_untrainable(config: Config, surveyed: SurveyedInput) -> None:
-    """Refuses an input that no model of ours learns from, before any work; `ingest` takes it."""
-    labels = labels_kind(config.task, surveyed.survey)
-    if labels == NONE:
-        what = "the images have no classes, so there is nothing to train on"
-        raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
-    if labels == MULTI:
-        what = "an image may have several classes, which no model of this version learns"
-        raise ConfigError("input.labels", what, "Use `shardwright ingest`, or set input.labels.multi: false.")
+    return PreparedInput(location, fingerprint, classes, labels, ingest_recipe(config, classes), schema_text, notes)
 
 
 def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.blessing import read_blessing
-from shardwright.manifest import LOCATED, MANIFEST_FILE, Manifest
+from shardwright.manifest import LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.metrics import headline
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
@@ -50,7 +50,11 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str) -> RunSumm
     rows = _ingest_rows(manifest, run_root / examples)
     rows.append(("anomalies", _anomalies(decision)))
     rows.extend(_training_rows(record.output("Trainer", "model_run")))
-    rows.extend(_metric_rows(evaluation.metrics, evaluation.baseline, first=headline(manifest.task)))
+    rows.extend(
+        _metric_rows(
+            evaluation.metrics, evaluation.baseline, first=headline(manifest.task, multi=manifest.labels == MULTI)
+        )
+    )
     rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
     rows.extend(("", reason) for reason in evaluation.reasons)
     rows.extend(_places(record, run_root, push_directory, pushed=evaluation.blessed))

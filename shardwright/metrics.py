@@ -1,4 +1,4 @@
-"""Dice and IoU of a whole split, from sums over its images; accuracy and F1 from a confusion matrix.
+"""Dice and IoU of a whole split, from sums over its images; accuracy and F1 from a confusion matrix or sums.
 
 Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes: a model that predicts
 nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty against empty
@@ -140,16 +140,63 @@ class LabelCounts:
         return values
 
 
-def headline(task: str) -> str:
-    """The one metric that decides, for a task: `mean_dice` or `accuracy`."""
-    return "mean_dice" if task == "segmentation" else "accuracy"
+@dataclass(frozen=True)
+class ClassSums:
+    """Images per class, added up, where an image may have several classes.
+
+    Attributes:
+        hits: predicted and true, float64 [C].
+        prediction: predicted, float64 [C].
+        truth: true, float64 [C].
+        exact: how many images have all their classes predicted and no other.
+        images: how many images.
+    """
+
+    hits: Floats
+    prediction: Floats
+    truth: Floats
+    exact: int
+    images: int
+
+    @classmethod
+    def zero(cls, classes: int) -> ClassSums:
+        """The sums over no image."""
+        return cls(np.zeros(classes), np.zeros(classes), np.zeros(classes), 0, 0)
+
+    @classmethod
+    def of_labels(cls, predicted: npt.ArrayLike, true: npt.ArrayLike) -> ClassSums:
+        """Adds up a batch, 0 or 1 per image and class, [N, C] each."""
+        p, t = np.asarray(predicted, bool), np.asarray(true, bool)
+        hits, prediction, truth = (m.sum(0, dtype=np.float64) for m in (p & t, p, t))
+        return cls(hits, prediction, truth, int((p == t).all(1).sum()), len(p))
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        return ClassSums(
+            self.hits + other.hits,
+            self.prediction + other.prediction,
+            self.truth + other.truth,
+            self.exact + other.exact,
+            self.images + other.images,
+        )
+
+    def report(self, classes: Sequence[str]) -> dict[str, float]:
+        """Names and values: `mean_f1`, `exact_match`, `f1/<class>`; a class neither there nor predicted is left out."""
+        f1 = _ratio(2 * self.hits, self.prediction + self.truth)
+        values = {"mean_f1": _mean(f1), "exact_match": self.exact / max(self.images, 1)}
+        values.update({f"f1/{n}": float(v) for n, v in zip(classes, f1, strict=True) if not np.isnan(v)})
+        return values
 
 
-def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] | None) -> bool:
+def headline(task: str, *, multi: bool = False) -> str:
+    """The one metric that decides: `mean_dice` of masks, `accuracy`, or with several classes an image `mean_f1`."""
+    return "mean_dice" if task == "segmentation" else "mean_f1" if multi else "accuracy"
+
+
+def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] | None, *, multi: bool = False) -> bool:
     """Whether an epoch's metrics beat the best so far: by the headline, then by the lower loss."""
     if best is None:
         return True
-    name = headline(task)
+    name = headline(task, multi=multi)
     return (candidate[name], -candidate["loss"]) > (best[name], -best["loss"])
 
 

@@ -23,7 +23,13 @@ class Evaluator(tfx.components.Evaluator):
 
 
 def evaluator(
-    config: Config, classes: Sequence[str], examples: BaseChannel, model: BaseChannel, baseline_model: BaseChannel
+    config: Config,
+    classes: Sequence[str],
+    examples: BaseChannel,
+    model: BaseChannel,
+    baseline_model: BaseChannel,
+    *,
+    multi: bool = False,
 ) -> Evaluator:
     """The Evaluator of a configuration.
 
@@ -33,11 +39,12 @@ def evaluator(
         examples: ImageExampleGen's, not transformed: the model prepares them as in serving.
         model: the Trainer's `model`.
         baseline_model: BaselineResolver's `model`.
+        multi: whether an image may have several classes.
     """
     return Evaluator(
         examples=examples,
         model=model,
         baseline_model=baseline_model,
-        eval_config=build_eval_config(config, classes),
+        eval_config=build_eval_config(config, classes, multi=multi),
         example_splits=[config.evaluator.split],
     )

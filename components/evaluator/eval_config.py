@@ -14,18 +14,24 @@ SIGNATURE = "examples"
 _METRICS_MODULE = "shardwright_components.evaluator.metrics"
 
 
-def build_eval_config(config: Config, classes: Sequence[str]) -> tfma.EvalConfig:
+def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = False) -> tfma.EvalConfig:
     """The evaluation of a configuration: metrics per class, a floor, and the change against the last blessed model.
 
     Args:
         config: its `evaluator` section says what must be reached.
         classes: class names in the order of the model's channels.
+        multi: whether an image may have several classes.
 
     Returns:
         A configuration for TFX's Evaluator. Where there is no baseline TFX leaves the change out of it.
     """
-    segmentation = config.task == "segmentation"
-    floor = config.evaluator.min_dice if segmentation else config.evaluator.min_accuracy
+    limits = config.evaluator
+    name = headline(config.task, multi=multi)
+    metrics, floor = {
+        "mean_dice": ("MaskMetrics", limits.min_dice),
+        "accuracy": ("LabelMetrics", limits.min_accuracy),
+        "mean_f1": ("ClassMetrics", limits.min_f1),
+    }[name]
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(lower_bound={"value": floor}),
         change_threshold=tfma.GenericChangeThreshold(
@@ -33,7 +39,7 @@ def build_eval_config(config: Config, classes: Sequence[str]) -> tfma.EvalConfig
         ),
     )
     metric = tfma.MetricConfig(
-        class_name="MaskMetrics" if segmentation else "LabelMetrics",
+        class_name=metrics,
         module=_METRICS_MODULE,
         config=json.dumps({"classes": list(classes)}, ensure_ascii=False),
     )
@@ -41,5 +47,5 @@ def build_eval_config(config: Config, classes: Sequence[str]) -> tfma.EvalConfig
         # Without a model type TFMA tries to open the model with Keras first, which cannot read a SavedModel.
         model_specs=[tfma.ModelSpec(signature_name=SIGNATURE, model_type=tfma.TF_GENERIC)],
         slicing_specs=[tfma.SlicingSpec()],
-        metrics_specs=[tfma.MetricsSpec(metrics=[metric], thresholds={headline(config.task): threshold})],
+        metrics_specs=[tfma.MetricsSpec(metrics=[metric], thresholds={name: threshold})],
     )

@@ -14,7 +14,7 @@ import apache_beam as beam
 import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
-from shardwright.metrics import LabelCounts, MaskSums
+from shardwright.metrics import ClassSums, LabelCounts, MaskSums
 
 Keys = dict[str, metric_types.MetricKey]
 
@@ -44,7 +44,20 @@ class LabelMetrics(metric_types.Metric):
         super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
 
 
+class ClassMetrics(metric_types.Metric):
+    """`mean_f1`, `exact_match`, and `f1/<class>` of every class, where an image may have several.
+
+    Needs a model whose signature returns `prediction` and `truth`, float32 [N, C], 0 or 1.
+    """
+
+    def __init__(self, classes: list[str], name: str = "class_metrics") -> None:
+        names = ["mean_f1", "exact_match", *(f"f1/{c}" for c in classes)]
+        make = functools.partial(_computations, _ClassCombiner, names)
+        super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
+
+
 metric_types.register_metric(MaskMetrics)
+metric_types.register_metric(ClassMetrics)
 metric_types.register_metric(LabelMetrics)
 
 
@@ -97,6 +110,16 @@ class _MaskCombiner(_SumCombiner):
         sums = element.get_predictions(self._model_name)
         rows = (np.reshape(sums[name], (1, len(self._classes))) for name in ("intersection", "prediction", "truth"))
         return accumulator + MaskSums.of_images(*rows)
+
+
+class _ClassCombiner(_SumCombiner):
+    def create_accumulator(self) -> ClassSums:
+        return ClassSums.zero(len(self._classes))
+
+    def add_input(self, accumulator: ClassSums, element: metric_types.StandardMetricInputs) -> ClassSums:
+        outputs = element.get_predictions(self._model_name)
+        rows = (np.reshape(outputs[name], (1, len(self._classes))) for name in ("prediction", "truth"))
+        return accumulator + ClassSums.of_labels(*rows)
 
 
 class _LabelCombiner(_SumCombiner):

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from shardwright.errors import ShardwrightError
-from shardwright.metrics import LabelCounts, MaskSums, better
+from shardwright.metrics import ClassSums, LabelCounts, MaskSums, better
 from shardwright_components.image_trainer.events import ScalarLog
 from shardwright_components.image_trainer.losses import build_loss
 from shardwright_components.image_trainer.spec import LOG_FOLDER, TrainSpec
@@ -57,7 +57,7 @@ class EpochReport(keras.callbacks.Callback):
         self._spec = spec
         self._evaluation = evaluation
         self._send = send
-        self._loss = build_loss(spec.task, ignore=spec.ignore)
+        self._loss = build_loss(spec.task, ignore=spec.ignore, multi=spec.multi)
         # Two runs in TensorBoard, so that both losses share a chart.
         self._training, self._held_out = (ScalarLog(Path(spec.output, LOG_FOLDER, run)) for run in ("train", "eval"))
         self._best: dict[str, float] | None = None
@@ -75,7 +75,7 @@ class EpochReport(keras.callbacks.Callback):
             metrics = evaluate(self.model, self._evaluation, self._spec, self._loss)
             self.evaluations.append(metrics)
             self._held_out.write(epoch + 1, metrics)
-        if metrics is None or better(self._spec.task, metrics, self._best):
+        if metrics is None or better(self._spec.task, metrics, self._best, multi=self._spec.multi):
             self._best, self.best_epoch, self.best_weights = metrics, epoch + 1, self.model.get_weights()
         message = {"epoch": epoch + 1, "epochs": self._spec.recipe.epochs, "loss": self.losses[-1]}
         self._send(message if metrics is None else {**message, "eval": metrics})
@@ -91,20 +91,22 @@ def evaluate(model: Any, batches: Any, spec: TrainSpec, loss: Any) -> dict[str, 
 
     Args:
         model: images to probabilities.
-        batches: of images float32 [B, H, W, 3] and targets (masks [B, H, W, C] or labels [B]).
+        batches: of images float32 [B, H, W, 3] and targets (masks [B, H, W, C], labels [B], or 0 and 1 [B, C]).
         spec: task, classes and threshold.
         loss: Keras loss of targets and probabilities.
     """
     classes = len(spec.classes)
-    masks, counts, total, images = MaskSums.zero(classes), LabelCounts.zero(classes), 0.0, 0
+    kind: Any = MaskSums if spec.task == "segmentation" else ClassSums if spec.multi else LabelCounts
+    sums, total, images = kind.zero(classes), 0.0, 0
     for batch, targets in batches:
         probabilities = model.predict_on_batch(batch)
         true = np.asarray(targets)
         total += float(loss(targets, probabilities)) * len(true)
         images += len(true)
         if spec.task == "segmentation":
-            masks += MaskSums.of_masks(probabilities >= spec.recipe.threshold, true, ignore=spec.ignore)
+            sums += MaskSums.of_masks(probabilities >= spec.recipe.threshold, true, ignore=spec.ignore)
+        elif spec.multi:
+            sums += ClassSums.of_labels(probabilities >= spec.recipe.threshold, true)
         else:
-            counts += LabelCounts.of_labels(probabilities.argmax(-1), true, classes)
-    report = (masks if spec.task == "segmentation" else counts).report(spec.classes)
-    return {**report, "loss": total / max(images, 1)}
+            sums += LabelCounts.of_labels(probabilities.argmax(-1), true, classes)
+    return {**sums.report(spec.classes), "loss": total / max(images, 1)}

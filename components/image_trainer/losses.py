@@ -64,8 +64,16 @@ def soft_dice(truth: Any, probabilities: Any) -> Any:
     return (2.0 * shared + _SMOOTH) / (total + _SMOOTH)
 
 
-def build_loss(task: str, *, ignore: bool = False) -> keras.losses.Loss:
-    """The loss of a task: `segmentation` (with pixels to be ignored or not) or `classification` (class indices)."""
+def build_loss(task: str, *, ignore: bool = False, multi: bool = False) -> keras.losses.Loss:
+    """The loss of a task.
+
+    Args:
+        task: `segmentation` or `classification`.
+        ignore: whether masks mark pixels to be ignored.
+        multi: whether an image may have several classes: its target is then 0 or 1 for each, not the class's index.
+    """
     if task == "segmentation":
         return CrossEntropyDice(ignore=ignore)
+    if multi:
+        return keras.losses.BinaryCrossentropy()
     return keras.losses.SparseCategoricalCrossentropy()

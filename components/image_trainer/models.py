@@ -20,7 +20,9 @@ _WIDEST = 8
 _DROPOUT = 0.2
 
 
-def build_model(name: str, *, height: int, width: int, classes: int, filters: int, seed: int) -> keras.Model:
+def build_model(
+    name: str, *, height: int, width: int, classes: int, filters: int, seed: int, multi: bool = False
+) -> keras.Model:
     """Builds a model for float32 images [B, height, width, 3].
 
     Args:
@@ -30,10 +32,11 @@ def build_model(name: str, *, height: int, width: int, classes: int, filters: in
         classes: number of classes, C.
         filters: channels of the first level; deeper levels have up to 8 times as many.
         seed: seed of the initial weights.
+        multi: whether an image may have several classes.
 
     Returns:
         `unet`: one sigmoid per class, float32 [B, height, width, C], since masks may overlap. `cnn`: a softmax,
-        float32 [B, C].
+        float32 [B, C], or with `multi` one sigmoid per class.
 
     Raises:
         ValueError: the name is not known.
@@ -41,10 +44,11 @@ def build_model(name: str, *, height: int, width: int, classes: int, filters: in
     if name not in _BUILDERS:
         raise ValueError(f"model {name!r} is not known. Use one of: {', '.join(_BUILDERS)}.")
     keras.utils.set_random_seed(seed)
-    return _BUILDERS[name](height, width, classes, filters)
+    # Masks may always overlap, so a U-Net has sigmoids anyway.
+    return _BUILDERS[name](height, width, classes, filters, "sigmoid" if multi or name == "unet" else "softmax")
 
 
-def _unet(height: int, width: int, classes: int, filters: int) -> keras.Model:
+def _unet(height: int, width: int, classes: int, filters: int, activation: str) -> keras.Model:
     """U-Net (Ronneberger et al., 2015) that works from half the resolution downwards.
 
     On a CPU the full-resolution level takes most of a U-Net's time and adds least: here a strided convolution leads in,
@@ -69,11 +73,11 @@ def _unet(height: int, width: int, classes: int, filters: int) -> keras.Model:
     x = layers.Conv2D(classes, 1, name="scores", dtype="float32")(x)
     x = layers.UpSampling2D(2, interpolation="bilinear", dtype="float32")(x)
     x = layers.Cropping2D(((0, bottom), (0, right)), name="crop_to_image", dtype="float32")(x)
-    outputs = layers.Activation("sigmoid", dtype="float32", name="probabilities")(x)
+    outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
     return keras.Model(inputs, outputs, name="unet")
 
 
-def _cnn(height: int, width: int, classes: int, filters: int) -> keras.Model:
+def _cnn(height: int, width: int, classes: int, filters: int, activation: str) -> keras.Model:
     """Four residual stages (He et al., 2016), each at half the resolution of the one before.
 
     The scores see the average of every channel over the image, how much, and its maximum, whether at all.
@@ -87,7 +91,7 @@ def _cnn(height: int, width: int, classes: int, filters: int) -> keras.Model:
     x = layers.Concatenate()([layers.GlobalAveragePooling2D()(x), layers.GlobalMaxPooling2D()(x)])
     x = layers.Dropout(_DROPOUT)(x)
     x = layers.Dense(classes, name="scores", dtype="float32")(x)
-    outputs = layers.Activation("softmax", dtype="float32", name="probabilities")(x)
+    outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
     return keras.Model(inputs, outputs, name="cnn")
 
 
@@ -111,4 +115,4 @@ def _normalized(x: Any) -> Any:
     return layers.Activation("relu")(layers.GroupNormalization(groups)(x))
 
 
-_BUILDERS: dict[str, Callable[[int, int, int, int], keras.Model]] = {"unet": _unet, "cnn": _cnn}
+_BUILDERS: dict[str, Callable[[int, int, int, int, str], keras.Model]] = {"unet": _unet, "cnn": _cnn}

@@ -15,6 +15,7 @@ from shardwright.console import progress
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.lineage import LINEAGE_FILE, write_lineage
+from shardwright.manifest import MULTI, NONE
 from shardwright.metrics import headline
 from shardwright_components.image_trainer.spec import SPEC_FILE, Recipe, TrainSpec
 from shardwright_components.image_trainer.worker import Message, run_worker
@@ -70,7 +71,7 @@ def train_and_export(recipe: Recipe, *, dataset: Path, run_folder: Path, export_
     spec_file = run_folder / SPEC_FILE
     spec.write(spec_file)
     backend = {"KERAS_BACKEND": "tensorflow"}
-    with _shown(recipe.epochs, headline(spec.task)) as show:
+    with _shown(recipe.epochs, headline(spec.task, multi=spec.multi)) as show:
         run_worker(
             f"{_PACKAGE}.train_worker", spec_file, run_folder / "train.log", environment=backend, on_message=show
         )
@@ -89,6 +90,8 @@ def train_and_export(recipe: Recipe, *, dataset: Path, run_folder: Path, export_
 def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
     opened = Dataset.open(dataset)
     manifest = opened.manifest
+    if manifest.labels == NONE:
+        raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")
     if not opened.num_records(_TRAIN):
         raise DatasetError(f"{dataset}: the split {_TRAIN} is empty. Give more images, or a larger share of them.")
     height, width = loader.image_size(opened)
@@ -110,6 +113,7 @@ def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) 
         output=os.fspath(run_folder),
         export=os.fspath(export_folder),
         ignore=manifest.ignores,
+        multi=manifest.labels == MULTI,
     )
 
 

@@ -76,8 +76,10 @@ class ServedModel(tf.Module):
         """Concrete functions by the names of the signatures."""
         strings = tf.TensorSpec([None], tf.string)
         segmentation = self._spec.task == "segmentation"
-        serve = self._serve_masks if segmentation else self._serve_labels
+        serve = self._serve_probabilities if segmentation or self._spec.multi else self._serve_labels
         examine = self._mask_sums if segmentation else self._label_outputs
+        if self._spec.multi:
+            examine = self._class_outputs
         return {
             "serving_default": tf.function(serve).get_concrete_function(
                 tf.TensorSpec([None], tf.string, "image_bytes")
@@ -85,7 +87,7 @@ class ServedModel(tf.Module):
             "examples": tf.function(examine).get_concrete_function(tf.TensorSpec(strings.shape, tf.string, "examples")),
         }
 
-    def _serve_masks(self, image_bytes: Tensor) -> dict[str, Tensor]:
+    def _serve_probabilities(self, image_bytes: Tensor) -> dict[str, Tensor]:
         return {"probabilities": self._probabilities(image_bytes)}
 
     def _serve_labels(self, image_bytes: Tensor) -> dict[str, Tensor]:
@@ -122,6 +124,21 @@ class ServedModel(tf.Module):
             "label": tf.TensorSpec([], tf.int64),
         }
         return tf.map_fn(self._example_label, examples, fn_output_signature=signature, parallel_iterations=2)
+
+    def _class_outputs(self, examples: Tensor) -> dict[str, Tensor]:
+        """What is predicted and what is true, 0 or 1 per image and class, float32 [N, C]."""
+        signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in ("prediction", "truth")}
+        return tf.map_fn(self._example_classes, examples, fn_output_signature=signature, parallel_iterations=2)
+
+    def _example_classes(self, example: Tensor) -> dict[str, Tensor]:
+        features = {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/class/label": tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True),
+        }
+        parsed = tf.io.parse_single_example(example, features)
+        probabilities = self._probabilities(parsed["image/encoded"][tf.newaxis])[0]
+        truth = tf.reduce_sum(tf.one_hot(parsed["image/class/label"], len(self._spec.classes)), axis=0)
+        return {"prediction": tf.cast(probabilities >= self._spec.recipe.threshold, tf.float32), "truth": truth}
 
     def _example_label(self, example: Tensor) -> dict[str, Tensor]:
         features = {

@@ -109,6 +109,7 @@ class TrainSpec:
         output: folder for model.keras, history.json and logs.
         export: folder for the SavedModel.
         ignore: whether masks mark pixels that are not counted.
+        multi: whether an image may have several classes.
     """
 
     recipe: Recipe
@@ -124,6 +125,7 @@ class TrainSpec:
     output: str
     export: str
     ignore: bool = False
+    multi: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -137,8 +139,9 @@ class TrainSpec:
         """Plain values for JSON."""
         value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         value["recipe"] = self.recipe.to_dict()
-        if not self.ignore:
-            del value["ignore"]  # A training without has the fingerprint that it had before there were such pixels.
+        for name in ("ignore", "multi"):
+            if not value[name]:
+                del value[name]  # A training without has the fingerprint that it had before there was such a thing.
         return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}
 
     @classmethod

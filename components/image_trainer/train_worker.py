@@ -68,9 +68,10 @@ def train(spec: TrainSpec) -> None:
         classes=len(spec.classes),
         filters=recipe.filters,
         seed=recipe.seed,
+        multi=spec.multi,
     )
     # On a CPU XLA costs more time compiling than it saves in a run of minutes.
-    loss = build_loss(spec.task, ignore=spec.ignore)
+    loss = build_loss(spec.task, ignore=spec.ignore, multi=spec.multi)
     model.compile(_optimizer(recipe.learning_rate, steps * recipe.epochs), loss, jit_compile=False)
     report = EpochReport(spec, evaluation, worker.send)
     model.fit(

@@ -90,12 +90,14 @@ class EvaluatorConfig:
     split: str = "test"
     min_dice: float = 0.5
     min_accuracy: float = 0.5
+    min_f1: float = 0.5
     min_change: float = 0.0
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
         between("evaluator.min_dice", self.min_dice, 0, 1)
         between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
+        between("evaluator.min_f1", self.min_f1, 0, 1)
         between("evaluator.min_change", self.min_change, -1, 1)
         between("evaluator.threshold", self.threshold, 0, 1)
 

@@ -11,7 +11,7 @@ from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.lineage import read_lineage, write_lineage
-from shardwright.metrics import LabelCounts, MaskSums
+from shardwright.metrics import ClassSums, LabelCounts, MaskSums
 from shardwright_components.evaluator.summary import read_evaluation
 
 pytestmark = pytest.mark.slow
@@ -31,8 +31,8 @@ def artifact(kind: str, uri: Path):
 class Line:
     """The end of a pipeline, for one dataset: evaluates models, pushes them, resolves the baseline."""
 
-    def __init__(self, root: Path, data: Path, task: str = "segmentation", **evaluator) -> None:
-        self.root, self.data, self.runs = root, data, 0
+    def __init__(self, root: Path, data: Path, task: str = "segmentation", multi: bool = False, **evaluator) -> None:
+        self.root, self.data, self.multi, self.runs = root, data, multi, 0
         self.classes = SHAPES if task == "segmentation" else COLOURS
         self.push = root / "pushed"
         self.config = parse_config({"task": task, "input": {"images": "x"}, "evaluator": evaluator}, base="/")
@@ -75,7 +75,7 @@ class Line:
             beam_pipeline_args=["--runner=DirectRunner"], tmp_dir=str(home / "tmp"), unique_id=str(self.runs)
         )
         properties = {
-            "eval_config": proto_utils.proto_to_json(build_eval_config(self.config, self.classes)),
+            "eval_config": proto_utils.proto_to_json(build_eval_config(self.config, self.classes, multi=self.multi)),
             "example_splits": json.dumps([self.config.evaluator.split]),
             "fairness_indicator_thresholds": "null",
         }
@@ -204,6 +204,28 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
     true = [tf.io.parse_example([r], label)["image/class/label"][0] for _, r in Dataset.open(data).records("test")]
     wanted = LabelCounts.of_labels([0] * len(true), true, 3).report(COLOURS)
     assert red.metrics == pytest.approx(wanted)
+
+
+def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
+    import numpy as np
+    import tensorflow as tf
+
+    from shardwright.records import decode_example
+
+    data = write_shapes(tmp_path / "raw", task="classification", kind="ingest")
+    label = {"image/class/label": tf.io.FixedLenFeature([], tf.int64)}
+
+    def always_red_too(examples):
+        truth = tf.one_hot(tf.io.parse_example(examples, label)["image/class/label"], 3)
+        return {"prediction": tf.maximum(truth, tf.constant([[1.0, 0.0, 0.0]])), "truth": truth}
+
+    line = Line(tmp_path, data, task="classification", multi=True, min_f1=0.9)
+    found = line.run(_saved(tmp_path / "model", always_red_too, COLOURS, "always red, too"))
+    assert not found.blessed
+    true = [decode_example(record)["image/class/label"][0] for _, record in Dataset.open(data).records("test")]
+    truth = np.eye(3)[true]
+    wanted = ClassSums.of_labels(np.maximum(truth, [1, 0, 0]), truth).report(COLOURS)
+    assert found.metrics == pytest.approx(wanted)
 
 
 def test_the_evaluation_tells_its_lineage(tmp_path, masks, segmenter):

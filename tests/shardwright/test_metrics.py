@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from shardwright.metrics import LabelCounts, MaskSums, better, headline, image_dice
+from shardwright.metrics import ClassSums, LabelCounts, MaskSums, better, headline, image_dice
 
 CLASSES = ("a", "b")
 masks = arrays.arrays(bool, st.tuples(st.integers(1, 6), st.just(3), st.just(4), st.just(2)))
@@ -92,9 +92,30 @@ def test_accuracy_and_f1_are_their_definitions(labels):
             assert f"f1/{name}" not in report
 
 
+ROW = st.tuples(st.booleans(), st.booleans(), st.booleans())
+
+
+@given(st.lists(st.tuples(ROW, ROW), min_size=1, max_size=30), st.integers(0, 30))
+def test_f1_of_several_classes_is_its_definition_however_the_images_are_dealt(rows, cut):
+    predicted, true = (np.array([row[side] for row in rows]) for side in (0, 1))
+    halves = [ClassSums.of_labels(p, t) for p, t in ((predicted[:cut], true[:cut]), (predicted[cut:], true[cut:]))]
+    report = (ClassSums.zero(3) + halves[0] + halves[1]).report(("x", "y", "z"))
+    assert report["exact_match"] == pytest.approx(np.mean([p == t for p, t in rows]))
+    f1 = {}
+    for index, name in enumerate("xyz"):
+        hits = (predicted[:, index] & true[:, index]).sum()
+        wrong = (predicted[:, index] ^ true[:, index]).sum()
+        if hits or wrong:
+            f1[name] = 2 * hits / (2 * hits + wrong)
+    assert {name[3:]: value for name, value in report.items() if name.startswith("f1/")} == pytest.approx(f1)
+    assert report["mean_f1"] == pytest.approx(np.mean(list(f1.values())) if f1 else 0)
+
+
 def test_the_better_epoch_has_the_higher_headline_then_the_lower_loss():
     assert headline("segmentation") == "mean_dice"
     assert headline("classification") == "accuracy"
+    assert headline("classification", multi=True) == "mean_f1"
+    assert better("classification", {"mean_f1": 0.6, "loss": 0.9}, {"mean_f1": 0.5, "loss": 0.1}, multi=True)
     first = {"mean_dice": 0.5, "loss": 0.4}
     assert better("segmentation", first, None)
     assert better("segmentation", {"mean_dice": 0.6, "loss": 0.9}, first)
