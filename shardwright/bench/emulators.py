@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from http.client import HTTPConnection
 from http.server import ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -73,6 +74,18 @@ def client_variables(scheme: str, url: str) -> dict[str, str]:
         return {"STORAGE_EMULATOR_HOST": url}
     keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
     return {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": "us-east-1", **dict.fromkeys(keys, "emulator")}
+
+
+def make_bucket(scheme: str, url: str, name: str) -> None:
+    """Makes a bucket in the emulator at a URL."""
+    connection = HTTPConnection(urlsplit(url).netloc)
+    if scheme == "gs":
+        body = json.dumps({"name": name})
+        connection.request("POST", "/storage/v1/b?project=emulator", body, {"Content-Type": "application/json"})
+    else:
+        connection.request("PUT", f"/{name}")
+    connection.getresponse().read()
+    connection.close()
 
 
 def _gcs_server(meddle: Meddle) -> Any:

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import functools
 import http
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import google.auth.exceptions
-import google.cloud.storage
 import requests
 import urllib3.exceptions
-from google.api_core import exceptions
 from requests.adapters import HTTPAdapter
 
 from shardwright.errors import UsageError
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
+
+with warnings.catch_warnings():
+    # It tells whoever reads a bucket that their Python will be too old one day.
+    warnings.simplefilter("ignore", FutureWarning)
+    import google.auth.exceptions
+    import google.cloud.storage
+    from google.api_core import exceptions
 
 try:
     from google.cloud.storage.exceptions import DataCorruption

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardwright.bench.emulators import client_variables, emulator
+from shardwright.bench.emulators import client_variables, emulator, make_bucket
 from shardwright.storage import buckets, gcs, in_parallel, s3
 from shardwright.storage.objects import split_url
 from shardwright.storage.retries import Retries
@@ -19,6 +19,7 @@ class Stores:
     """Both emulators. `meddle` is asked before each request: (method, path) -> Trouble or None."""
 
     def __init__(self):
+        self.urls = {}
         self.meddle = None
         self.requests = []
         self.pauses = []
@@ -30,10 +31,7 @@ class Stores:
     def bucket(self, scheme):
         """Makes a bucket; its URL."""
         name = f"bucket-{next(_numbers)}"
-        if scheme == "gs":
-            gcs._client(buckets.CONNECTIONS).create_bucket(name)
-        else:
-            s3._client(buckets.CONNECTIONS).create_bucket(Bucket=name)
+        make_bucket(scheme, self.urls[scheme], name)
         return f"{scheme}://{name}"
 
     def fill(self, url, files):
@@ -66,7 +64,7 @@ def running_stores():
     stores = Stores()
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         for scheme in SCHEMES:
-            url = stack.enter_context(emulator(scheme, stores.asked))
+            url = stores.urls[scheme] = stack.enter_context(emulator(scheme, stores.asked))
             for name, value in client_variables(scheme, url).items():
                 patch.setenv(name, value)
         patch.setattr(buckets, "_RETRIES", Retries(sleep=stores.pauses.append, chance=lambda: 1.0))

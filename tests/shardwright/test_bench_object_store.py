@@ -1,0 +1,33 @@
+"""The benchmark of object stores: what it measures, and what it says without the emulators."""
+
+import sys
+
+import pytest
+from object_stores import SCHEMES
+
+from shardwright.bench import object_store
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_seconds_alone_together_and_of_work_are_measured(stores, monkeypatch, scheme):
+    monkeypatch.setattr(object_store, "_OBJECTS", 8)
+    monkeypatch.setattr(object_store, "_ALONE", 2)
+    measured = object_store.measure(stores.bucket(scheme))
+    assert sorted(measured) == ["alone", "together", "work"]
+    assert all(value > 0 for value in measured.values())
+    reads = [path for method, path in stores.requests if method == "GET"]
+    assert len(reads) >= 2 * 2 + 2 * 8 * 4
+
+
+def test_without_the_emulators_no_figure_is_made_up(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shardwright.bench.emulators", None)
+    for figure in object_store.store_figures():
+        assert figure.value is None
+        assert "development tools" in figure.note
+
+
+@pytest.mark.slow
+def test_both_stores_are_measured_in_processes_of_their_own():
+    for figure in object_store.store_figures():
+        assert figure.value is not None
+        assert "objects/s; by arithmetic at most" in figure.note
