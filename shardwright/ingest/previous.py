@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy.typing as npt
 
 from shardwright.config import SplitConfig
 from shardwright.dataset import Dataset
-from shardwright.errors import CheckFailed, UsageError
+from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.manifest import DUPLICATE, WRITTEN
 from shardwright.splits import NEW
-from shardwright.verify.ledger import check_ledger
+from shardwright.storage import hash_file
+from shardwright.verify.ledger import LEDGER_FOLDER
 
 
 def previous_digest(path: str) -> str:
@@ -47,9 +49,12 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
             f"split.previous: {path} has changed since the run began (digest {dataset.manifest.digest[:12]}, expected "
             f"{str(options.previous)[:12]}). Run it again."
         )
-    findings = check_ledger(dataset).findings
-    if findings:
-        raise UsageError(f"split.previous: the ledger of {path} is damaged: {findings[0]}. Restore it.")
+    for part, sha256 in sorted(dataset.manifest.parts.items()):
+        if not part.startswith(LEDGER_FOLDER):
+            continue
+        found = hash_file(os.path.join(dataset.root, part))
+        if found is None or found.sha256.hex() != sha256:
+            raise DatasetError(f"split.previous: {part} of {path} is missing or damaged. Restore it.")
     unknown = sorted(set(dataset.splits) - set(options.names))
     if unknown:
         raise UsageError(

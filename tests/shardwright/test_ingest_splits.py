@@ -10,7 +10,7 @@ from ingesting import config, ledger, run, tree
 from PIL import Image
 
 from shardwright.dataset import Dataset
-from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, ingest
 from shardwright.lineage import read_lineage
 
@@ -349,7 +349,7 @@ def test_an_earlier_dataset_that_is_damaged_or_has_other_splits_is_refused(tmp_p
     text = part.read_bytes()
     assert b'"split":"eval"' in text
     part.write_bytes(text.replace(b'"split":"eval"', b'"split":"test"', 1))
-    with pytest.raises(UsageError, match=r"split.previous: the ledger of .* is damaged"):
+    with pytest.raises(DatasetError, match=r"split.previous: ledger/part-.* is missing or damaged"):
         run(raw(tmp_path, split={"by": "hash", "previous": str(tmp_path / "first")}), tmp_path / "out")
 
 

@@ -1,0 +1,73 @@
+"""Spans, lists of splits and earlier datasets on object stores: the bytes of a local run."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ingesting import run, tree
+from object_stores import SCHEMES
+from PIL import Image
+
+from shardwright.storage import list_names
+
+
+def deliver(folder, numbers, start=0):
+    for number in numbers:
+        file = folder / "images" / f"{number:02d}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.random.default_rng(start + number).integers(0, 256, (6, 9, 3), dtype=np.uint8)).save(file)
+    with (folder / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("image", "label"), *((f"{n:02d}.png", ("cat", "dog")[n % 2]) for n in numbers)])
+
+
+def raw(root, span="newest", **split):
+    return {
+        "task": "classification",
+        "input": {
+            "images": f"{root}/{{SPAN}}/images",
+            "labels": {"path": f"{root}/{{SPAN}}/labels.csv"},
+            "span": span,
+        },
+        "split": split or {"by": "hash"},
+        "evaluator": {"split": "eval"},
+    }
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_spans_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, scheme):
+    deliver(tmp_path / "in" / "8", range(6))
+    deliver(tmp_path / "in" / "9", range(4, 12), start=100)
+    deliver(tmp_path / "in" / "10", range(10, 14))
+    url = f"{stores.bucket(scheme)}/data"
+    stores.copy_of(tmp_path / "in", url)
+    assert list_names(url) == ["10", "8", "9"]
+    assert list_names(f"{url}/missing") == []
+    for span in ("newest", 9, [8, 9], "all"):
+        name = str(span)
+        run(raw(tmp_path / "in", span), tmp_path / "local" / name)
+        run(raw(url, span), tmp_path / "remote" / name)
+        assert tree(tmp_path / "remote" / name) == tree(tmp_path / "local" / name)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_an_earlier_dataset_and_lists_may_lie_on_a_bucket(stores, tmp_path, scheme):
+    deliver(tmp_path / "in" / "1", range(20))
+    url = f"{stores.bucket(scheme)}/data"
+    stores.copy_of(tmp_path / "in", url)
+    first = run(raw(url), f"{url}-first")
+    run(raw(url), tmp_path / "first")
+    second = run(raw(url, by="hash", salt="x", previous=f"{url}-first"), tmp_path / "second")
+    assert second.recipe["split"]["previous"] == first.digest
+    assert [shard.records for shard in second.shards] == [shard.records for shard in first.shards]
+    run(raw(tmp_path / "in", by="hash", salt="x", previous=str(tmp_path / "first")), tmp_path / "local")
+    assert tree(tmp_path / "local") == tree(tmp_path / "second")
+    Path(tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "train.txt").write_text("\n".join(f"{n:02d}" for n in range(12)))
+    (tmp_path / "lists" / "eval.txt").write_text("\n".join(f"{n:02d}" for n in range(12, 20)))
+    stores.copy_of(tmp_path / "lists", f"{url}-lists")
+    lists = {name: f"{url}-lists/{name}.txt" for name in ("train", "eval")}
+    listed = run(raw(url, by="predefined", lists=lists), tmp_path / "listed")
+    assert listed.totals["records/train"] == 12
+    assert "://" not in json.dumps(listed.recipe)
