@@ -23,7 +23,7 @@ from shardwright.sources.classes import map_classes
 from shardwright.sources.mask_code import MaskFiles
 from shardwright.sources.mask_layouts import ImageStems, Place, tell_mask_layout
 from shardwright.sources.mask_values import ValueMap, colours_error, have_ids, map_ids, map_values
-from shardwright.storage import Listing, Refusal, in_parallel, list_inputs
+from shardwright.storage import Listing, Refusal, in_parallel, list_inputs, readers
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
 _LOSSY = (".jpg", ".jpeg")
@@ -172,7 +172,8 @@ def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping
     if classes is not None and have_ids(classes):
         return map_ids(classes)
     values: dict[int, str] = {}
-    for name, (found, coloured) in zip(names, in_parallel(lambda name: _values(files, name), names), strict=True):
+    looked = in_parallel(lambda name: _values(files, name), names, readers(files.root))
+    for name, (found, coloured) in zip(names, looked, strict=True):
         if coloured:
             raise colours_error(f"{where}/{name}", found[:_SHOWN_COLOURS])
         for value in found:

@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.boxes import box_features, box_values
 from shardwright.colours import COLOUR
 from shardwright.errors import ConfigError, UsageError
 from shardwright.manifest import IGNORED
-from shardwright.rle import RleError, Runs
+from shardwright.rle import RleError
 from shardwright.sources.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.sources.classes import map_classes
-from shardwright.sources.mask_code import MaskFiles, check_size
 from shardwright.sources.mask_images import list_masks, select
 from shardwright.sources.mask_layouts import ImageStems
 from shardwright.sources.mask_values import ValueMap, have_ids, listed_ids, map_ids
-from shardwright.storage import Listing, NothingThere, Refusal, in_parallel, list_inputs, open_table, read_bytes
+from shardwright.sources.voc_code import VocFiles, palette_colour, size_text
+from shardwright.storage import (
+    Listing,
+    NothingThere,
+    Refusal,
+    in_parallel,
+    list_inputs,
+    open_table,
+    read_bytes,
+    readers,
+)
 from shardwright.voc_xml import FLAGS, VocImage, read_voc
 
 MASKS = "SegmentationClass"
@@ -37,31 +45,6 @@ _CLASSES = (
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
 _SHOWN_NAMES = 3
-
-
-@dataclass(frozen=True)
-class VocFiles(MaskFiles):
-    """Reads a mask, or holds an image to the size that its XML file tells.
-
-    A text is the name of a mask below the root, or `<height> <width> <name of an XML file>`.
-    """
-
-    def size(self, text: str) -> tuple[int, int] | None:
-        """See `MaskCode.size`."""
-        told = _told_size(text)
-        return super().size(text) if told is None else told[:2]
-
-    def classes(self, text: str) -> tuple[int, ...]:
-        """See `ClassesInText.classes`."""
-        return super().classes(text) if _told_size(text) is None else ()
-
-    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
-        """See `MaskCode.masks`."""
-        told = _told_size(text)
-        if told is None:
-            return super().masks(label, text, height=height, width=width)
-        check_size(told[2], "the annotation", told[:2], height, width)
-        return ()
 
 
 class PascalVoc:
@@ -167,7 +150,8 @@ class PascalVoc:
         """Number of an XML file -> position of its image, and what it says."""
         found = {}
         placed = list(self._placed(self._xml, survey))
-        for (i, position), image in zip(placed, in_parallel(self._read_xml, [i for i, _ in placed]), strict=True):
+        images = in_parallel(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
+        for (i, position), image in zip(placed, images, strict=True):
             if isinstance(image, RleError):
                 self._reject(position, i, image, survey)
             else:
@@ -207,7 +191,7 @@ class PascalVoc:
             except RleError as error:
                 self._reject(position, i, error, survey)
                 continue
-            yield Annotation(position, NO_LABEL, _text(image, self._xml.keys[i]), NO_ROW, values)
+            yield Annotation(position, NO_LABEL, size_text(image, self._xml.keys[i]), NO_ROW, values)
 
     def _reject(self, position: int, number: int, error: RleError, survey: Survey) -> None:
         reason = f"{self._xml.keys[number]}: {error}"
@@ -231,7 +215,7 @@ class PascalVoc:
             mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
             note = "classes: the twenty of Pascal VOC, since input.classes names no others"
         # An exporter may write the palette's colours instead of its indices.
-        colours = {_palette(value): label for value, label in mapped.labels.items() if value < COLOUR}
+        colours = {palette_colour(value): label for value, label in mapped.labels.items() if value < COLOUR}
         return ValueMap(mapped.names, {**colours, **mapped.labels}, (note,) if note else ())
 
     def _read_lists(self, survey: Survey) -> list[str]:
@@ -281,23 +265,3 @@ def _within(folder: str, part: str, listing: Listing) -> Listing:
         names=[f"{part}/{name}" for name in listing.names],
         refused=[Refusal(f"{part}/{key}", code, reason) for key, code, reason in listing.refused],
     )
-
-
-def _text(image: VocImage, name: str) -> str:
-    return f"{image.height} {image.width} {name}"
-
-
-def _told_size(text: str) -> tuple[int, int, str] | None:
-    """Height, width and name of a text that `_text` wrote; masks lie in a folder, whose name is no number."""
-    parts = text.split(" ", 2)
-    return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
-
-
-def _palette(value: int) -> int:
-    """The colour of an index: its bits from the lowest on go round red, green and blue, from their highest on."""
-    red = green = blue = 0
-    for bit in range(8):
-        red |= (value >> (3 * bit) & 1) << (7 - bit)
-        green |= (value >> (3 * bit + 1) & 1) << (7 - bit)
-        blue |= (value >> (3 * bit + 2) & 1) << (7 - bit)
-    return COLOUR + (red << 16 | green << 8 | blue)
