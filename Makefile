@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test test-full lock clean
+.PHONY: help setup demo check test test-full soak lock clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -29,6 +29,9 @@ test: check ## check, and the slow tests (no root needed, at most 30 minutes)
 
 test-full: setup ## the other stack: its fast tests, a pipeline per task, and data sets compared byte by byte (root)
 	@$(TIMED) 'other stack' tools/other_stack.sh
+
+soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images
+	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak
 
 lock: ## resolve requirements/*.in again, keeping versions that still fit (UPGRADE=1 takes the newest)
 	@tools/lock.sh $(if $(UPGRADE),--upgrade)
