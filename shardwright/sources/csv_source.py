@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shardwright.errors import CheckFailed, ConfigError
@@ -86,9 +86,14 @@ class CsvSource(RowSource):
         kinds, notes = self._further.tell()
         return {**kinds, **({CAPTION_FEATURE: "bytes"} if self._captions else {})}, notes
 
-    def _values(self, image: int, statement: Statement) -> Values:
-        captions = super()._values(image, statement)
-        return captions if statement.row is None else {**captions, **self._further.values(image, statement.row)}
+    def _reader(self) -> Callable[[int, Statement], Values]:
+        captions, further = super()._reader(), self._further.reader()
+
+        def values(image: int, statement: Statement) -> Values:
+            said = captions(image, statement)
+            return said if statement.row is None else {**said, **further(image, statement.row)}
+
+        return values
 
     def _statements(self) -> Iterator[Statement]:
         width = len(self._table.header)

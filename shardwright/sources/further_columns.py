@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from shardwright.errors import ConfigError, UsageError
@@ -44,7 +44,7 @@ class _Column:
 
 
 class FurtherColumns:
-    """Reads them in two passes: `look` at every row, then `tell`; then `values` of every row, in the same order.
+    """Reads them in two passes: `look` at every row, then `tell`; then give every row to a `reader`, in the same order.
 
     Args:
         table: the table.
@@ -62,7 +62,7 @@ class FurtherColumns:
             _Column(number, table.header[number], name, kind, array("q", bytes(8 * images)), bytearray(images))
             for number, (name, kind) in _choose(table, wanted, taken).items()
         ]
-        self._told = [bytearray(images) for _ in self._columns]
+        self._images = images
         # Headers that the configuration itself names.
         self.named = [header for header in wanted if header != ALL]
 
@@ -113,17 +113,22 @@ class FurtherColumns:
                 return f"column {column.header}: {error}, as input.labels.features says"
         return ""
 
-    def values(self, image: int, row: Row) -> Values:
-        """What a row adds to the features of its image."""
-        found: dict[str, list[int] | list[float] | list[str]] = {}
-        for column, told in zip(self._columns, self._told, strict=True):
-            if told[image] and not column.differs[image]:
-                continue
-            read = column.type.read(row.fields[column.number])
-            if read:
-                told[image] = 1
-                found[column.feature] = read
-        return found
+    def reader(self) -> Callable[[int, Row], Values]:
+        """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
+        passed = [(column, bytearray(self._images)) for column in self._columns]
+
+        def values(image: int, row: Row) -> Values:
+            found: dict[str, list[int] | list[float] | list[str]] = {}
+            for column, told in passed:
+                if told[image] and not column.differs[image]:
+                    continue
+                read = column.type.read(row.fields[column.number])
+                if read:
+                    told[image] = 1
+                    found[column.feature] = read
+            return found
+
+        return values
 
 
 def _choose(table: Table, wanted: Mapping[str, str], taken: Collection[int]) -> dict[int, tuple[str, str]]:

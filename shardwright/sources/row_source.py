@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
@@ -98,10 +98,9 @@ class RowSource(ABC):
         """Kinds of the further features, and notes about them, after all rows."""
         return {}, []
 
-    def _values(self, image: int, statement: Statement) -> Values:
-        """What a row adds to the further features of its image."""
-        del image
-        return {CAPTION_FEATURE: list(statement.captions)} if statement.captions else {}
+    def _reader(self) -> Callable[[int, Statement], Values]:
+        """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
+        return lambda image, statement: _captions(statement)
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
         return map_classes(values, self._classes)
@@ -146,10 +145,11 @@ class RowSource(ABC):
     def annotations(self) -> Iterator[Annotation]:
         """See `Source.annotations`."""
         assert self._map is not None, "survey comes first"
+        values_of = self._reader()
         for statement in self._statements():
             if statement.image is None or statement.problem:
                 continue
-            values = self._values(statement.image, statement)
+            values = values_of(statement.image, statement)
             labels = statement.labels if statement.text != "" else ()
             for i, label in enumerate(labels):
                 said = (statement.image, self._map.index[label], statement.text, statement.line)
@@ -167,3 +167,7 @@ class RowSource(ABC):
             survey.refused.append(Refusal(f"{self.name}:{statement.line}", code, reason))
         elif statement.image not in survey.rejected:
             survey.rejected[statement.image] = Refusal(self._images.keys[statement.image], code, reason)
+
+
+def _captions(statement: Statement) -> Values:
+    return {CAPTION_FEATURE: list(statement.captions)} if statement.captions else {}
