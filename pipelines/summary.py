@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.blessing import read_blessing
-from shardwright.manifest import LOCATED, MANIFEST_FILE, MULTI, Manifest
+from shardwright.manifest import DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.metrics import headline
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
@@ -73,6 +73,8 @@ def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
         rows.append(("", f"each with its reason in {dataset / 'ledger'}"))
     if totals.get(LOCATED):
         rows.append(("", f"{totals[LOCATED]} say where they were taken (GPS); see images.strip_metadata"))
+    if totals.get(DISPLAYED):
+        rows.append(("", f"{totals[DISPLAYED]} turned by Exif, annotated as displayed; see input.labels.frame"))
     return [
         *rows,
         ("splits", ", ".join(f"{split} {n}" for split, n in by_size)),

@@ -241,7 +241,7 @@ def _assemble(
         parent=plan.parent,
         fingerprint=plan.fingerprint,
         features=plan.features,
-        totals={**tally.totals(plan), **_located(results)},
+        totals={**tally.totals(plan), **_marks(results)},
         shards=tuple(result.info for result in results),
         parts=parts,
         names=plan.names,
@@ -316,9 +316,11 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
     )
 
 
-def _located(results: list[ShardResult]) -> dict[str, int]:
-    count = sum(result.located for result in results)
-    return {layout.LOCATED: count} if count else {}
+def _marks(results: list[ShardResult]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for result in results:
+        counts.update(result.marks)
+    return counts
 
 
 def _part_sizes(rows: int) -> list[int]:

@@ -182,6 +182,8 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[tuple[ImageFile.ImageFile,
     name = other_format(data)
     if name not in FORMATS:
         raise ImageError(UNSUPPORTED_FORMAT, f"the bytes are {name}, which is not converted; save it as JPEG or PNG")
+    if name == "WebP":  # Opening it allots two whole canvases.
+        check_size(name, *_webp_size(data), max_pixels)
     with _limited(max_pixels), _named_errors(name):
         image = FORMATS[name](io.BytesIO(data))
         check_size(name, image.height, image.width, max_pixels)
@@ -195,6 +197,19 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[tuple[ImageFile.ImageFile,
         # Of a TIFF it tells the displayed size.
         height, width = displayed_size(image.height, image.width, orientation if name == "TIFF" else 1)
         yield image, ImageHeader(name, height, width, len(image.getbands()), orientation, has_position(exif))
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    """Height and width by a WebP's first chunk (RFC 9649); 1 x 1 of what is none, which is refused on opening."""
+    kind, body = data[12:16], data[20:30].ljust(10, b"\0")
+    if kind == b"VP8X":
+        return int.from_bytes(body[7:10], "little") + 1, int.from_bytes(body[4:7], "little") + 1
+    if kind == b"VP8L":
+        sides = int.from_bytes(body[1:5], "little")
+        return (sides >> 14 & 0x3FFF) + 1, (sides & 0x3FFF) + 1
+    if kind == b"VP8 ":
+        return int.from_bytes(body[8:10], "little") & 0x3FFF, int.from_bytes(body[6:8], "little") & 0x3FFF
+    return 1, 1
 
 
 def turn(image: Image.Image, orientation: int) -> Image.Image:

@@ -32,8 +32,10 @@ NONE = "none"
 # In place of a class's name: the mask of what neither loss nor metric counts.
 IGNORED = "ignore"
 
-# Name among the totals of the images whose files say where they were taken; there only where some do.
-LOCATED = "gps"
+# Names among the totals, there only where they count something: images whose files say where they were taken, and
+# images that Exif turns and whose masks or boxes were taken as drawn on the turned picture.
+LOCATED, DISPLAYED = "gps", "displayed_frame"
+MARKS = (LOCATED, DISPLAYED)
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Manifest:
         fingerprint: hash of kind, recipe and parent: known before any work, equal for equal results.
         features: name -> `bytes`, `int64` or `float32`, of every feature of its examples.
         names: name of a feature under `features.preset: tf_vision` -> its name here, of those that have another one.
-        totals: `inputs`, `written`, `duplicate`, `rejected`; `records/<split>`; `rejected/<code>`; perhaps `gps`.
+        totals: `inputs`, `written`, `duplicate`, `rejected`; `records/<split>`; `rejected/<code>`; `MARKS`.
         shards: all shards, by split and number.
         parts: sha256 of every index and ledger file, by relative path.
         digest: hash of everything above.

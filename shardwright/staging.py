@@ -27,9 +27,10 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -63,7 +64,7 @@ class Outcome(NamedTuple):
         status: `rejected` or `duplicate` where `payload` is `None`.
         code: why, as a word.
         reason: why, as a sentence.
-        located: the input's file says where it was taken.
+        marks: names of the totals that count it, of `manifest.MARKS`.
     """
 
     key: str
@@ -71,7 +72,7 @@ class Outcome(NamedTuple):
     status: str = layout.WRITTEN
     code: str = ""
     reason: str = ""
-    located: bool = False
+    marks: tuple[str, ...] = ()
 
 
 class PlannedShard(NamedTuple):
@@ -95,7 +96,7 @@ class ShardResult:
         index_bytes: size of its index file.
         rows_bytes: size of its file of ledger rows.
         inputs: ledger rows it accounts for.
-        located: records whose input's file says where it was taken.
+        marks: number of records by `Outcome.marks`.
         tools: what its bytes depend on besides the plan, as `Staging` has it.
     """
 
@@ -107,7 +108,7 @@ class ShardResult:
     index_bytes: int
     rows_bytes: int
     inputs: int
-    located: int = 0
+    marks: Mapping[str, int] = field(default_factory=dict)
     tools: str = ""
 
 
@@ -203,7 +204,7 @@ class Staging:
             return finished
         rows: list[LedgerRow] = []
         keys: list[str] = []
-        located = 0
+        marks: Counter[str] = Counter()
         shard = layout.shard_path(*planned)
         index = layout.index_path(shard)
         with _Output(self.path(shard)) as data, _Output(self.path(index)) as positions:
@@ -218,7 +219,7 @@ class Staging:
                     positions.write(line.encode("utf-8") + b"\n")
                     row = dataclasses.replace(row, index=len(keys))
                     keys.append(outcome.key)
-                    located += outcome.located
+                    marks.update(outcome.marks)
                 rows.append(row)
         rows_bytes = _write_rows(self.path(_rows(planned)), rows)
         first, last = (keys[0], keys[-1]) if keys else (None, None)
@@ -231,7 +232,7 @@ class Staging:
             index_bytes=positions.size,
             rows_bytes=rows_bytes,
             inputs=len(rows),
-            located=located,
+            marks=dict(marks),
             tools=self.tools,
         )
         if self.mirror:

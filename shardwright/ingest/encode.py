@@ -93,14 +93,22 @@ def _extra(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[str, Featur
     return features
 
 
+def is_on_displayed(plan: IngestPlan, sample: Sample, frames: Frames) -> bool:
+    """Tells whether the image is turned by Exif and annotated as it is displayed: what its first mask says of itself.
+
+    Of boxes, which say nothing, it is what holds for annotations without a size.
+    """
+    if sample.masks:
+        return are_displayed(plan, sample.masks[0].text, frames)
+    return any(name.startswith(PREFIX) for name in sample.values) and frames.are_displayed(plan.frame, None)
+
+
 def _moved_boxes(plan: IngestPlan, sample: Sample, frames: Frames) -> Values:
     """The further features with the boxes where the stored pixels have what they surround.
 
-    Boxes are in the frame of the image's first mask, since they tell no size of their own; without one, in that of an
-    annotation without a size.
+    Boxes tell no size of their own.
     """
     boxes = {name: values for name, values in sample.values.items() if name.startswith(PREFIX)}
-    masks = sample.masks
-    displayed = are_displayed(plan, masks[0].text, frames) if masks else frames.are_displayed(plan.frame, None)
+    displayed = is_on_displayed(plan, sample, frames)
     moved = {name: np.asarray(values).tolist() for name, values in frames.move_boxes(boxes, displayed).items()}
     return {**sample.values, **moved}

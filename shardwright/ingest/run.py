@@ -16,7 +16,7 @@ from shardwright.errors import UsageError
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
-from shardwright.manifest import LOCATED, Manifest
+from shardwright.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.processes import in_processes
 from shardwright.staging import ShardResult, Staging
 from shardwright.storage import is_remote
@@ -76,7 +76,7 @@ def ingest(
     found = committed(out, plan.dataset.fingerprint)
     if found is not None:
         _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
-        _tell_located(found, config, tell)
+        _tell_marks(found, config, tell)
         return found
     try:
         staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
@@ -93,17 +93,23 @@ def ingest(
                 shown.advance()
         manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
     _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
-    _tell_located(manifest, config, tell)
+    _tell_marks(manifest, config, tell)
     return manifest
 
 
-def _tell_located(manifest: Manifest, config: Config, tell: Callable[[str], None] | None) -> None:
-    located = manifest.totals.get(LOCATED, 0)
-    if not located or tell is None:
+def _tell_marks(manifest: Manifest, config: Config, tell: Callable[[str], None] | None) -> None:
+    if tell is None:
         return
-    kept = config.images.strip_metadata == "none"
-    what = "as they are stored, too; images.strip_metadata: private leaves that out" if kept else "stored without it"
-    tell(f"{located} images say where they were taken (GPS): {what}")
+    located, displayed = (manifest.totals.get(name, 0) for name in (LOCATED, DISPLAYED))
+    if located:
+        kept = config.images.strip_metadata == "none"
+        what = "and are stored so; images.strip_metadata: private leaves that out" if kept else "stored without it"
+        tell(f"{located} images say where they were taken (GPS): {what}")
+    if displayed:
+        tell(
+            f"{displayed} images are turned by Exif: their masks and boxes are taken as drawn on the displayed picture "
+            "(input.labels.frame says otherwise)"
+        )
 
 
 def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:

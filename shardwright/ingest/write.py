@@ -8,12 +8,12 @@ import google_crc32c
 
 from shardwright.errors import CheckFailed
 from shardwright.images import ImageError
-from shardwright.ingest.encode import encode_sample
+from shardwright.ingest.encode import encode_sample, is_on_displayed
 from shardwright.ingest.masks import BadMask
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.prepare import prepare
 from shardwright.ingest.tasks import Task, read_tasks
-from shardwright.manifest import REJECTED
+from shardwright.manifest import DISPLAYED, LOCATED, REJECTED
 from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
 from shardwright.staging import Outcome, PlannedShard, ShardResult, Staging
@@ -42,7 +42,8 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
         try:
             stored, header, frames = prepare(data, plan.recipe.images)
             payload = encode_sample(plan, sample, stored, digest, header, frames)
-            yield Outcome(sample.key, payload, located=header.located)
+            marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(plan, sample, frames)))
+            yield Outcome(sample.key, payload, marks=tuple(name for name, counts in marks if counts))
         except (ImageError, BadMask) as error:
             yield Outcome(sample.key, None, REJECTED, error.code, error.reason)
 

@@ -3,6 +3,8 @@
 import io
 import re
 import struct
+import subprocess
+import sys
 import warnings
 import zlib
 
@@ -219,6 +221,46 @@ def test_a_bomb_is_refused_by_its_header_and_never_loaded(kind, monkeypatch):
     assert not loaded
     convert(CONVERTED["BMP"][0], max_pixels=MANY)  # What is no bomb would be seen.
     assert loaded
+
+
+def test_the_size_of_every_kind_of_webp_is_told_before_it_is_opened(monkeypatch):
+    frames = [picture(), picture().transpose(0)]
+    kinds = {
+        b"VP8 ": saved(frames[0], "webp"),
+        b"VP8L": saved(frames[0], "webp", lossless=True),
+        b"VP8X": saved(frames[0], "webp", save_all=True, append_images=frames[1:]),
+    }
+    monkeypatch.setitem(FORMATS, "WebP", lambda _: pytest.fail("opened"))
+    for kind, data in kinds.items():
+        assert data[12:16] == kind
+        with pytest.raises(ImageError, match=r"40x24 \(width x height\) are 960 pixels"):
+            convert(data, max_pixels=959)
+
+
+@pytest.mark.slow
+def test_bombs_need_no_memory(tmp_path):
+    """All of them in a process that may have no more than a gigabyte, and that tells the most it had."""
+    for kind, data in BOMBS.items():
+        (tmp_path / kind).write_bytes(data)
+    script = """
+import resource, sys
+from pathlib import Path
+from shardwright.conversion import convert, other_header
+from shardwright.images import ImageError
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for file in Path(sys.argv[1]).iterdir():
+    for read in (convert, other_header):
+        try:
+            read(file.read_bytes(), max_pixels=100_000_000)
+        except ImageError as error:
+            print(error.code)
+print("KiB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)
+    *codes, grown = done.stdout.splitlines()
+    assert codes == ["too_large"] * 2 * len(BOMBS)
+    assert int(grown.split()[1]) < 20_000
 
 
 def test_pillows_own_limit_is_neither_needed_nor_left_changed(monkeypatch):

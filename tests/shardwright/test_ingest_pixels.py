@@ -104,6 +104,15 @@ def test_masks_lie_on_what_they_were_drawn_on(tmp_path, shapes, frame, option):
             assert (example["image/height"][0], example["image/width"][0]) == (HEIGHT, WIDTH)
 
 
+def test_how_many_images_have_masks_in_the_displayed_frame_is_told(tmp_path, shapes):
+    said = []
+    manifest = ingest(config(shapes), tmp_path / "out", quiet=True, tell=said.append)
+    assert manifest.totals["displayed_frame"] == 14
+    assert "14 images are turned by Exif: their masks and boxes are taken as drawn on the displayed" in said[-1]
+    assert "input.labels.frame" in said[-1]
+    assert "displayed_frame" not in run(as_stored(shapes), tmp_path / "stored").totals
+
+
 def test_the_wrong_frame_is_wrong(tmp_path, shapes):
     labels = {**shapes["input"]["labels"], "frame": "stored"}
     run(changed(shapes, labels=labels), tmp_path / "out")
@@ -272,8 +281,8 @@ def test_files_that_say_a_place_are_counted_and_told(tmp_path, shapes):
         options = config(shapes, images={"strip_metadata": policy})
         manifest = ingest(options, out, quiet=True, tell=said.append)
         assert manifest.totals["gps"] == 3
-        assert said[-1].startswith("3 images say where they were taken (GPS): ")
-        assert ("images.strip_metadata: private" in said[-1]) == kept
+        assert said[-2].startswith("3 images say where they were taken (GPS): ")
+        assert ("images.strip_metadata: private" in said[-2]) == kept
         found = examples(out)
         assert sorted(filter(lambda key: says_a_place(found[key]), found)) == (
             [name(number) for number in range(3)] if kept else []
