@@ -21,6 +21,7 @@ from shardwright.fingerprint import fingerprint, sha256_file
 from shardwright.lineage import write_lineage
 from shardwright.loader import STATISTICS_FILE
 from shardwright.manifest import REJECTED
+from shardwright.mirror import local_folder
 from shardwright.staging import STAGING_VARIABLE, PlannedShard, Staging, write_text
 from shardwright.watch import shards_shown
 from shardwright_components.image_transform.analyze import write_transform_graph
@@ -99,8 +100,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:
-    """The staging folder of a plan, one a TensorFlow: re-encoded pixels are promised to be equal within one only."""
-    return Staging.open(os.path.join(root, f"tensorflow-{tf.__version__}"), plan.fingerprint)
+    """The staging folder of a plan, one a TensorFlow: re-encoded pixels are promised to be equal within one only.
+
+    It is on this machine also where `root` is on a bucket: figures of the pixels lie beside the shards.
+    """
+    return Staging.open(os.path.join(local_folder(root), f"tensorflow-{tf.__version__}"), plan.fingerprint)
 
 
 def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> DatasetPlan:
