@@ -116,9 +116,19 @@ class LabelsConfig:
 
         self._check_tables()
 
+    @property
+    def of_classes(self) -> list[str]:
+        """Names of the options that only a table of classes has, as far as they are given."""
+        return [name for name in ("multi", "separator") if getattr(self, name) is not None]
+
+    @property
+    def of_tables(self) -> list[str]:
+        """Names of the options that only tables have, as far as they are given."""
+        columns = [f"columns.{role}" for role in self.columns]
+        return [*columns, *self.code, *self.of_classes, *(["features"] if self.features else [])]
+
     def _check_tables(self) -> None:
-        given = {"multi": self.multi, "separator": self.separator}
-        for name in (name for name, value in given.items() if value is not None):
+        for name in self.of_classes:
             if self.path is None or self.format not in ("auto", "label_csv"):
                 raise ConfigError(f"input.labels.{name}", "is for a CSV of classes", "Remove it.")
         if self.separator and self.multi is False:

@@ -23,6 +23,8 @@ from shardwright.sources.unlabelled import Unlabelled
 from shardwright.storage import open_table
 
 _LOOK_INTO = 4096
+# What may be said of JSON lines among the options of tables.
+_OF_LINES = ("columns.image", "columns.caption")
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 
 
@@ -131,8 +133,9 @@ def _open_lines(
         raise UsageError(f"{labels}: JSON lines ({reason}) hold captions, no masks. Use task: classification.")
     if classes is not None:
         raise ConfigError("input.classes", f"{labels} holds captions and no classes ({reason})", "Remove it.")
-    if options.features:
-        raise ConfigError("input.labels.features", f"{labels} is no CSV ({reason})", "Remove it.")
+    for option in options.of_tables:
+        if option not in _OF_LINES:
+            raise ConfigError(f"input.labels.{option}", f"{labels} is no CSV ({reason})", "Remove it.")
     notes = (f"labels: captions, since {reason}",) if options.format == "auto" else ()
     names = NameIndex(images.keys, images.skip, options.key_pattern)
     return CaptionJsonl(labels, images, names, notes, options.columns)
@@ -156,11 +159,7 @@ def _refuse_for_coco(task: str, reason: str, labels: str, options: LabelsConfig)
             f"{labels}: holds masks (coco_json, since {reason}), and task is classification. Use task: segmentation, "
             "or input.labels.boxes: true for boxes without masks."
         )
-    for option in [
-        *(f"columns.{role}" for role in options.columns),
-        *options.code,
-        *(["features"] * bool(options.features)),
-    ]:
+    for option in options.of_tables:
         raise UsageError(
             f"input.labels.{option}: {labels} is COCO JSON (since {reason}), which says such things itself. "
             "Remove the option."

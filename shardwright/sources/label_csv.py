@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from shardwright.config.labels import LabelsConfig
 from shardwright.errors import UsageError
@@ -108,20 +108,20 @@ class LabelCsv(LabelTable):
             reason = f"the rows of {several} of {images} images name different ones"
         return Reading(bool(separator or reason or multi), separator, reason)
 
-    def _look_through(self) -> tuple[dict[str, None], int, int]:
+    def _look_through(self) -> tuple[Collection[str], int, int]:
         """Different label fields, how many images have one, and how many of these have rows with different ones."""
-        fields: dict[str, None] = {}
+        fields: dict[str, int] = {}
         first = array("q", bytes(8 * len(self._images.keys)))
         differs = bytearray(len(first))
         for row in self._table.rows():
             label = row.fields[self._columns[LABEL]].strip() if len(row.fields) == len(self._table.header) else ""
             if not label:
                 continue
+            number = fields.get(label) or text_number(label)
             if len(fields) < _MOST_FIELDS:
-                fields[label] = None
+                fields[label] = number
             image = self._names.find(row.fields[self._columns[IMAGE]])
             if image is not None:
-                number = text_number(label)
                 differs[image] |= first[image] not in (0, number)
                 first[image] = first[image] or number
         return fields, len(first) - first.count(0), sum(differs)

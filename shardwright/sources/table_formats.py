@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardwright.config.labels import LabelsConfig
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Images, Source
 from shardwright.sources.captions import CaptionCsv
 from shardwright.sources.csv_source import TableInput
@@ -67,6 +67,10 @@ def open_table_source(
     """Opens a CSV of annotations; see `shardwright.sources.detect.open_source`."""
     table = JoinedTable.join(spans.parts) if spans.parts else Table.open(path)
     told = _tell(task, options, classes, table)
+    for name in options.of_classes if told.format != "label_csv" else ():
+        raise ConfigError(f"input.labels.{name}", f"{table.path} is no table of classes ({told.reason})", "Remove it.")
+    if told.one_hot is not None and options.separator:
+        raise ConfigError("input.labels.separator", f"{table.path} has a column for each class", "Remove it.")
     notes = (f"labels: {told.format}, since {told.reason}",) if options.format == "auto" else ()
     notes = (*notes, columns_note(table, told.roles, told.captions))
     if isinstance(table, JoinedTable):

@@ -163,6 +163,23 @@ def test_a_name_beside_an_id_must_be_that_of_the_map(tmp_path):
         survey("image,label,class_name\na,0,daisy\nb,1,daisy\n", tmp_path, classes=classes)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "labels", "message"),
+    [
+        ("t.csv", "image,text\na,x\n", {"multi": True}, r"multi: .* is no table of classes"),
+        ("t.csv", "image,x,y\na,1,1\n", {"separator": "|"}, r"separator: .* has a column for each class"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: .* is no CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: .* is no CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"columns": {"label": "a"}}, r"columns\.label: .* is no CSV"),
+        ("t.json", "{}", {"multi": False, "boxes": True}, r"multi: .* is COCO JSON"),
+        ("t.json", "{}", {"features": "auto", "boxes": True}, r"features: .* is COCO JSON"),
+    ],
+)
+def test_options_that_the_file_has_no_use_for_are_refused(given_input, tmp_path, name, text, labels, message):
+    with pytest.raises(UsageError, match=message):
+        run(given_input(text, name=name, **labels), tmp_path / "out")
+
+
 # --- columns of classes ----------------------------------------------------------------------------------------------
 
 
