@@ -31,6 +31,10 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
         "imagekey",
         "name",
         "id",
+        "imageindex",
+        "imagefile",
+        "picture",
+        "photo",
     ),
     LABEL: (
         *("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),

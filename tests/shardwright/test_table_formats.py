@@ -1,0 +1,80 @@
+"""Which format a table is taken for: by its columns and the task, told with the reason."""
+
+import pytest
+
+from shardwright.config import LabelsConfig
+from shardwright.errors import UsageError
+from shardwright.sources.base import Images
+from shardwright.sources.detect import open_source
+
+KEYS = ["a.png", "b.png"]
+
+
+def survey(tmp_path, text, task="classification", classes=None, **labels):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    source = open_source(
+        task=task,
+        options=LabelsConfig(path=str(file), **labels),
+        classes=classes,
+        labels=str(file),
+        images=Images(KEYS, frozenset(), size_of=lambda position: (4, 6), max_pixels=10**6),
+    )
+    told = source.survey()
+    return told, list(source.annotations())
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "labels"),
+    [
+        ("image,labels\na,x\n", "label_csv, since t.csv has no column of masks", "single"),
+        ("Image Index,Finding Labels\na,x|y\n", "label_csv, since t.csv has no column of masks", "multi"),
+        ("img,tags\na,x y\nb,x\na,y\n", "label_csv, since t.csv has no column of masks", "multi"),
+        ("name,x,y\na,1,0\n", "label_csv, since the columns hold 0 and 1 only; every row has one 1", "single"),
+        ("name,x,y\na,1,1\n", "label_csv, since the columns hold 0 and 1 only; not every row has one 1", "multi"),
+        ("id,x,y,text\na,1,1,t\n", "label_csv, since the columns hold 0 and 1 only; not every row has one 1", "multi"),
+        ("image,label,counts\na,x,3\n", "label_csv, since t.csv has no column of masks", "single"),
+        ("image,label,text\na,x,hello\n", "label_csv, since t.csv has no column of masks", "single"),
+        ("image,text\na,hello\n", "captions, since t.csv has no classes, but captions in 'text'", "none"),
+        ("path,text1,text2\na,b,c\n", "captions, since t.csv has no classes, but captions in 'text1', 'text2'", "none"),
+    ],
+)
+def test_tables_are_told_by_their_columns(tmp_path, text, told, labels):
+    found, _ = survey(tmp_path, text)
+    assert found.notes[0] == f"labels: {told}"
+    assert found.labels == labels
+
+
+def test_a_column_of_counts_is_masks_for_segmentation_only(tmp_path):
+    text = "image,label,counts\na,x,[3 2 19]\nb,x,[24]\n".replace(" ", ",").replace("[", '"[').replace("]", ']"')
+    found, annotations = survey(tmp_path, text, task="segmentation")
+    assert "mask from column 'counts'" in found.notes[1]
+    assert [annotation.text for annotation in annotations] == ["[3,2,19]", "[24]"]
+    found, annotations = survey(tmp_path, text)
+    assert [annotation.text for annotation in annotations] == [None, None]
+    with pytest.raises(UsageError, match="holds masks"):
+        survey(tmp_path, text, columns={"mask": "counts"})
+
+
+def test_columns_that_are_left_out_are_named(tmp_path):
+    found, _ = survey(tmp_path, "image,label,age,site\na,x,3,s\n")
+    assert found.notes[2] == "left out: 'age', 'site' (input.labels.features takes further columns)"
+    found, _ = survey(tmp_path, "image,label,age,site\na,x,3,s\n", features={"age": "auto"})
+    assert found.notes[-1] == "image/meta/age from column 'age': int"
+    assert not any(note.startswith("left out") for note in found.notes)
+    found, _ = survey(tmp_path, "image,label,age\na,x,3\nb,x,x7\n", features={"age": "auto"})
+    assert found.notes[-1] == "image/meta/age from column 'age': text, since row 3 holds 'x7'"
+
+
+@pytest.mark.parametrize("text", ["image,text\na,x\n", "image,x,y\na,1,0\n", "image,label\na,x\n"])
+def test_tables_without_masks_are_none_for_segmentation(tmp_path, text):
+    with pytest.raises(UsageError, match="expected Image_Label,EncodedPixels"):
+        survey(tmp_path, text, task="segmentation")
+
+
+def test_captions_that_are_asked_for_must_be_there(tmp_path):
+    with pytest.raises(UsageError, match="expected one column for the image and one or more for its captions"):
+        survey(tmp_path, "image,label\na,x\n", format="captions")
+    found, annotations = survey(tmp_path, "image,label,text\na,x,hello\n", format="captions")
+    assert (found.labels, found.classes) == ("none", ())
+    assert [annotation.values for annotation in annotations] == [{"image/caption/text": ["hello"]}]
