@@ -227,9 +227,14 @@ class _Whole:
         position_of = array("q", [-1]) * len(keys)
         for position, i in enumerate(usable):
             position_of[i] = position
-        begins = [sum(self.counts[:number]) for number in range(len(self.counts))]
-        positions = [position_of[a : a + n] for a, n in zip(begins, self.counts, strict=True)]
-        return listing, positions, bytearray(scan.labelled[i] for i in usable)
+        positions, begin = [], 0
+        for count in self.counts:
+            positions.append(position_of[begin : begin + count])
+            begin += count
+        labelled = bytearray(scan.labelled[i] for i in usable)
+        # The listing has them now.
+        scan.keys, scan.starts, scan.sizes, scan.labelled = [], array("q"), array("q"), bytearray()
+        return listing, positions, labelled
 
     def _keys(self) -> list[str]:
         """A key for every record: its own, if nothing else is called so, or file and number."""
