@@ -7,7 +7,7 @@ until a shard's writer, who knows the image's true size, parses them, so a table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -38,7 +38,7 @@ class Images:
         max_pixels: the most pixels an image, or a mask of one, may have.
     """
 
-    keys: list[str]
+    keys: Sequence[str]
     skip: frozenset[int]
     size_of: Callable[[int], tuple[int, int] | None]
     max_pixels: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from shardwright.sources.key_source import KeySource
 
@@ -21,7 +21,7 @@ class FileNames(KeySource):
 
     def __init__(
         self,
-        keys: list[str],
+        keys: Sequence[str],
         skip: frozenset[int],
         classes: Mapping[str, int | None] | None,
         notes: tuple[str, ...],

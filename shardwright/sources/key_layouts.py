@@ -6,7 +6,7 @@ image lies in a folder, or where `input.classes` knows them and not the folders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from shardwright.errors import UsageError
 from shardwright.sources.classes import as_integer
@@ -21,7 +21,9 @@ SPLIT_FOLDERS = frozenset(
 _EITHER = "Set input.labels.format: class_folders or file_name."
 
 
-def tell_key_format(keys: list[str], skip: frozenset[int], classes: Mapping[str, int | None] | None) -> tuple[str, str]:
+def tell_key_format(
+    keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None
+) -> tuple[str, str]:
     """Tells the format of an input without a file of labels.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import Annotation, Survey
@@ -30,7 +30,7 @@ class KeySource(ABC):
 
     def __init__(
         self,
-        keys: list[str],
+        keys: Sequence[str],
         skip: frozenset[int],
         classes: Mapping[str, int | None] | None,
         notes: tuple[str, ...],
@@ -55,7 +55,7 @@ class KeySource(ABC):
 
     def survey(self) -> Survey:
         """See `Source.survey`."""
-        survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=self._keys[:_SHOWN_NAMES])
+        survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=list(self._keys[:_SHOWN_NAMES]))
         values: dict[str, str] = {}
         for i, label in self._labels():
             survey.listed[i] = 1

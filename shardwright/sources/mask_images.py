@@ -69,7 +69,7 @@ class MaskImages:
         masks = self._listing
         stems = ImageStems(self._images.keys, self._images.skip)
         layout = tell_mask_layout(masks.keys, stems, self._classes, self._pattern)
-        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=masks.keys[:_SHOWN_NAMES])
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:_SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, Place] = {}
         for i, key in enumerate(masks.keys):

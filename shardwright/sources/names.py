@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from shardwright.errors import UsageError
@@ -29,7 +30,7 @@ class NameIndex:
         self._keys = keys
         self._by_pattern = None if pattern is None else _by_pattern(keys, skip, re.compile(pattern))
         self._skip = skip
-        self._by_key = {key: i for i, key in enumerate(keys)}
+        self._last: tuple[str, int | None] = ("", None)
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
 
     def find(self, name: str) -> int | None:
@@ -40,13 +41,19 @@ class NameIndex:
         """
         if self._by_pattern is not None:
             return self._by_pattern.get(unicodedata.normalize("NFC", name.strip()))
-        found = self._by_key.get(name)
+        # Rows about an image mostly stand together.
+        if self._last[0] != name:
+            self._last = (name, self._find(name))
+        return self._last[1]
+
+    def _find(self, name: str) -> int | None:
+        found = self._at(name)
         if found is not None:
             return found
         name = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
         while name.startswith("./"):
             name = name[2:]
-        found = self._by_key.get(name)
+        found = self._at(name)
         if found is not None or not name:
             return found
         for form in (_stem,) if "/" in name else (_base, _stem, _base_stem):
@@ -61,11 +68,16 @@ class NameIndex:
                 return found
         return None
 
+    def _at(self, key: str) -> int | None:
+        """Position of a whole key; they are sorted."""
+        place = bisect_left(self._keys, key)
+        return place if place < len(self._keys) and self._keys[place] == key else None
+
     def _named(self, form: Callable[[str], str]) -> dict[str, int]:
         """The images by a shorter form of their keys; made when it is first needed."""
         if form not in self._by_form:
             named: dict[str, int] = {}
-            for key, i in self._by_key.items():
+            for i, key in enumerate(self._keys):
                 if i not in self._skip:
                     short = form(key)
                     named[short] = _AMBIGUOUS if short in named else i

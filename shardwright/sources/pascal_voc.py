@@ -82,7 +82,9 @@ class PascalVoc:
 
     def survey(self) -> Survey:
         """See `Source.survey`."""
-        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=self._masks.keys[:_SHOWN_NAMES])
+        survey = Survey(
+            classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:_SHOWN_NAMES])
+        )
         for listing in (self._masks, self._xml, self._lists):
             survey.refused += listing.refused
         masks = dict(self._placed(self._masks, survey))

@@ -120,7 +120,7 @@ class Records:
             classes=names,
             listed=bytearray(b"\1" * len(found.labelled)) if every_one else found.labelled,
             refused=list(found.refused),
-            names=self.listing.keys[:_SHOWN],
+            names=list(self.listing.keys[:_SHOWN]),
             notes=(*self._notes, *notes),
             labels=labels,
             ignore=self._values.ignore or (masked and IGNORED in found.scan.mask_names and IGNORED not in names),

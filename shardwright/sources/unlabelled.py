@@ -24,7 +24,7 @@ class Unlabelled:
     def survey(self) -> Survey:
         """See `Source.survey`."""
         count = len(self._images.keys)
-        return Survey(classes=(), listed=bytearray(b"\1") * count, names=self._images.keys[:3], labels=NONE)
+        return Survey(classes=(), listed=bytearray(b"\1") * count, names=list(self._images.keys[:3]), labels=NONE)
 
     def annotations(self) -> Iterator[Annotation]:
         """See `Source.annotations`."""

@@ -10,10 +10,13 @@ import fnmatch
 import os
 import re
 import unicodedata
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.storage.texts import Texts
 
 EVERYTHING: tuple[str, ...] = ("**", "*")
 
@@ -53,9 +56,9 @@ class Listing:
     """
 
     root: str
-    keys: list[str]
-    names: list[str]
-    sizes: list[int]
+    keys: Sequence[str]
+    names: Sequence[str]
+    sizes: Sequence[int]
     refused: list[Refusal]
     pins: tuple[str, ...] = ()
 
@@ -113,11 +116,12 @@ def make_listing(
             twice.append(Refusal(file.name if file.respelled else file.key, "duplicate_key", reason))
         else:
             kept.append(file)
+    keys = Texts(file.key for file in kept)
     return Listing(
         root,
-        [file.key for file in kept],
-        [file.name for file in kept],
-        [file.size for file in kept],
+        keys,
+        Texts(file.name for file in kept) if any(file.respelled for file in kept) else keys,
+        array("q", [file.size for file in kept]),
         sorted([*refused, *twice]),
         tuple(file.pin for file in kept) if any(file.pin for file in kept) else (),
     )

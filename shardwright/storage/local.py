@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from typing import IO
 
 from shardwright.errors import UsageError
@@ -87,10 +88,11 @@ def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[
     return found, refused
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What lies in a folder. One by one: an entry that was asked for its size keeps all that the system said of it."""
     try:
         with os.scandir(folder) as entries:
-            return list(entries)
+            yield from entries
     except OSError as error:
         raise UsageError(
             f"input.images: {folder} cannot be listed ({error.strerror}). Check its permissions."

@@ -22,7 +22,7 @@ def test_a_folder_is_listed_by_key_with_sizes(stores, scheme):
     for images in (f"{bucket}/data", f"{bucket}/data/"):
         listing = list_inputs(images)
         assert listing.keys == ["a.jpg", "a/y/x.jpg", "a/z.png", "b.jpg"]
-        assert listing.sizes == [5, 9, 7, 5]
+        assert list(listing.sizes) == [5, 9, 7, 5]
         assert listing.root == f"{bucket}/data"
         assert [read_bytes(listing.path(i), listing.pin(i)) for i in range(4)] == [k.encode() for k in listing.keys]
     assert list_inputs(bucket).keys == ["data.jpg", *(f"data/{key}" for key in listing.keys), "data2/other.jpg"]
