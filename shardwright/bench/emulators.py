@@ -170,21 +170,23 @@ class _GcsHandler(RequestHandler):
         bucket, _, name = inside.partition("/o")
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         if inside.endswith("/o"):
-            self._list(bucket, query.get("prefix", ""), int(query.get("pageToken", 0)))
+            self._list(bucket, query.get("prefix", ""), query.get("delimiter"), int(query.get("pageToken", 0)))
         elif "generation" in query and query["generation"] != self.storage.generation(bucket, unquote(name[1:])):
             self._say(_GONE, {"error": {"code": _GONE, "message": "No such object"}})
         else:
             super().do_GET()
 
-    def _list(self, bucket: str, prefix: str, start: int) -> None:
+    def _list(self, bucket: str, prefix: str, delimiter: str | None, start: int) -> None:
         try:
-            items, _ = self.storage.get_file_list(bucket, prefix or None, None, None, soft_deleted=False)
+            found = self.storage.get_file_list(bucket, prefix or None, delimiter, None, soft_deleted=False)
         except NotFound:
             self._say(_GONE, {"error": {"code": _GONE, "message": "The specified bucket does not exist."}})
             return
-        items = sorted(items, key=lambda item: str(item["name"]))
-        more = {"nextPageToken": str(start + _PAGE)} if len(items) > start + _PAGE else {}
-        self._say(200, {"kind": "storage#objects", "items": items[start : start + _PAGE], **more})
+        rows = sorted([*((str(item["name"]), item) for item in found[0]), *((str(name), None) for name in found[1])])
+        more = {"nextPageToken": str(start + _PAGE)} if len(rows) > start + _PAGE else {}
+        items = [item for _, item in rows[start : start + _PAGE] if item is not None]
+        prefixes = [name for name, item in rows[start : start + _PAGE] if item is None]
+        self._say(200, {"kind": "storage#objects", "items": items, "prefixes": prefixes, **more})
 
     def _say(self, status: int, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()

@@ -25,10 +25,20 @@ _Out = TypeVar("_Out")
 def list_objects(url: str) -> Iterator[ObjectInfo]:
     """The objects whose URL begins with `url`, page by page."""
     store, prefix = _locate(url)
+    yield from _pages(url, lambda page: store.list_page(prefix, page))
+
+
+def list_names(url: str) -> Iterator[str]:
+    """The names of the objects whose URL begins with `url`; of all in one folder below it, only that folder's, once."""
+    store, prefix = _locate(url)
+    yield from _pages(url, lambda page: store.names_page(prefix, page))
+
+
+def _pages(url: str, read: Callable[[str | None], tuple[list[_Out], str | None]]) -> Iterator[_Out]:
     page: str | None = None
     while True:
         token = page
-        found, page = _RETRIES.call(url, lambda: store.list_page(prefix, token))  # noqa: B023 (called at once)
+        found, page = _RETRIES.call(url, lambda: read(token))  # noqa: B023 (called at once)
         yield from found
         if page is None:
             return

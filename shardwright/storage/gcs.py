@@ -42,6 +42,7 @@ _LOST = (
     google.auth.exceptions.TransportError,
 )
 _FIELDS = "items(name,size,generation),nextPageToken"
+_NAME_FIELDS = "items(name),prefixes,nextPageToken"
 
 
 class _Adapter(HTTPAdapter):
@@ -88,6 +89,17 @@ class GcsStore:
                 )
                 infos = [self._info(blob) for blob in next(found.pages, ())]
                 return infos, found.next_page_token
+        except Missing:
+            raise self._no_bucket() from None
+
+    def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
+        """See `ObjectStore.names_page`."""
+        options = {"prefix": prefix, "delimiter": "/", "page_token": page, "fields": _NAME_FIELDS}
+        try:
+            with self._said("list"):
+                found = self._client.list_blobs(self._name, **options, timeout=_TIMEOUT, retry=None)
+                names = [blob.name for blob in next(found.pages, ())]
+                return [*names, *sorted(found.prefixes)], found.next_page_token
         except Missing:
             raise self._no_bucket() from None
 

@@ -51,6 +51,9 @@ class ObjectStore(Protocol):
     def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
         """A page of the objects whose names begin with `prefix`, and the token of the next page, if there is one."""
 
+    def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
+        """As `list_page`, but names only, and of all that goes on after a slash only the part with that slash."""
+
     def stat(self, name: str) -> ObjectInfo:
         """An object's size and pin. Raises `Missing`."""
 

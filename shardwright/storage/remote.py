@@ -40,7 +40,7 @@ def list_files(images: str, leave_out: str | None) -> Listing:
 def list_names(folder: str) -> list[str]:
     """See `shardwright.storage.list_names`."""
     start = len(split_url(_folder(folder))[2])
-    found = {info.name[start:].partition("/")[0] for info in buckets.list_objects(_folder(folder))}
+    found = {name[start:].rstrip("/") for name in buckets.list_names(_folder(folder))}
     return sorted(name for name in found if name and not name.startswith("."))
 
 

@@ -78,6 +78,14 @@ class S3Store:
         infos = [ObjectInfo(row["Key"], row["Size"], row["ETag"]) for row in found.get("Contents", ())]
         return infos, found.get("NextContinuationToken")
 
+    def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
+        """See `ObjectStore.names_page`."""
+        more = {} if page is None else {"ContinuationToken": page}
+        with self._said("list"):
+            found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, Delimiter="/", **more)
+        names = [row["Key"] for row in found.get("Contents", ())]
+        return [*names, *(row["Prefix"] for row in found.get("CommonPrefixes", ()))], found.get("NextContinuationToken")
+
     def stat(self, name: str) -> ObjectInfo:
         """See `ObjectStore.stat`."""
         with self._said("read"):

@@ -42,13 +42,24 @@ def test_spans_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, scheme
     deliver(tmp_path / "in" / "10", range(10, 14))
     url = f"{stores.bucket(scheme)}/data"
     stores.copy_of(tmp_path / "in", url)
+    before = len(stores.requests)
     assert list_names(url) == ["10", "8", "9"]
+    assert len(stores.requests) - before <= 2, "one page of names, however many objects there are"
     assert list_names(f"{url}/missing") == []
     for span in ("newest", 9, [8, 9], "all"):
         name = str(span)
         run(raw(tmp_path / "in", span), tmp_path / "local" / name)
         run(raw(url, span), tmp_path / "remote" / name)
         assert tree(tmp_path / "remote" / name) == tree(tmp_path / "local" / name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_names_come_page_by_page(stores, scheme):
+    url = stores.bucket(scheme)
+    names = [f"{number:04d}{'/a.png' if number % 2 else ''}" for number in range(1100)]
+    stores.fill(f"{url}/in", {**dict.fromkeys(names, b"x"), "0001/b.png": b"x", ".hidden/c": b"x"})
+    assert list_names(f"{url}/in") == [f"{number:04d}" for number in range(1100)]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
