@@ -19,6 +19,7 @@ from shardwright.lineage import LINEAGE_FILE
 from shardwright.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
 from shardwright.processes import in_processes
 from shardwright.sealed import is_whole
+from shardwright.storage import is_remote
 from shardwright.verify import findings as what
 from shardwright.verify.findings import Finding, Report
 from shardwright.verify.ledger import LEDGER_FOLDER, check_ledger
@@ -45,6 +46,8 @@ def verify(
         UsageError: there is no dataset; or `deep` was asked for and the records hold no hashes.
         ShardwrightError: a worker has died.
     """
+    if is_remote(str(directory)):
+        raise UsageError(f"{directory}: verify reads datasets of this machine. Copy it to a folder, and verify that.")
     root = Path(directory).absolute()
     file = root / MANIFEST_FILE
     if workers is not None and workers < 1:
@@ -58,7 +61,7 @@ def verify(
         found.append(Finding(MANIFEST_FILE, what.MANIFEST, problem))
         tasks = list(_tasks_by_files(root))
     else:
-        if deep and not all(name in manifest.features for name in _DEEP_NEEDS):
+        if deep and not all(manifest.stored(name) in manifest.features for name in _DEEP_NEEDS):
             raise UsageError(f"--deep: the records hold no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
         dataset = Dataset(str(root), manifest)
         ledger = check_ledger(dataset)
@@ -97,7 +100,8 @@ def _tasks(dataset: Dataset, deep: bool) -> Iterator[ShardTask]:
     for split in dataset.splits:
         for number, shard in enumerate(dataset.shards(split)):
             index = shard.index_file.relative_to(dataset.root).as_posix()
-            yield ShardTask(dataset.root, shard, number, parts.get(index, ""), ledger, deep)
+            names = dataset.manifest.names
+            yield ShardTask(dataset.root, shard, number, parts.get(index, ""), ledger, deep, names)
 
 
 def _tasks_by_files(root: Path) -> Iterator[ShardTask]:

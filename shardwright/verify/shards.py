@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -46,6 +46,7 @@ class ShardTask:
         index_sha256: hash of its index, or empty where the manifest has none.
         ledger: the ledger's parts, relative to the root.
         deep: hash every image, too.
+        names: what features are called here (`Manifest.names`).
     """
 
     root: str
@@ -54,6 +55,7 @@ class ShardTask:
     index_sha256: str
     ledger: tuple[str, ...]
     deep: bool
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -187,7 +189,7 @@ class _Walk:
             return None
         elif self._task.deep:
             self._deep(payload, number, offset)
-        return _key_of(payload)
+        return _key_of(payload, self._task.names.get(_KEY, _KEY))
 
     def _deep(self, payload: bytes, number: int, offset: int) -> None:
         try:
@@ -195,7 +197,8 @@ class _Walk:
         except RecordError as error:
             self._find(what.PAYLOAD, str(error), number, offset)
             return
-        image, digest = features.get(_IMAGE), features.get(_IMAGE_HASH)
+        names = self._task.names
+        image, digest = (features.get(names.get(name, name)) for name in (_IMAGE, _IMAGE_HASH))
         if not isinstance(image, list) or not isinstance(digest, list) or not image or not digest:
             self._find(what.IMAGE, f"it holds no {_IMAGE} with {_IMAGE_HASH}", number, offset)
         elif hashlib.sha256(image[0]).hexdigest().encode() != digest[0]:
@@ -212,9 +215,9 @@ class _Walk:
         self.findings.append(Finding(self._task.shard.path, code, problem, record, key, offset=offset))
 
 
-def _key_of(payload: bytes) -> str | None:
+def _key_of(payload: bytes, name: str) -> str | None:
     try:
-        values = find_feature(payload, _KEY)
+        values = find_feature(payload, name)
         return values[0].decode("utf-8") if isinstance(values, list) and len(values) == 1 else None
     except (RecordError, UnicodeDecodeError):
         return None

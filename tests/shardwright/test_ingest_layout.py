@@ -12,6 +12,7 @@ from ingesting import config, examples, ledger, run, tree
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError
 from shardwright.records import decode_example, read_records
+from shardwright.verify import verify
 
 
 def _records(root, path):
@@ -191,3 +192,27 @@ def test_rle_text_writes_the_usual_dialect_where_masks_are_no_run_lengths(tmp_pa
     assert len(runs)
     assert text["001.jpg"]["image/segmentation/Fish/rle_text"] == [" ".join(map(str, np.ravel(runs))).encode()]
     assert text["002.jpg"]["image/segmentation/Fish/rle_text"] == [b""]
+
+
+@pytest.mark.parametrize(
+    ("features", "deep"),
+    [
+        ({"preset": "tfds"}, False),
+        ({"preset": "kaggle_flowers", "map": {"image/sha256": "hash"}}, True),
+        ({"map": {"image/sha256": "image/key", "image/key": "image/sha256"}}, True),
+    ],
+)
+def test_datasets_under_other_names_can_be_verified(tmp_path, image_input, features, deep):
+    raw = image_input(tmp_path, layout="label_csv")
+    raw |= {"features": features, "shards": {"records": 7, "pattern": "{split}{index:02d}-{count}.tfrec"}}
+    run(raw, tmp_path / "out")
+    report = verify(tmp_path / "out", deep=deep)
+    assert (report.findings, report.records) == ((), 24)
+    shard = next(tmp_path.glob("out/Split-train/train00-*.tfrec"))
+    index = json.loads(
+        (tmp_path / "out/index/Split-train" / shard.name).with_suffix(".jsonl").read_text().splitlines()[0]
+    )
+    damaged = bytearray(shard.read_bytes())
+    damaged[100] ^= 1
+    shard.write_bytes(damaged)
+    assert {finding.key for finding in verify(tmp_path / "out").findings if finding.record == 0} == {index["key"]}
