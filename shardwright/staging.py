@@ -21,7 +21,6 @@ import dataclasses
 import errno
 import fcntl
 import hashlib
-import heapq
 import itertools
 import json
 import os
@@ -37,6 +36,7 @@ from typing import IO, NamedTuple
 from shardwright import manifest as layout
 from shardwright.errors import StorageError, UsageError
 from shardwright.fingerprint import canonical_json
+from shardwright.ledger_rows import RowSorter, merged
 from shardwright.manifest import LedgerRow, ShardInfo
 from shardwright.mirror import Mirror, working_folder
 from shardwright.records import RecordWriter
@@ -47,9 +47,6 @@ from shardwright.storage import buckets, in_parallel, is_remote, readers
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
 
 _DEFAULT_NAMES = ShardNames()
-
-# A merge keeps one file open per shard; process limits start at 1024.
-_MERGE_WIDTH = 256
 
 # What a write meets when there is no room for it.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -202,8 +199,8 @@ class Staging:
         finished = self.result(planned)
         if finished is not None:
             return finished
-        rows: list[LedgerRow] = []
-        keys: list[str] = []
+        rows = RowSorter(self._scratch())
+        count, first, last = 0, None, None
         marks: Counter[str] = Counter()
         shard = layout.shard_path(*planned)
         index = layout.index_path(shard)
@@ -217,21 +214,20 @@ class Staging:
                     offset, length = writer.write(outcome.payload)
                     line = canonical_json({"key": outcome.key, "offset": offset, "length": length})
                     positions.write(line.encode("utf-8") + b"\n")
-                    row = dataclasses.replace(row, index=len(keys))
-                    keys.append(outcome.key)
+                    row = dataclasses.replace(row, index=count)
+                    count, first, last = count + 1, first if count else outcome.key, outcome.key
                     marks.update(outcome.marks)
-                rows.append(row)
+                rows.add(row)
         rows_bytes = _write_rows(self.path(_rows(planned)), rows)
-        first, last = (keys[0], keys[-1]) if keys else (None, None)
-        path = f"Split-{planned.split}/{names.name(*planned, len(keys))}"
-        info = ShardInfo(planned.split, path, len(keys), data.size, data.sha256, first, last)
+        path = f"Split-{planned.split}/{names.name(*planned, count)}"
+        info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
         result = ShardResult(
             *planned,
             info=info,
             index_sha256=positions.sha256,
             index_bytes=positions.size,
             rows_bytes=rows_bytes,
-            inputs=len(rows),
+            inputs=rows.count,
             marks=dict(marks),
             tools=self.tools,
         )
@@ -246,24 +242,26 @@ class Staging:
 
     def write_rows(self, name: str, rows: Iterable[LedgerRow]) -> None:
         """Writes ledger rows of inputs that belong to no shard, e.g. rejected by the plan. `name` is unique to them."""
-        _write_rows(self.path(f"rows/{name}.jsonl"), list(rows))
+        sorter = RowSorter(self._scratch())
+        for row in rows:
+            sorter.add(row)
+        _write_rows(self.path(f"rows/{name}.jsonl"), sorter)
 
     def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
         """All ledger lines of the given shards and of the named row files, by key, in bounded memory and open files."""
-        scratch = self.path(f"merge-{uuid.uuid4().hex}")
+        scratch = self._scratch()
         scratch.mkdir()
         try:
             names = [_rows(p) for p in planned]
             files = self.mirror.fetch(names, scratch) if self.mirror else [self.path(name) for name in names]
             files += [self.path(f"rows/{name}.jsonl") for name in extra]
-            while len(files) > _MERGE_WIDTH:
-                merged = scratch / f"{len(list(scratch.iterdir())):06d}"
-                with merged.open("w", encoding="utf-8") as out:
-                    out.writelines(_merge(files[:_MERGE_WIDTH]))
-                files = [*files[_MERGE_WIDTH:], merged]
-            yield from _merge(files)
+            yield from merged(files, scratch)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _scratch(self) -> Path:
+        """A name for a folder that only this call uses."""
+        return self.path(f"merge-{uuid.uuid4().hex}")
 
     def remove(self) -> None:
         """Deletes the folder. Called while it is locked, after the dataset has appeared."""
@@ -361,18 +359,12 @@ def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int]
     return hashes
 
 
-def _write_rows(target: Path, rows: list[LedgerRow]) -> int:
+def _write_rows(target: Path, rows: RowSorter) -> int:
     """Writes ledger rows by key; returns the file's size."""
     with _Output(target) as file:
-        for row in sorted(rows, key=lambda r: (r.key, r.to_json())):
-            file.write(row.to_json().encode("utf-8") + b"\n")
+        for line in rows.lines():
+            file.write(line.encode("utf-8"))
     return file.size
-
-
-def _merge(files: Sequence[Path]) -> Iterator[str]:
-    with ExitStack() as stack:
-        streams: list[IO[str]] = [stack.enter_context(f.open(encoding="utf-8", newline="\n")) for f in files]
-        yield from heapq.merge(*streams, key=lambda line: (json.loads(line)["key"], line))
 
 
 def _locked_file(path: Path) -> IO[str]:

@@ -243,7 +243,7 @@ def test_one_run_at_a_time_writes_a_dataset(tmp_path):
 
 
 def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.staging._MERGE_WIDTH", 3)
+    monkeypatch.setattr("shardwright.ledger_rows._MERGE_WIDTH", 3)
     shards = tuple(PlannedShard("train", i, 11) for i in range(11))
     staging = Staging.open(tmp_path, "f" * 64)
     for shard in shards:
