@@ -90,19 +90,20 @@ _ORIENTATION_TAG = 0x0112
 _pillow_limit = threading.Lock()
 
 
-def known_header(data: bytes, *, max_pixels: int, convert: bool) -> ImageHeader | None:
+def header_of(data: bytes, *, max_pixels: int, convert: bool, known: bool = False) -> ImageHeader | None:
     """The header of a JPEG or PNG, or `None` for a file of another format that is going to be converted.
 
     Args:
         data: the file.
         max_pixels: the most pixels it may have.
         convert: whether other formats are taken.
+        known: see `read_header`.
 
     Raises:
         ImageError: the file is refused by what its header says.
     """
     try:
-        return read_header(data, max_pixels=max_pixels)
+        return read_header(data, max_pixels=max_pixels, known=known)
     except ImageError as error:
         if error.code != UNSUPPORTED_FORMAT or not convert or not other_format(data):
             raise

@@ -109,12 +109,13 @@ class ImageHeader:
     located: bool = False
 
 
-def read_header(data: bytes, *, max_pixels: int) -> ImageHeader:
+def read_header(data: bytes, *, max_pixels: int, known: bool = False) -> ImageHeader:
     """Reads and checks an image's header, and that the file is there to its end.
 
     Args:
         data: the whole file.
         max_pixels: the most pixels (height * width) an image may have.
+        known: these very bytes have been checked before: of a JPEG, nothing behind the header is looked at again.
 
     Returns:
         The header.
@@ -128,7 +129,7 @@ def read_header(data: bytes, *, max_pixels: int) -> ImageHeader:
     if data.startswith(PNG_SIGNATURE):
         return _read_png(data, max_pixels)
     if data.startswith(_JPEG_SIGNATURE):
-        return _read_jpeg(data, max_pixels)
+        return _read_jpeg(data, max_pixels, known)
     raise _unknown(data)
 
 
@@ -224,7 +225,7 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
         scans += marker == SOS
 
 
-def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
+def _read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
     frame: tuple[int, int, int] | None = None
     exif: bytes | None = None
     located = False
@@ -236,7 +237,7 @@ def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
             if frame is not None:
                 raise ImageError(DAMAGED, f"the JPEG has a second frame header at byte {start}")
             frame = _frame_header(body, max_pixels)
-        elif marker == APP1:
+        elif marker == APP1 and not scans:  # Behind the picture data no reader looks for it.
             if body.startswith(EXIF_PREFIX):
                 exif = body[len(EXIF_PREFIX) :] if exif is None else exif
             else:
@@ -251,6 +252,8 @@ def _read_jpeg(data: bytes, max_pixels: int) -> ImageHeader:
                 raise ImageError(DAMAGED, "the JPEG's picture data begins before its size and coding tables are told")
             if scans > _MOST_SCANS:
                 raise ImageError(TOO_LARGE, f"the JPEG has more than {_MOST_SCANS} scans, each decoded at full size")
+            if known:
+                break
     if frame is None or not scans:
         raise ImageError(DAMAGED, "the JPEG ends without picture data")
     height, width, channels = frame

@@ -11,7 +11,7 @@ from shardwright.config import Config
 from shardwright.config.labels import TFRECORD
 from shardwright.config.layout import RLE_TEXT
 from shardwright.console import SILENT, Progress
-from shardwright.conversion import known_header, other_header
+from shardwright.conversion import header_of, other_header
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.frames import Frames
@@ -257,7 +257,7 @@ def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
     options = recipe.images
     try:
         data = read_bytes(path)
-        header = known_header(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
+        header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
         header = header or other_header(data, max_pixels=options.max_pixels)
     except (ImageError, OSError):
         return None  # Why, the ledger says when the image is due.

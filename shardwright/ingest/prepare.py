@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from shardwright.config import ImagesConfig
-from shardwright.conversion import DCT_RATIOS, convert, decode, known_header, turn
+from shardwright.config.images import FULL
+from shardwright.conversion import DCT_RATIOS, convert, decode, header_of, turn
 from shardwright.encoding import encode, resize
 from shardwright.frames import Frames
 from shardwright.geometry import Geometry, plan_geometry, plan_longest_side
@@ -34,7 +35,9 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Fra
         ImageError: the file is refused; before any decoding where its header is reason enough.
     """
     picture = None
-    header = known_header(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
+    # With `verify: full` the same bytes were probed.
+    known = options.verify == FULL
+    header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject", known=known)
     if header is None:
         picture, header = convert(data, max_pixels=options.max_pixels)
     turned = options.orientation == "apply" and header.orientation != UPRIGHT

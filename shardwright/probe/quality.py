@@ -11,13 +11,11 @@ Süsstrunk (2003). Grey levels are those of ITU-R BT.601.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageChops
 
 _LEVELS = 255
 _DIGITS = 6
@@ -57,54 +55,60 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
         luma: the same in mode `L`.
     """
     count = picture.width * picture.height
-    total, squares = _moments(luma.histogram())
-    by_channel = picture.histogram()
-    (red, _), (green, _), (blue, _) = (_moments(by_channel[first : first + 256]) for first in (0, 256, 512))
-    red_green, yellow_blue, laplacian = _Sums(), _Sums(), _Sums()
-    pixels, levels = np.asarray(picture), np.asarray(luma)
-    step = max(1, _AT_ONCE // picture.width)
-    for top in range(0, picture.height, step):
-        wide = pixels[top : top + step].astype(np.int16)
-        r, g, b = wide[..., 0], wide[..., 1], wide[..., 2]
-        # The opponent axes: red against green, and yellow (twice, to keep whole numbers) against blue.
-        red_green.add(r - g)
-        yellow_blue.add(r + g - 2 * b)
-        laplacian.add(_laplacian(levels[max(0, top - 1) : top + step + 1].astype(np.int16)))
-    spread = math.sqrt(4 * red_green.variance + yellow_blue.variance) / 2 / count
-    shift = math.sqrt(4 * (red - green) ** 2 + (red + green - 2 * blue) ** 2) / 2 / count
+    levels = _moments(luma)
+    channels = red, green, blue = picture.split()
+    (r, rr), (g, gg), (b, bb) = (_moments(channel) for channel in channels)
+    # Sums of products of two channels, by way of their differences: (rr + gg - (r - g)^2) / 2. Doubled, to keep whole.
+    rg, rb, gb = (
+        one + other - _moments(ImageChops.difference(*pair)).squares
+        for one, other, pair in ((rr, gg, (red, green)), (rr, bb, (red, blue)), (gg, bb, (green, blue)))
+    )
+    # The opponent axes: red against green, and yellow (twice, to keep whole) against blue.
+    red_green = _variance(count, r - g, rr + gg - rg)
+    yellow_blue = _variance(count, r + g - 2 * b, rr + gg + 4 * bb + rg - 2 * rb - 2 * gb)
+    spread = math.sqrt(4 * red_green + yellow_blue) / 2 / count
+    shift = math.sqrt(4 * (r - g) ** 2 + (r + g - 2 * b) ** 2) / 2 / count
     return Quality(
-        brightness=_part(total / count),
-        contrast=_part(math.sqrt(count * squares - total * total) / count),
-        sharpness=_part(math.sqrt(laplacian.variance) / max(laplacian.count, 1)),
+        brightness=_part(levels.total / count),
+        contrast=_part(math.sqrt(_variance(count, *levels)) / count),
+        sharpness=_part(_sharpness(np.asarray(luma))),
         colorfulness=_part(spread + 0.3 * shift),
-        red=_part(red / count),
-        green=_part(green / count),
-        blue=_part(blue / count),
+        red=_part(r / count),
+        green=_part(g / count),
+        blue=_part(b / count),
     )
 
 
-@dataclass
-class _Sums:
-    """Sums over whole numbers below 2**15, exact however many there are."""
-
-    count: int = 0
-    total: int = 0
-    squares: int = 0
-
-    def add(self, values: npt.NDArray[np.int16]) -> None:
-        wide = values.astype(np.int32)
-        self.count += values.size
-        self.total += int(wide.sum(dtype=np.int64))
-        wide *= wide
-        self.squares += int(wide.sum(dtype=np.int64))
-
-    @property
-    def variance(self) -> int:
-        """The variance times the square of the count."""
-        return self.count * self.squares - self.total * self.total
+class _Moments(NamedTuple):
+    total: int
+    squares: int
 
 
-def _laplacian(levels: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+def _moments(channel: Image.Image) -> _Moments:
+    """Sum of a channel's levels and of their squares."""
+    counts = np.array(channel.histogram(), dtype=np.int64)
+    return _Moments(int(counts @ _EVERY_LEVEL), int(counts @ (_EVERY_LEVEL * _EVERY_LEVEL)))
+
+
+def _variance(count: int, total: int, squares: int) -> int:
+    """The variance times the square of the count, exactly."""
+    return count * squares - total * total
+
+
+def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
+    """Standard deviation of the Laplacian over all pixels that have four neighbours; 0 where there are none."""
+    count = total = squares = 0
+    step = max(1, _AT_ONCE // levels.shape[1])
+    for top in range(0, len(levels), step):
+        edges = _laplacian(levels[max(0, top - 1) : top + step + 1].astype(np.int32))
+        count += edges.size
+        total += int(edges.sum(dtype=np.int64))
+        edges *= edges
+        squares += int(edges.sum(dtype=np.int64))
+    return math.sqrt(_variance(count, total, squares)) / max(count, 1)
+
+
+def _laplacian(levels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """The sum of the four neighbours less four times the pixel, of the pixels that have four."""
     edges = -4 * levels[1:-1, 1:-1]
     edges += levels[:-2, 1:-1]
@@ -112,12 +116,6 @@ def _laplacian(levels: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
     edges += levels[1:-1, :-2]
     edges += levels[1:-1, 2:]
     return edges
-
-
-def _moments(histogram: Sequence[int]) -> tuple[int, int]:
-    """Sum of the levels and of their squares."""
-    counts = np.array(histogram, dtype=np.int64)
-    return int(counts @ _EVERY_LEVEL), int(counts @ (_EVERY_LEVEL * _EVERY_LEVEL))
 
 
 def _part(value: float) -> float:

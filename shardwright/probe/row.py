@@ -68,7 +68,7 @@ def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixe
 
     Args:
         data: the whole file.
-        header: what `conversion.known_header` said of it: `None` for a format that has to be converted.
+        header: what `conversion.header_of` said of it: `None` for a format that has to be converted.
         max_pixels: the most pixels such a file may have.
         pixels: also hash all of its pixels at full size.
 

@@ -15,14 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.console import SILENT, Progress
-from shardwright.conversion import known_header
+from shardwright.conversion import header_of
 from shardwright.images import ImageError
 from shardwright.probe.cache import ProbeCache
 from shardwright.probe.hashes import ImageHashes
 from shardwright.probe.quality import Quality
 from shardwright.probe.row import ProbeRow, probe_file
 from shardwright.processes import in_processes
-from shardwright.storage import FileHash, Listing, Refusal, hash_bytes, hash_file, in_parallel, read_bytes, readers
+from shardwright.storage import (
+    FileHash,
+    Listing,
+    Refusal,
+    hash_bytes,
+    hash_file,
+    in_parallel,
+    is_remote,
+    read_bytes,
+    readers,
+)
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
@@ -154,8 +164,10 @@ def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
 
 def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, list[_Seen]]:
     listing = part.listing
-    # Read ahead: the pixels of one file are decoded while the next ones come.
-    files = in_parallel(partial(_read, part), range(len(part.look)), readers(listing.root), listing.sizes.__getitem__)
+    read, places = partial(_read, part), range(len(part.look))
+    # From a bucket many files are fetched at a time; a local one is there sooner than a thread that would read ahead.
+    remote = is_remote(listing.root)
+    files = in_parallel(read, places, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, places)
     with cache.reading() as find:
         return part.begin, [
             _Seen(file) if file is None or data is None else _look(file, data, find, options) for file, data in files
@@ -176,7 +188,7 @@ def _read(part: _Part, place: int) -> tuple[FileHash | None, bytes | None]:
 
 def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _Seen:
     try:
-        header = known_header(data, max_pixels=options.max_pixels, convert=options.convert)
+        header = header_of(data, max_pixels=options.max_pixels, convert=options.convert)
         row = find(file.sha256)
         if row is not None and (row.pixels or row.code or not options.pixels):
             return _Seen(file, row)

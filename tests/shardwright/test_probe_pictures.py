@@ -252,3 +252,18 @@ def test_blur_noise_and_colour_are_measured():
     assert faded.colorfulness == 0 < clear.colorfulness
     assert dim.brightness < 0.6 * clear.brightness
     assert dim.contrast < 0.6 * clear.contrast
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"exif": b"Exif\0\0" + pillow_exif({0x0112: 6})}])
+def test_of_known_bytes_the_header_alone_is_read(options):
+    data = saved(drawn(0, (90, 120)), **options)
+    whole = read_header(data, max_pixels=10**8)
+    assert read_header(data, max_pixels=10**8, known=True) == whole
+    # What comes behind the picture data says nothing of it.
+    exif = b"Exif\0\0" + pillow_exif({0x0112: 8})
+    late = b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif
+    assert read_header(data[:-2] + late + b"\xff\xd9", max_pixels=10**8) == whole
+    cut = data[: data.index(b"\xff\xda") + 40]
+    assert read_header(cut, max_pixels=10**8, known=True) == whole
+    with pytest.raises(ImageError, match="end-of-image"):
+        read_header(cut, max_pixels=10**8)
