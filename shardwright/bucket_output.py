@@ -46,17 +46,22 @@ def refuse_foreign(out: str) -> None:
     raise UsageError(f"{out}: is not empty ({shown}, …) and holds no dataset. Name another folder.")
 
 
+def claimed(out: str) -> str | None:
+    """The fingerprint of the dataset that an output is kept for, if it is."""
+    try:
+        return buckets.read(f"{out}/{_CLAIM}").decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
 def refuse_claimed(out: str, fingerprint: str) -> None:
     """Looks whether another dataset is being published at an output.
 
     Raises:
         UsageError: it is, or a run that was to do it has ended before.
     """
-    try:
-        other = buckets.read(f"{out}/{_CLAIM}").decode("utf-8", "replace")
-    except FileNotFoundError:
-        return
-    if other != fingerprint:
+    other = claimed(out)
+    if other is not None and other != fingerprint:
         raise UsageError(
             f"{out}: another dataset (fingerprint {other[:12]}, this one is {fingerprint[:12]}) is being published "
             "there, or was when its run was ended. Name another folder, or delete what lies there."

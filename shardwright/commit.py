@@ -196,7 +196,11 @@ def _staged_files(results: list[ShardResult]) -> dict[str, str]:
 def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
     """Deletes what a commit that was killed has left beside an output. Called while its staging folder is locked."""
     if is_remote(str(out)):
-        return  # What lies there is taken up by the next run.
+        # What lies there is taken up by the next run; once the manifest is there, the claim is of no use.
+        url = bucket_output.trimmed(str(out))
+        if bucket_output.claimed(url) == fingerprint and is_committed(url):
+            bucket_output.release(url)
+        return
     shutil.rmtree(_assembly(Path(os.path.realpath(out)), fingerprint), ignore_errors=True)
 
 

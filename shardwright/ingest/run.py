@@ -130,6 +130,8 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
     In the staging folder beside an output that is all there is, also of other configurations: they cannot be published
     there any more. In one that the configuration names, where others may keep theirs, it is what is ours.
     """
+    if is_remote(str(out)):
+        discard_assembly(out, fingerprint)
     if is_remote(staging_root):
         Staging.open(staging_root, fingerprint).remove()
         return

@@ -1,0 +1,60 @@
+"""A map with several calls in flight: in order, and with a bound on what is held."""
+
+import threading
+
+import pytest
+
+from shardwright.storage import in_parallel, parallel
+
+
+def test_what_weighs_much_is_not_held_together(monkeypatch):
+    monkeypatch.setattr(parallel, "_MOST_BYTES", 10)
+    lock, held, most = threading.Lock(), [0], [0]
+
+    def taken(weight):
+        with lock:
+            held[0] += weight
+            most[0] = max(most[0], held[0])
+        return weight
+
+    weights = [3, 9, 1, 1, 1, 25, 4, 4, 4, 2]
+    found = []
+    for weight in in_parallel(taken, weights, threads=4, weigh=lambda weight: weight):
+        found.append(weight)
+        with lock:
+            held[0] -= weight
+    assert found == weights
+    # One item may weigh more than all may together; it goes alone, but for what was handed out and is not taken back.
+    assert most[0] <= 25 + 10
+
+
+def test_items_are_taken_as_they_are_needed():
+    taken = []
+
+    def items():
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    results = in_parallel(lambda number: number, items(), threads=2)
+    assert next(results) == 0
+    assert len(taken) <= 6
+    results.close()
+
+
+def test_nothing_is_started_after_the_reader_has_gone():
+    called = []
+    results = in_parallel(lambda number: called.append(number), range(1000), threads=1)
+    next(results)
+    results.close()
+    assert len(called) < 10
+
+
+def test_an_error_in_the_items_comes_through():
+    def items():
+        yield 1
+        raise KeyError("lost")
+
+    results = in_parallel(lambda number: number, items())
+    with pytest.raises(KeyError, match="lost"):
+        list(results)

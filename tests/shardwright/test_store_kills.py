@@ -1,0 +1,98 @@
+"""`shardwright ingest` onto a bucket, killed at a request or called as users call it."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ingesting import run
+from object_stores import SCHEMES
+
+from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError
+
+FREE = ("build.json", "lineage.json")
+SHARDWRIGHT = str(Path(sys.executable).with_name("shardwright"))
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("scheme", SCHEMES)]
+
+
+@pytest.fixture
+def written(tmp_path, image_input):
+    """An input's configuration file, and the bytes of its dataset by name."""
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "local")
+    (tmp_path / "config.yaml").write_text(json.dumps({"name": "stores", **raw}))
+    files = (p for p in (tmp_path / "local").rglob("*") if p.is_file() and p.name not in FREE)
+    return tmp_path / "config.yaml", {str(p.relative_to(tmp_path / "local")): p.read_bytes() for p in files}
+
+
+def dataset(stores, out):
+    return {name: data for name, data in stores.tree(out).items() if name not in (*FREE, ".publishing")}
+
+
+def called(written, out, *options, **variables):
+    call = [SHARDWRIGHT, "ingest", str(written[0]), "--out", out, *options]
+    return subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, **variables})
+
+
+def test_the_command_writes_onto_a_bucket_once(stores, written, scheme):
+    out = f"{stores.bucket(scheme)}/out/"
+    for _ in range(2):
+        done = called(written, out)
+        assert done.returncode == 0, done.stderr
+        assert dataset(stores, out.rstrip("/")) == written[1]
+    other = json.loads(written[0].read_text()) | {"split": {"train": 0.5, "test": 0.5}}
+    written[0].write_text(json.dumps(other))
+    done = called(written, out)
+    assert done.returncode == 2
+    assert "holds another dataset" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_after_a_kill_at_any_request_the_next_run_ends_with_the_same_bytes(stores, written, tmp_path, scheme):
+    out = f"{stores.bucket(scheme)}/out"
+    asked = []
+    stores.meddle = lambda method, path: asked.append(path)
+    assert called(written, out).returncode == 0
+    killed = 0
+    for attempt, step in enumerate(random.Random(scheme).sample(range(1, len(asked)), 4)):
+        out = f"{stores.bucket(scheme)}/out"
+        # Each time as on a machine of its own, where the run that goes on has nothing but the bucket.
+        killed += kill_at(stores, step, written, out, TMPDIR=str(made(tmp_path / f"tmp{attempt}")))
+        if "manifest.json" in stores.tree(out):
+            assert dataset(stores, out) == written[1]
+        else:
+            with pytest.raises(DatasetError, match="no finished dataset"):
+                Dataset.open(out)
+        done = called(written, out, TMPDIR=str(made(tmp_path / f"other{attempt}")))
+        assert done.returncode == 0, done.stderr
+        assert Dataset.open(out).manifest == Dataset.open(tmp_path / "local").manifest
+        assert dataset(stores, out) == written[1]
+        assert ".publishing" not in stores.tree(out)
+    assert killed >= 3
+
+
+def made(folder):
+    folder.mkdir()
+    return folder
+
+
+def kill_at(stores, step, written, out, **variables):
+    """Calls the command and kills it at its step-th request; says whether it was."""
+    left = [step]
+    call = [SHARDWRIGHT, "ingest", str(written[0]), "--out", out]
+    process = subprocess.Popen(call, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
+
+    def kill(method, path):
+        left[0] -= 1
+        if left[0] == 0:
+            process.send_signal(signal.SIGKILL)
+
+    stores.meddle = kill
+    code = process.wait()
+    stores.meddle = None
+    return code == -signal.SIGKILL
