@@ -110,7 +110,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         raise _ours(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {said}"
         )
-    summary = summarize(record, run_root, PUSH_DIRECTORY)
+    summary = summarize(record, run_root, PUSH_DIRECTORY, prepared.notes)
     print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; all that was said: {said}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.blessing import read_blessing
-from shardwright.manifest import DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
+from shardwright.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.metrics import headline
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
@@ -35,19 +36,21 @@ class RunSummary:
         return "\n".join(f"{label:<{width}}{value}".rstrip() for label, value in self.rows)
 
 
-def summarize(record: RunRecord, run_root: Path, push_directory: str) -> RunSummary:
+def summarize(record: RunRecord, run_root: Path, push_directory: str, told: Sequence[str]) -> RunSummary:
     """Reads the figures of a finished run from its artifacts.
 
     Args:
         record: what the components did; URIs are relative to the current folder.
         run_root: that folder, absolute.
         push_directory: where blessed models are pushed, relative to it.
+        told: notes on the input that the user has seen already.
     """
     examples = record.output("ImageExampleGen", "examples")
     manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
     decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
     evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
     rows = _ingest_rows(manifest, run_root / examples)
+    rows.extend(_further_notes(Path(examples, BUILD_FILE), told))
     rows.append(("anomalies", _anomalies(decision)))
     rows.extend(_training_rows(record.output("Trainer", "model_run")))
     rows.extend(
@@ -59,6 +62,13 @@ def summarize(record: RunRecord, run_root: Path, push_directory: str) -> RunSumm
     rows.extend(("", reason) for reason in evaluation.reasons)
     rows.extend(_places(record, run_root, push_directory, pushed=evaluation.blessed))
     return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
+
+
+def _further_notes(build: Path, told: Sequence[str]) -> list[tuple[str, str]]:
+    """What ImageExampleGen found beyond what reading the annotations told: duplicates, shares of the splits."""
+    notes = json.loads(build.read_text(encoding="utf-8")).get("notes", [])
+    further = [note for note in notes if note not in told]
+    return [("notes" if i == 0 else "", note) for i, note in enumerate(further)]
 
 
 def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
