@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from shardwright.config.checks import one_of
 from shardwright.errors import ConfigError
+from shardwright.sources.value_types import VALUE_TYPES
 
 TFRECORD = "tfrecord"
 LABEL_FORMATS = (
@@ -29,7 +30,6 @@ _IN_FILES = {
     "captions": "CSV or JSONL",
 }
 _WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
-_TYPES = ("auto", "int", "float", "text", "ints", "floats", "texts")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class LabelsConfig:
         if self.separator is not None and any(c.isalnum() or c in "._-" for c in self.separator):
             raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
         for header, kind in self.features.items():
-            one_of(f"input.labels.features.{header}", kind, _TYPES)
+            one_of(f"input.labels.features.{header}", kind, ("auto", *VALUE_TYPES))
             if self.path is None or self.format in ("coco_json", *IN_FOLDERS):
                 raise ConfigError("input.labels.features", "there is no table with columns", "Remove it.")
         if self.features.get("*", "auto") != "auto":

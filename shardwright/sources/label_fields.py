@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from shardwright.errors import UsageError
 from shardwright.sources.classes import as_integer
-from shardwright.sources.value_types import SEPARATORS, split_list
+from shardwright.sources.value_types import SEPARATORS, separator_name, split_list
 
 _NEVER_IN_NAMES = ("|", ";")
 _EITHER = "Set input.labels.separator: to what is between the classes, or to '' where they are names."
@@ -66,13 +66,13 @@ def tell_separator(fields: Collection[str], classes: Collection[str] | None, whe
         if not lists:
             continue
         if classes is not None:
-            told = _by_classes(separator, fields, lists, classes, where)
+            told = _by_classes(fields, lists, classes, where)
         elif separator in _NEVER_IN_NAMES:
             told = True
         else:
             told = _by_fields(separator, fields, lists, where)
         if told:
-            return separator, f"{_called(separator)} is between classes, as in {next(iter(lists))[:_SHOWN]!r}"
+            return separator, f"{separator_name(separator)} is between classes, as in {next(iter(lists))[:_SHOWN]!r}"
     return "", ""
 
 
@@ -97,9 +97,9 @@ def tell_multi(images: int, several: int, where: str) -> bool:
     return True
 
 
-def _by_classes(
-    separator: str, fields: Collection[str], lists: Mapping[str, list[str]], classes: Collection[str], where: str
-) -> bool:
+def _by_classes(fields: Collection[str], lists: Mapping[str, list[str]], classes: Collection[str], where: str) -> bool:
+    """Whether `input.classes` knows all parts, and all fields that are none of several."""
+
     def known(name: str) -> bool:
         return name in classes or as_integer(name) is not None
 
@@ -127,7 +127,3 @@ def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list
             f"{bad[:_SHOWN]!r} is not. {_EITHER}"
         )
     return bool(good)
-
-
-def _called(separator: str) -> str:
-    return "a space" if separator == " " else repr(separator)

@@ -146,7 +146,7 @@ class Evidence:
                 "type in input.labels.features: {NAME: ints}, or text to keep it as it is."
             )
         whole = self._whole and self._lists[separator]
-        return ValueType(INTS if whole else FLOATS, separator), f"{_called(separator)} splits its values"
+        return ValueType(INTS if whole else FLOATS, separator), f"{separator_name(separator)} splits its values"
 
 
 def split_list(text: str, separator: str) -> list[str]:
@@ -160,7 +160,8 @@ def _separator_in(text: str) -> str:
     return next((separator for separator in SEPARATORS if separator in text), SEPARATORS[-1])
 
 
-def _called(separator: str) -> str:
+def separator_name(separator: str) -> str:
+    """What messages call a separator."""
     return "a space" if separator == " " else repr(separator)
 
 
