@@ -50,13 +50,20 @@ def _ingest(options: argparse.Namespace) -> int:
 def _measure(folder: Path, images: int) -> list[Figure]:
     from shardwright.bench.ingest import ingest_figures
     from shardwright.bench.masks import mask_figures
+    from shardwright.bench.object_store import store_figures
+    from shardwright.bench.probe import probe_figures
     from shardwright_pipelines.quiet import quiet
 
     folder = folder.absolute()
     with quiet(folder / _LOG):
         from shardwright_pipelines.notebook import write_records
 
-        return [*ingest_figures(folder, images, _COMMAND, write_records), *mask_figures()]
+        return [
+            *ingest_figures(folder, images, _COMMAND, write_records),
+            *mask_figures(),
+            *probe_figures(folder, images, write_records),
+            *store_figures(),
+        ]
 
 
 def _table(figures: list[Figure]) -> str:

@@ -1,0 +1,67 @@
+"""The benchmark: every figure is measured on what it says it is; nothing here asks how fast anything is."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from shardwright.bench import ingest as measured
+from shardwright.bench import masks
+from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure
+from shardwright.bench.photographs import photographs
+
+COMMAND = (sys.executable, "-m", "shardwright_pipelines.cli")
+SIZE = (96, 128)
+
+
+def test_a_verdict_says_whether_the_target_is_reached():
+    told = [
+        Figure("a", 2.0, "x", AT_LEAST, 2),
+        Figure("b", 1.99, "x", AT_LEAST, 2),
+        Figure("c", 2.0, "s", AT_MOST, 2),
+        Figure("d", 2.01, "s", AT_MOST, 2),
+        Figure("e", None, "x", AT_LEAST, 2, "not installed"),
+        Figure("f", 3, "s"),
+    ]
+    assert [figure.verdict for figure in told] == ["ok", "short", "ok", "short", "", ""]
+    assert told[0].row == ("a", "2 x", ">= 2 x", "ok", "")
+    assert told[4].row == ("e", "-", ">= 2 x", "", "not installed")
+
+
+@pytest.mark.slow
+def test_photographs_differ_in_bytes_and_twenty_share_their_pixels(tmp_path):
+    source = photographs(tmp_path, 23, height=96, width=128)
+    assert len(source.names) == 23
+    files = [Path(path).read_bytes() for path in source.paths]
+    assert len({hashlib.sha256(data).digest() for data in files}) == 23
+    assert source.bytes == sum(map(len, files))
+    pixels = {Image.open(path).tobytes() for path in source.paths}
+    assert len(pixels) == 2
+    before = Path(source.labels).stat().st_mtime_ns
+    assert photographs(tmp_path, 23, height=96, width=128) == source
+    assert Path(source.labels).stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_every_figure_of_the_ingest_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "_SMALL", 6)
+    seen = []
+
+    def notebook(paths, texts, target):
+        seen.append((len(paths), sorted(texts) == [Path(path).name for path in paths], Path(target).parent.is_dir()))
+
+    figures = measured.ingest_figures(tmp_path, 24, COMMAND, notebook, SIZE)
+    assert set(seen) == {(24, True, True)}
+    assert all(figure.value is not None and figure.value > 0 for figure in figures)
+    assert len({figure.name for figure in figures}) == len(figures) == 6
+
+
+@pytest.mark.slow
+def test_every_figure_of_masks_is_measured(monkeypatch):
+    for name, value in (("HEIGHT", 140), ("WIDTH", 210), ("ROWS", 40), ("_DRAWN_IMAGES", 4), ("_COMPARED", 5)):
+        monkeypatch.setattr(masks, name, value)
+    figures = masks.mask_figures()
+    assert [figure.value is not None and figure.value > 0 for figure in figures[:2]] == [True, True]
+    assert figures[2].value is not None or figures[2].note == "pycocotools is not installed"
