@@ -7,6 +7,7 @@ way every file that is passed over has its row in the ledger, under the name of 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from shardwright.manifest import DUPLICATE, LedgerRow
 from shardwright.sources.joined_tables import ONE_FILE, Spans, TablePart
 from shardwright.spans import NEWEST, Choice, Delivery, SpanPath, candidates
 from shardwright.storage import Listing, NothingThere, hash_file, in_parallel, list_inputs, list_names, readers
+from shardwright.storage.texts import Texts
 
 DELIVERED_AGAIN, SUPERSEDED = "delivered_again", "superseded"
 _SHOWN = 3
@@ -210,9 +212,9 @@ def _joined(root: str, listed: Sequence[_Listed], kept: Sequence[tuple[str, int,
     pinned = any(entry.listing.pins for entry in listed)
     return Listing(
         root,
-        [key for key, _, _ in kept],
-        [f"{below[number]}/{listed[number].listing.names[i]}" for _, number, i in kept],
-        [listed[number].listing.sizes[i] for _, number, i in kept],
+        Texts(key for key, _, _ in kept),
+        Texts(f"{below[number]}/{listed[number].listing.names[i]}" for _, number, i in kept),
+        array("q", (listed[number].listing.sizes[i] for _, number, i in kept)),
         sorted(
             refusal._replace(key=f"{entry.delivery.folder}/{refusal.key}")
             for entry in listed
