@@ -71,6 +71,22 @@ def test_an_id_is_the_position_in_the_split_whatever_the_order(unlabelled, shuff
     assert sorted(seen) == list(range(len(keys)))
 
 
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_an_id_is_the_position_in_the_exact_order_too(unlabelled, hosts):
+    keys = Dataset.open(unlabelled).keys("train")
+    seen = []
+    for host in range(hosts):
+        batches = loader.load(
+            unlabelled, "train", 4, normalize="none", shuffle=True, seed=3, host=host, hosts=hosts, order="exact"
+        )
+        for images, ids, weights in batches:
+            counted = weights.numpy() > 0
+            found = [keys[i] for i in ids.numpy()[counted]]
+            assert found == [f"{value:03d}.png" for value in np.array(grey(images))[counted]]
+            seen += found
+    assert sorted(seen) == sorted(keys)
+
+
 def test_keys_are_those_of_the_records_in_their_order(unlabelled):
     dataset = Dataset.open(unlabelled)
     assert dataset.manifest.labels == "none"
