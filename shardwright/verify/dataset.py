@@ -29,6 +29,8 @@ from shardwright.verify.shards import ShardTask, check_shard
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 256 << 20
 _DEEP_NEEDS = ("image/encoded", "image/sha256")
+# Options of `images` by which stored bytes may be others than the file's.
+_CHANGING = frozenset(("orientation", "resize", "reencode", "convert", "strip_metadata"))
 
 
 def verify(
@@ -61,8 +63,8 @@ def verify(
         found.append(Finding(MANIFEST_FILE, what.MANIFEST, problem))
         tasks = list(_tasks_by_files(root))
     else:
-        if deep and not all(manifest.stored(name) in manifest.features for name in _DEEP_NEEDS):
-            raise UsageError(f"--deep: the records hold no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
+        if deep:
+            _refuse_deep(manifest)
         dataset = Dataset(str(root), manifest)
         ledger = check_ledger(dataset)
         size += ledger.bytes
@@ -81,6 +83,15 @@ def verify(
             shown.advance()
     found.sort(key=lambda finding: (finding.file, finding.record or 0, finding.line or 0, finding.problem))
     return Report(str(root), tuple(found), len(tasks), records, size)
+
+
+def _refuse_deep(manifest: Manifest) -> None:
+    if not all(manifest.stored(name) in manifest.features for name in _DEEP_NEEDS):
+        raise UsageError(f"--deep: the records hold no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
+    changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
+    if manifest.kind != "ingest" or changed:
+        how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
+        raise UsageError(f"--deep: the hashes are those of the files, and {how} stores other bytes. Verify without it.")
 
 
 def _read_manifest(file: Path) -> tuple[Manifest | None, str]:

@@ -166,6 +166,14 @@ def test_deep_finds_an_image_that_is_not_the_one_that_was_hashed(tmp_path, small
         verify(bare, deep=True)
 
 
+def test_deep_is_refused_where_other_bytes_than_the_files_are_stored(tmp_path, image_input):
+    raw = {**image_input(tmp_path / "in"), "images": {"strip_metadata": "all"}}
+    run(raw, tmp_path / "out")
+    assert verify(tmp_path / "out").findings == ()
+    with pytest.raises(UsageError, match="images.strip_metadata stores other bytes"):
+        verify(tmp_path / "out", deep=True)
+
+
 def test_without_keys_in_the_records_the_ledger_tells_them(tmp_path, small_dataset):
     dataset = small_dataset(tmp_path, change=lambda number, example: {"id": number})
     assert verify(dataset).findings == ()
