@@ -320,3 +320,18 @@ def test_what_is_refused_in_several_spans_is_named_with_its_span(tmp_path):
     assert rows["1/broken.png"].code == rows["2/broken.png"].code == "broken_link"
     assert rows["notes.txt"].code == "not_an_image"
     assert rows["1/notes.txt"].code == "superseded"
+
+
+def test_folders_of_masks_are_read_of_one_span_and_not_joined(tmp_path):
+    for span in (1, 2):
+        deliver(tmp_path / "in", span, range(4))
+        for number in range(4):
+            file = tmp_path / "in" / str(span) / "masks" / f"{number:02d}.png"
+            file.parent.mkdir(exist_ok=True)
+            Image.fromarray(np.full((6, 9), span, np.uint8)).save(file)
+    masks = {"labels": {"path": str(tmp_path / "in/{SPAN}/masks")}, "classes": {"sky": 1, "sea": 2}}
+    run({**raw(tmp_path / "in", **masks), "task": "segmentation"}, tmp_path / "out")
+    for example in examples(tmp_path / "out").values():
+        assert example["image/segmentation/sea/area"].tolist() == [54]
+    with pytest.raises(UsageError, match=r"2/masks holds masks, and of several spans, .* only CSV tables are joined"):
+        run({**raw(tmp_path / "in", **masks, span="all"), "task": "segmentation"}, tmp_path / "all")

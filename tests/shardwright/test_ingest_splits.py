@@ -365,3 +365,16 @@ def test_the_listing_order_plays_no_part(tmp_path, monkeypatch):
     second = run(raw(other, split=split), tmp_path / "out2")
     assert placed(tmp_path / "out2") == placed(tmp_path / "out")
     assert [shard.sha256 for shard in first.shards] == [shard.sha256 for shard in second.shards]
+
+
+@pytest.mark.parametrize("layout", ["image_label", "image_class"])
+def test_groups_stand_beside_masks_in_every_row_of_an_image(tmp_path, image_input, layout):
+    options = image_input(tmp_path / "in", layout=layout, images=40)
+    with (tmp_path / "in" / "labels.csv").open(encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    table(tmp_path / "in", [[*row, f"day {int(row[0][:3]) // 8}"] for row in rows], (*header, "day"))
+    split = {"train": 0.6, "eval": 0.2, "test": 0.2, "by": "stratified", "group": {"column": "day"}}
+    run({**options, "split": split}, tmp_path / "out")
+    sides = {(int(key[:3]) // 8, split) for key, split in placed(tmp_path / "out").items()}
+    assert sorted(day for day, _ in sides) == list(range(5))
+    assert sorted(split for _, split in sides) == ["eval", "test", "train", "train", "train"]
