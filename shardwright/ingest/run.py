@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -17,6 +18,7 @@ from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
 from shardwright.manifest import DISPLAYED, LOCATED, Manifest
+from shardwright.mirror import local_folder
 from shardwright.processes import in_processes
 from shardwright.staging import ShardResult, Staging
 from shardwright.storage import is_remote
@@ -134,6 +136,8 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
         discard_assembly(out, fingerprint)
     if is_remote(staging_root):
         Staging.open(staging_root, fingerprint).remove()
+        if config.run.staging is None:
+            shutil.rmtree(local_folder(staging_root), ignore_errors=True)
         return
     for folder in sorted(Path(staging_root).glob("*" if config.run.staging is None else fingerprint)):
         if not folder.is_dir():

@@ -11,8 +11,11 @@ def _running_stores():
 
 
 @pytest.fixture
-def stores(_running_stores):
-    """Emulators of both object stores, and the clients led to them."""
+def stores(_running_stores, tmp_path, monkeypatch):
+    """Emulators of both object stores, and the clients led to them; working folders lie in the test's own."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr("tempfile.tempdir", None)
     _running_stores.meddle = None
     _running_stores.requests.clear()
     _running_stores.pauses.clear()
