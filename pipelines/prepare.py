@@ -57,6 +57,9 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
     _refuse_values(config)
     surveyed = survey_input(IngestRecipe.of(config), location)
     labels = labels_kind(config.task, surveyed.survey)
+    if config.input.unlisted == "unlabelled":
+        what = "'unlabelled' keeps images without a class, and no model learns from them"
+        raise ConfigError("input.unlisted", what, "Use `shardwright ingest`, or reject.")
     if labels == NONE:
         what = "the images have no classes, so there is nothing to train on"
         raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")

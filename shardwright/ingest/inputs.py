@@ -124,7 +124,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     survey = source.survey()
     survey.notes = (*delivered.notes, *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
-    _refuse_unlisted_option(unlisted, may_be_empty)
+    _refuse_unlisted_option(recipe.task, unlisted, may_be_empty)
     # What lies there and was refused or passed over is in the ledger already, under its true reason.
     lying_there = {refusal.key for refusal in listing.refused} | {row.key for row in delivered.passed_over}
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
@@ -134,7 +134,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
     if rest and unlisted == "fail":
         shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
-        choices = "empty or reject" if may_be_empty else "reject"
+        choices = "empty or reject" if may_be_empty else "reject or unlabelled"
         raise CheckFailed(
             f"{len(rest)} of {len(listing.keys)} images have no row in {source.name}: {shown}. "
             f"Set input.unlisted to {choices}, or add rows."
@@ -265,9 +265,12 @@ def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
     return frames.size(frames.are_displayed(recipe.input.labels.frame, None))
 
 
-def _refuse_unlisted_option(unlisted: str, may_be_empty: bool) -> None:
-    if unlisted == "unlabelled":
-        raise ConfigError("input.unlisted", "'unlabelled' is not in this version", "Use empty, reject or fail.")
+def _refuse_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:
+    if unlisted == "unlabelled" and may_be_empty:
+        # Nothing in a record would tell such an image from one that is known to have no masks or no class.
+        none = "masks" if task == "segmentation" else "classes"
+        what = f"'unlabelled' is for images of one class; here no {none} is an answer of its own"
+        raise ConfigError("input.unlisted", what, "Use empty, reject or fail.")
     if unlisted == "empty" and not may_be_empty:
         raise ConfigError(
             "input.unlisted",

@@ -1,5 +1,6 @@
 """Inputs that `run` refuses before any work, and `ingest` takes."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -30,3 +31,11 @@ def test_images_without_labels_are_refused_before_any_work(tmp_path: Path, label
         prepare_input(config, file)
     assert not list(tmp_path.glob("*.pbtxt"))
     assert render_schema_file(config, file, force=False).exists()
+
+
+def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> None:
+    config = given_input(tmp_path, {"path": "labels.csv"})
+    (tmp_path / "labels.csv").write_text("image,label\na.png,x\n")
+    config = dataclasses.replace(config, input=dataclasses.replace(config.input, unlisted="unlabelled"))
+    with pytest.raises(ConfigError, match=r"input\.unlisted: 'unlabelled' keeps images without a class"):
+        prepare_input(config, tmp_path / "c.yaml")

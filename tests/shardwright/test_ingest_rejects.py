@@ -80,7 +80,7 @@ def test_images_without_a_row(tmp_path, image_input):
     assert manifest.totals["rejected/unlisted"] == 4
     assert run(changed(raw, unlisted="empty"), tmp_path / "empty").totals["written"] == 24
     assert examples(tmp_path / "empty")["003.jpg"]["image/class/label"].tolist() == []
-    with pytest.raises(ConfigError, match="not in this version"):
+    with pytest.raises(ConfigError, match="'unlabelled' is for images of one class; here no masks is an answer"):
         run(changed(raw, unlisted="unlabelled"), tmp_path / "x")
 
 
