@@ -101,7 +101,8 @@ class LabelsConfig:
         one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
         one_of("input.labels.order", self.order, ("auto", "column", "row"))
         one_of("input.labels.others", self.others, OTHERS)
-        if self.others != REFUSE and (self.path is None or self.format not in ("auto", *IN_FOLDERS)):
+        in_folders = self.path is not None and self.format in ("auto", *IN_FOLDERS)
+        if self.others != REFUSE and not in_folders and self.format != TFRECORD:
             raise ConfigError("input.labels.others", "there are no mask images", "Remove it.")
         one_of("input.labels.frame", self.frame, ("auto", "stored", "displayed"))
         if self.base not in (None, 0, 1):

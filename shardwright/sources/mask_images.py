@@ -163,7 +163,7 @@ def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping
     Args:
         files: reads them.
         names: the masks.
-        where: what errors call their folder.
+        where: what errors call their folder; empty where a mask's own name says enough.
         classes: `input.classes`.
 
     Raises:
@@ -174,10 +174,11 @@ def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping
     values: dict[int, str] = {}
     looked = in_parallel(lambda name: _values(files, name), names, readers(files.root))
     for name, (found, coloured) in zip(names, looked, strict=True):
+        place = os.path.join(where, files.shown(name))
         if coloured:
-            raise colours_error(f"{where}/{name}", found[:_SHOWN_COLOURS])
+            raise colours_error(place, found[:_SHOWN_COLOURS])
         for value in found:
-            values.setdefault(value, f"{where}/{name}")
+            values.setdefault(value, place)
     return map_values(values, classes, refuse=files.others == REFUSE)
 
 

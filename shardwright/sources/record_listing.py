@@ -71,17 +71,13 @@ def holds_records(files: Listing) -> str:
     return ""
 
 
-def list_records(
-    found: Listing, *, task: str, columns: Mapping[str, str], max_pixels: int, mask_values: bool
-) -> RecordFiles:
+def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> RecordFiles:
     """Walks all files once.
 
     Args:
         found: the files.
         task: `segmentation` or `classification`.
         columns: `input.labels.columns`.
-        max_pixels: the most pixels a mask may have.
-        mask_values: collect the values of masks that hold all classes.
 
     Raises:
         UsageError: no record is a tf.train.Example; or see `tell_roles`.
@@ -94,14 +90,15 @@ def list_records(
     for i in range(len(files.keys)):
         if is_compressed(_start(files, i)):
             scratch = scratch or tempfile.TemporaryDirectory(prefix="shardwright-")
-            places[i] = os.path.join(scratch.name, f"{i:06d}.tfrecord")
+            places[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
 
     def scan(number: int) -> FileScan:
         with open_file(files.path(number)) as file:
             if places[number] == files.names[number]:
-                return scan_file(file, None, files.keys[number], roles, max_pixels, mask_values)
+                return scan_file(file, None, files.keys[number], roles)
+            os.makedirs(os.path.dirname(places[number]))
             with open(places[number], "wb") as copy:
-                return scan_file(file, copy, files.keys[number], roles, max_pixels, mask_values)
+                return scan_file(file, copy, files.keys[number], roles)
 
     whole = _Whole(files, roles, places, trusted=KEY in columns)
     for number, one in enumerate(in_parallel(scan, range(len(files.keys)), _SCANNED_AT_ONCE)):
@@ -206,8 +203,6 @@ class _Whole:
             whole.kinds.setdefault(name, set()).update(kinds)
         for name, where in scan.mask_names.items():
             whole.mask_names.setdefault(name, where)
-        for value, where in scan.values.items():
-            whole.values.setdefault(value, where)
 
     def sorted(self, refused: list[Refusal]) -> tuple[Listing, list[array[int]], bytearray]:
         """The listing, the positions of every file's records in it, and which have a class."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -33,8 +34,9 @@ class RecordMasks(MaskFiles):
         return text
 
     def shown(self, text: str) -> str:
-        """What messages call a mask; where the file was unpacked to is nobody's business."""
-        return f"the mask at byte {split_part(text).start} of its file"
+        """What messages call a mask; where its file was unpacked to is nobody's business."""
+        part = split_part(text)
+        return f"{os.path.basename(part.path)}, mask at byte {part.start}"
 
 
 def text_dialect(code: Mapping[str, str | int]) -> Dialect:

@@ -1,7 +1,6 @@
 """One pass over a TFRecord file of tf.train.Examples: where its images lie and what there is to know beforehand.
 
-Nothing of a record is kept but its key, the place of its image, and what is new in it: classes, kinds of features,
-values of masks.
+Nothing of a record is kept but its key, the place of its image, and what is new in it: classes and kinds of features.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ from typing import IO
 import numpy as np
 
 from shardwright.errors import UsageError
-from shardwright.mask_files import MaskFileError, read_mask
 from shardwright.presets import COMMON_FEATURES
 from shardwright.record_files import Walked, walk_records
 from shardwright.record_kinds import OtherRecordError, read_example
 from shardwright.records import HEADER_BYTES, DecodedFeature
-from shardwright.sources.record_roles import BY_LABEL, BY_NAME, BY_VALUE, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
+from shardwright.sources.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
 
 NO_EXAMPLE, NO_IMAGE, BAD_FEATURE = "no_example", "no_image", "bad_feature"
 BINARY = "binary"
@@ -31,6 +29,7 @@ Features = Mapping[str, DecodedFeature]
 
 # More different ones are no classes: the wrong feature was taken.
 _MOST_CLASSES = 10_000
+_MOST_FEATURES = 1000
 _LONGEST_KEY = 512
 _NOWHERE = -1
 # Of masks, and of pixels by the probe.
@@ -67,7 +66,6 @@ class FileScan:
         several: whether a record has several classes.
         kinds: feature -> kinds it occurs in: those of `record_roles.kind_of`, or `BINARY`.
         mask_names: class that a feature of masks is named by -> the first record with it.
-        values: value of a mask -> the first record with it.
     """
 
     keys: list[str] = field(default_factory=list)
@@ -80,12 +78,9 @@ class FileScan:
     several: bool = False
     kinds: dict[str, set[str]] = field(default_factory=dict)
     mask_names: dict[str, str] = field(default_factory=dict)
-    values: dict[int, str] = field(default_factory=dict)
 
 
-def scan_file(
-    file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles, max_pixels: int, mask_values: bool
-) -> FileScan:
+def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) -> FileScan:
     """Scans a file.
 
     Args:
@@ -93,8 +88,6 @@ def scan_file(
         copy: takes the unpacked bytes.
         name: what messages call it.
         roles: which feature is what.
-        max_pixels: the most pixels a mask may have.
-        mask_values: collect the values of masks that hold all classes.
     """
     scan = FileScan()
     for walked in walk_records(file, copy):
@@ -105,8 +98,6 @@ def scan_file(
             image = image_of(features, roles)
             labels = labels_of(features, roles.label)
             key = _key(features, roles.key)
-            if mask_values and roles.classed == BY_VALUE:
-                _add_values(scan, features, roles, where, max_pixels)
             _add(scan, features, roles, labels, where)
             assert walked.payload is not None
             start = walked.offset + HEADER_BYTES + place_in(walked.payload, image)
@@ -211,6 +202,8 @@ def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], wh
     _check_masks(features, roles, labels)
     for name, kind, _ in further_features(features, roles):
         scan.kinds.setdefault(name, set()).add(kind)
+    if len(scan.kinds) > _MOST_FEATURES:
+        raise UsageError(f"{where}: more than {_MOST_FEATURES} different features, e.g. {next(iter(features))!r}.")
     for name, _ in masks_of(features, roles) if roles.classed == BY_NAME else ():
         scan.mask_names.setdefault(name, where)
 
@@ -236,15 +229,6 @@ def _check_masks(features: Features, roles: Roles, labels: list[str]) -> None:
         masks = 1 if roles.form == RUNS else len(values)
         if roles.classed == BY_LABEL and roles.label and len(labels) not in (1, masks) and len(values):
             raise UnusableError(BAD_FEATURE, f"{masks} masks, but {len(labels)} classes")
-
-
-def _add_values(scan: FileScan, features: Features, roles: Roles, where: str, max_pixels: int) -> None:
-    values = features.get(roles.mask, [])
-    for data in values if isinstance(values, list) else []:
-        with suppress(MaskFileError):  # The writer says it.
-            mask = read_mask(data, max_pixels=max_pixels)
-            for value in np.unique(mask.values).tolist():
-                scan.values.setdefault(value, where)
 
 
 def _key(features: Features, name: str) -> str:

@@ -17,8 +17,9 @@ from shardwright.manifest import IGNORED, MULTI, NONE, SINGLE
 from shardwright.records import HEADER_BYTES, DecodedFeature
 from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
-from shardwright.sources.classes import ClassMap, map_classes
-from shardwright.sources.mask_values import ValueMap, have_ids, map_ids, map_values
+from shardwright.sources.classes import ClassMap, check_names, map_classes
+from shardwright.sources.mask_images import tell_values
+from shardwright.sources.mask_values import ValueMap
 from shardwright.sources.record_listing import RecordFiles, list_records
 from shardwright.sources.record_masks import RecordMasks, RunPairs, text_dialect
 from shardwright.sources.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, ROLES, RUNS, TEXTS
@@ -73,13 +74,8 @@ class Records:
         self._code = options.code
         self._classes = classes
         self._max_pixels = max_pixels
-        self._found: RecordFiles = list_records(
-            found,
-            task=task,
-            columns=options.columns,
-            max_pixels=max_pixels,
-            mask_values=not have_ids(classes),
-        )
+        self._others = options.others
+        self._found: RecordFiles = list_records(found, task=task, columns=options.columns)
         self._notes = (*notes, *self._found.notes)
         self._map = ClassMap((), {})
         self._values = ValueMap((), {})
@@ -95,7 +91,7 @@ class Records:
         """See `Source.dialect`."""
         roles = self._found.roles
         if roles.form == IMAGES:
-            return RecordMasks(self._found.files.root, self._values.labels, self._max_pixels)
+            return self._images_of_masks
         return RunPairs() if roles.form == RUNS else text_dialect(self._code) if roles.form == TEXTS else Dialect()
 
     def survey(self) -> Survey:
@@ -103,8 +99,8 @@ class Records:
         found, roles = self._found, self._found.roles
         masked = self._task == "segmentation"
         if masked and roles.classed == BY_VALUE:
-            told = map_ids(self._classes) if self._classes and have_ids(self._classes) else None
-            self._values = told or map_values(found.scan.values, self._classes)
+            masks = [text for _, _, drawn in self._records() for _, text in drawn]
+            self._values = tell_values(self._images_of_masks, masks, "", self._classes)
             names, notes = self._values.names, self._values.notes
         else:
             self._map = self._class_map(masked)
@@ -131,21 +127,14 @@ class Records:
 
     def annotations(self) -> Iterator[Annotation]:
         """See `Source.annotations`."""
-        for number, positions in enumerate(self._found.positions):
-            with self._found.open(number) as file:
-                for record, offset, payload, features in read_file(file):
-                    position = positions[record]
-                    if position < 0:
-                        continue
-                    if values := self._further(features):
-                        yield Annotation(position, NO_LABEL, None, NO_ROW, values)
-                    if self._task == "segmentation":
-                        place = self._found.places[number], offset + HEADER_BYTES
-                        for label, text in self._masks(features, payload, *place):
-                            yield Annotation(position, label, text, NO_ROW)
-                    else:
-                        for text in labels_of(features, self._found.roles.label):
-                            yield Annotation(position, self._map.index[text], None, NO_ROW)
+        for position, features, masks in self._records():
+            if values := self._further(features):
+                yield Annotation(position, NO_LABEL, None, NO_ROW, values)
+            for label, text in masks:
+                yield Annotation(position, label, text, NO_ROW)
+            if self._task != "segmentation":
+                for text in labels_of(features, self._found.roles.label):
+                    yield Annotation(position, self._map.index[text], None, NO_ROW)
 
     def attachments(self) -> Listing | None:
         """See `Source.attachments`: the files themselves."""
@@ -163,15 +152,30 @@ class Records:
         found = self._found
         moved: dict[str, str] = {}
         for number, place in enumerate(found.places):
-            if place != found.files.names[number]:
-                folder.mkdir(parents=True, exist_ok=True)
-                found.places[number] = moved[place] = str(folder / os.path.basename(place))
-                shutil.move(place, moved[place])
+            if found.scratch is not None and place != found.files.names[number]:
+                target = folder / os.path.relpath(place, found.scratch.name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                found.places[number] = moved[place] = str(target)
+                shutil.move(place, target)
         if moved:
             parts = [split_part(name) for name in found.listing.names]
             names = [part_path(moved.get(path, path), start, stop or start) for path, start, stop in parts]
             found.listing = replace(found.listing, names=names)
         return found.listing
+
+    @property
+    def _images_of_masks(self) -> RecordMasks:
+        return RecordMasks(self._found.files.root, self._values.labels, self._max_pixels, self._others)
+
+    def _records(self) -> Iterator[tuple[int, Features, Iterator[tuple[int, str]]]]:
+        """Position, features, and labels and texts of the masks, of every record that can be used."""
+        found = self._found
+        for number, positions in enumerate(found.positions):
+            with found.open(number) as file:
+                for record, offset, payload, features in read_file(file):
+                    if positions[record] >= 0:
+                        masks = self._masks(features, payload, found.places[number], offset + HEADER_BYTES)
+                        yield positions[record], features, masks if self._task == "segmentation" else iter(())
 
     def _class_map(self, masked: bool) -> ClassMap:
         scan, roles = self._found.scan, self._found.roles
@@ -185,6 +189,7 @@ class Records:
             return map_classes({name: f"feature {roles.mask!r}"}, self._classes or {name: None})
         elif not roles.label:
             return ClassMap((), {})
+        check_names(values)
         return map_classes(values, self._classes or _by_number(values, scan.numbers))
 
     def _masks(self, features: Features, payload: bytes, file: str, begin: int) -> Iterator[tuple[int, str]]:

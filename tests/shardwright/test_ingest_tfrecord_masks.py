@@ -6,7 +6,7 @@ from ingesting import examples, ledger, run
 from recording import labelled, mask_png, reading, record, write_records
 
 from shardwright import rle
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.records import byte_strings, ints
 
 
@@ -88,3 +88,35 @@ def test_segmentation_needs_masks(tmp_path):
     write_records(tmp_path / "in/a.rec", labelled(3))
     with pytest.raises(UsageError, match=r"no feature has the usual name of masks.*columns: \{mask: NAME\}"):
         run(reading(tmp_path / "in", "segmentation"), tmp_path / "out")
+
+
+def test_masks_saved_as_colours_of_equal_parts_are_numbers_and_other_colours_are_refused(tmp_path):
+    grey = np.zeros((10, 12), np.uint8)
+    grey[3:5] = 7
+    write_records(tmp_path / "in/a.rec", [record(i, mask=mask_png(np.stack([grey] * 3, axis=-1))) for i in range(3)])
+    assert run(reading(tmp_path / "in", "segmentation"), tmp_path / "out").classes == ("7",)
+    assert np.array_equal(_drawn(examples(tmp_path / "out")["a.rec/1"], "7"), grey == 7)
+    red = np.stack([grey, grey * 0, grey * 0], axis=-1)
+    write_records(tmp_path / "red/b.rec", [record(i, mask=mask_png(red)) for i in range(3)])
+    with pytest.raises(ConfigError, match=r"b\.rec, mask at byte \d+ holds colours \(#000000, #070000\)"):
+        run(reading(tmp_path / "red", "segmentation"), tmp_path / "two")
+
+
+def test_values_that_are_no_class_are_what_the_user_says(tmp_path):
+    pixels = np.zeros((10, 12))
+    pixels[3:5], pixels[7] = 7, 9
+    write_records(tmp_path / "in/a.rec", [record(i, mask=mask_png(pixels)) for i in range(3)])
+    raw = reading(tmp_path / "in", "segmentation", classes={"car": 7})
+    raw["input"]["labels"] = {"format": "tfrecord", "others": "ignore"}
+    run(raw, tmp_path / "out")
+    found = examples(tmp_path / "out")["a.rec/1"]
+    assert np.array_equal(_drawn(found, "car"), pixels == 7)
+    assert np.array_equal(_drawn(found, "ignore"), pixels == 9)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a/b"])
+def test_classes_that_cannot_be_part_of_a_name_are_refused(tmp_path, name):
+    payloads = [record(i, **{"image/class/label": 0, "image/class/text": name.encode()}) for i in range(3)]
+    write_records(tmp_path / "in/a.rec", payloads)
+    with pytest.raises(UsageError, match=r"a\.rec, record 0 at offset 0: the class .* cannot be part"):
+        run(reading(tmp_path / "in"), tmp_path / "out")
