@@ -41,18 +41,7 @@ class ProbeCache:
         file = cache_file(folder)
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
-        for _ in range(2):
-            try:
-                with _connected(file, "rwc") as connection:
-                    connection.execute(_TABLE)
-                    if connection.execute("PRAGMA quick_check").fetchone() == ("ok",):
-                        return ProbeCache(file)
-            except sqlite3.OperationalError:
-                return ProbeCache(None)
-            except sqlite3.DatabaseError:
-                pass
-            remove_cache(folder)
-        return ProbeCache(None)
+        return ProbeCache(file if _mended(file, _make) else None)
 
     @contextmanager
     def reading(self) -> Iterator[Callable[[bytes], ProbeRow | None]]:
@@ -69,16 +58,34 @@ class ProbeCache:
         if self._file is None or not rows:
             return
         texts = [(content, row.to_text(content)) for content, row in rows.items()]
-        with suppress(sqlite3.Error), _connected(self._file, "rw") as connection, connection:
+
+        def insert(connection: sqlite3.Connection) -> None:
+            _make(connection)
             connection.executemany("INSERT OR REPLACE INTO probed VALUES (?, ?)", texts)
 
+        _mended(self._file, insert)
 
-def remove_cache(folder: str) -> None:
-    """Deletes the cache in a folder, if there is one."""
-    file = cache_file(folder)
-    for name in (file, file.with_name(f"{file.name}-journal")):
-        with suppress(OSError):
-            name.unlink()
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.execute(_TABLE)
+    if [column[1] for column in connection.execute("PRAGMA table_info(probed)")] != ["content", "row"]:
+        raise sqlite3.DatabaseError("another table of this name")
+
+
+def _mended(file: Path, work: Callable[[sqlite3.Connection], None]) -> bool:
+    """Does something with a database; one that turns out to be damaged is started anew. Tells whether it was done."""
+    for _ in range(2):
+        try:
+            with _connected(file, "rwc") as connection, connection:
+                work(connection)
+            return True
+        except sqlite3.OperationalError:
+            return False  # No access, no space, or another process holds it for long.
+        except sqlite3.DatabaseError:
+            for name in (file, file.with_name(f"{file.name}-journal")):
+                with suppress(OSError):
+                    name.unlink()
+    return False
 
 
 def _find(connection: sqlite3.Connection | None, content: bytes) -> ProbeRow | None:

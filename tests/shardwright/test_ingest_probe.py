@@ -158,6 +158,8 @@ def test_a_damaged_cache_costs_time_and_nothing_else(tmp_path, image_input, harm
         rows.close()
     run({**raw, "shards": {"records": 24}}, tmp_path / "again")
     assert len(probed_files) == 25 if harm == "a row" else 48
+    run({**raw, "shards": {"records": 12}}, tmp_path / "mended")
+    assert len(probed_files) == (25 if harm == "a row" else 72 if harm == "a folder" else 48)
     run({**raw, "shards": {"records": 24}, "run": {}}, tmp_path / "fresh")
     assert tree(tmp_path / "again") == tree(tmp_path / "fresh")
 
