@@ -6,6 +6,10 @@ differ. Nothing is drawn at random: a salted hash decides what the method leaves
 image of a class, the rest of the class goes to those splits that lack most images of any kind; otherwise many small
 classes would all round towards the largest split, and the smaller ones would stay empty.
 
+Sets of classes that are frequent enough for every part to get an image of them count as classes too (after Szymański
+and Kajdanowicz, "A Network Perspective on Stratification of Multi-Label Data", 2017): else one part would get its share
+of the classes by few images that show many, and another by many that show few.
+
 For images of one class each, a split's count of a class is its share of the class rounded up or down. All is reckoned
 in integers: in units of one over the common denominator of the shares.
 """
@@ -63,8 +67,9 @@ def stratify(
         Number of the part of every image, int64; `assigned` where `todo` is false.
     """
     parts, scale = _integer_shares(shares)
-    stock = _Stock(units, table, todo)
     counted = todo | (assigned >= 0)
+    table = _with_sets(table, counted, -(-scale // min(parts)))
+    stock = _Stock(units, table, todo)
     sizes = np.bincount(table.classes[counted[table.images]], minlength=stock.count)
     bare = counted.copy()
     bare[table.images] = False
@@ -82,6 +87,25 @@ def stratify(
     result = assigned.copy()
     result[todo] = part_of[units.unit_of[todo]]
     return result
+
+
+def _with_sets(table: ClassTable, counted: npt.NDArray[np.bool_], least: int) -> ClassTable:
+    """The classes, and each set of several of them that `least` images or more show as a further one."""
+    order = np.lexsort((table.classes, table.images))
+    shown: dict[int, list[int]] = {}
+    for image, label in zip(table.images[order].tolist(), table.classes[order].tolist(), strict=True):
+        if counted[image]:
+            shown.setdefault(image, []).append(label)
+    images_of: dict[tuple[int, ...], list[int]] = {}
+    for image, labels in shown.items():
+        if len(labels) > 1:
+            images_of.setdefault(tuple(labels), []).append(image)
+    frequent = [images_of[labels] for labels in sorted(images_of) if len(images_of[labels]) >= least]
+    numbers = np.repeat(np.arange(len(frequent)), [len(images) for images in frequent])
+    return ClassTable(
+        np.concatenate([table.images, np.array([i for images in frequent for i in images], dtype=np.int64)]),
+        np.concatenate([table.classes, int(table.classes.max(initial=-1)) + 1 + numbers]).astype(np.int64),
+    )
 
 
 class _Stock:
