@@ -42,10 +42,8 @@ def parser(dataset: Dataset, size: tuple[int, int]) -> Any:
         drawn = [*masks, *([f"image/segmentation/{IGNORED}/rle"] if manifest.ignores else [])]
         spec = tf.io.FixedLenFeature([], tf.string) if as_images else tf.io.RaggedFeature(tf.int64)
         features |= dict.fromkeys(drawn, spec)
-    elif manifest.labels == MULTI:
-        features[_LABEL] = tf.io.RaggedFeature(tf.int64)
     elif manifest.labels != NONE:
-        features[_LABEL] = tf.io.FixedLenFeature([], tf.int64, default_value=-1)
+        features[_LABEL] = tf.io.RaggedFeature(tf.int64)
 
     _refuse_unreadable(dataset, features)
 
@@ -68,7 +66,8 @@ def parser(dataset: Dataset, size: tuple[int, int]) -> Any:
             return image, position
         if manifest.labels == MULTI:
             return image, _multi_hot(example[_LABEL], len(manifest.classes), where)
-        label = tf.cast(example[_LABEL], tf.int32)
+        # An image without a class has an empty list.
+        label = tf.cast(tf.concat([example[_LABEL], [-1]], 0)[0], tf.int32)
         tf.debugging.Assert(label >= 0, [tf.strings.join([where, "has no label; leave unlabelled images out."])])
         return image, label
 

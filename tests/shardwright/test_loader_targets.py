@@ -8,6 +8,7 @@ from PIL import Image
 
 from shardwright import loader
 from shardwright.dataset import Dataset
+from shardwright.records import ints
 
 COUNT = 37
 
@@ -118,6 +119,17 @@ def test_several_classes_are_a_one_for_each(several):
         f"{n:03d}.png": [bit for bit in range(3) if n >> bit & 1] for n in range(COUNT)
     }
     assert all(label.dtype == np.int64 for label in labels.values())
+
+
+def test_an_image_without_its_class_is_named(small_dataset, tmp_path):
+    def change(number, example):
+        return {**example, "image/class/label": ints([] if number == 1 else [0])}
+
+    root = small_dataset(tmp_path, task="classification", counts={"train": [3]}, change=change)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"key train/0001: has no label; leave unlabelled images out"
+    ):
+        list(loader.load(root, "train", 3))
 
 
 def test_a_class_that_is_none_is_named(small_dataset, tmp_path):
