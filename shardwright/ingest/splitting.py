@@ -20,6 +20,7 @@ from shardwright.ingest.recipe import InputLocation
 from shardwright.ingest.shards import ClassSets
 from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, split_order
 from shardwright.storage import Refusal
+from shardwright.storage.texts import Texts
 
 BRIDGES = "bridges_splits"
 _SHOWN = 3
@@ -67,9 +68,9 @@ def split_images(
     said = declared_splits(options, surveyed, location.lists) if options.by == "predefined" else None
     grouped = image_groups(options.group, surveyed) if options.group is not None else None
     conflicts = {**(said.refused if said else {}), **(grouped.refused if grouped else {})}
-    refused = {i: conflicts[i] for i in accepted.tolist() if i in conflicts}
-    accepted = np.array([i for i in accepted.tolist() if i not in refused], dtype=np.int64)
-    keys = [surveyed.listing.keys[i] for i in accepted.tolist()]
+    refused = {int(i): conflicts[i] for i in accepted if i in conflicts}
+    accepted = np.fromiter((i for i in accepted if i not in refused), dtype=np.int64)
+    keys = Texts(surveyed.listing.keys[i] for i in accepted)
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
     declared = None if said is None else _with_rest(options, said.split_of[accepted], keys)
     previous = None

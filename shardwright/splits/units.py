@@ -21,7 +21,7 @@ class Units:
     """
 
     unit_of: npt.NDArray[np.int64]
-    names: list[str]
+    names: Sequence[str]
 
 
 @dataclass
@@ -49,6 +49,8 @@ def join_units(
         groups: name of each image's group, empty for none.
         clusters: number of each image's cluster of duplicates, below 0 for none.
     """
+    if groups is None and (clusters is None or not (clusters >= 0).any()):
+        return Units(np.arange(len(keys), dtype=np.int64), keys)
     units = Components(len(keys))
     if groups is not None:
         first: dict[str, int] = {}
@@ -78,6 +80,8 @@ def follow(units: Units, old: npt.NDArray[np.int64]) -> Followed:
         old: number of each image's split in an earlier dataset, -1 for new images.
     """
     result = Followed(old.copy())
+    if len(units.names) == len(old):
+        return result  # Nothing is tied to anything.
     seen: dict[int, int] = {}
     torn: dict[int, tuple[int, int]] = {}
     for i in np.flatnonzero(old >= 0).tolist():

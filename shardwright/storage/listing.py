@@ -109,7 +109,8 @@ def make_listing(
         raise NothingThere(f"input.images: {images} {what}. Check the path.")
     kept: list[Found] = []
     twice: list[Refusal] = []
-    for file in sorted(found):
+    found.sort()
+    for file in found:
         if kept and kept[-1].key == file.key:
             spellings = f"{kept[-1].name!a} beside {file.name!a}"
             reason = f"another file's name differs only in how Unicode spells it: {spellings}"
