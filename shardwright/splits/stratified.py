@@ -1,10 +1,11 @@
 """Splits in which every class has its share, for images of one class, of several or of none.
 
 Iterative stratification (Sechidis, Tsoumakas and Vlahavas, "On the Stratification of Multi-Label Data", 2011): the
-class with the fewest images left comes first, and each of its images goes where the class is most wanted. Two things
-differ. Nothing is drawn at random: a salted hash decides what the method leaves open. And once no split lacks a whole
-image of a class, the rest of the class goes to those splits that lack most images of any kind; otherwise many small
-classes would all round towards the largest split, and the smaller ones would stay empty.
+class with the fewest images left comes first, and each of its images goes where the class is most wanted. Three things
+differ. An image of several classes goes where all of them together are most wanted. Nothing is drawn at random: a
+salted hash decides what the method leaves open. And once no split lacks a whole image of a class, the rest of the class
+goes to those splits that lack most images of any kind; otherwise many small classes would all round towards the largest
+split, and the smaller ones would stay empty.
 
 Sets of classes that are frequent enough for every part to get an image of them count as classes too (after Szymański
 and Kajdanowicz, "A Network Perspective on Stratification of Multi-Label Data", 2017): else one part would get its share
@@ -30,6 +31,8 @@ from shardwright.splits.units import Units
 
 # Shares in a configuration are decimals; 0.1 means a tenth and not the float next to it.
 _LARGEST_DENOMINATOR = 1_000_000
+# Bits of a quotient after the point.
+_PRECISION = 20
 
 
 class ClassTable(NamedTuple):
@@ -114,7 +117,7 @@ class _Stock:
     def __init__(self, units: Units, table: ClassTable, todo: npt.NDArray[np.bool_]) -> None:
         self.count = int(table.classes.max(initial=-1)) + 1
         self.size = np.bincount(units.unit_of[todo], minlength=len(units.names)).tolist()
-        self.labels: list[dict[int, int]] = [{} for _ in units.names]
+        self.classes: list[dict[int, int]] = [{} for _ in units.names]
         bare = todo.copy()
         bare[table.images] = False
         for image, label in zip(table.images.tolist(), table.classes.tolist(), strict=True):
@@ -124,60 +127,85 @@ class _Stock:
             self._add(int(units.unit_of[image]), self.count)
 
     def _add(self, unit: int, label: int) -> None:
-        self.labels[unit][label] = self.labels[unit].get(label, 0) + 1
+        self.classes[unit][label] = self.classes[unit].get(label, 0) + 1
 
 
 def _deal(
     stock: _Stock, hashes: list[int], need: list[list[int]], wanted: list[int], parts: list[int]
 ) -> npt.NDArray[np.int64]:
-    scale = sum(parts)
-    # Compared by shares; half an image less, as in Webster's method, favours neither small parts nor large ones.
-    common = math.lcm(*parts)
-    urgency = [(2 * images - scale) * (common // part) for images, part in zip(wanted, parts, strict=True)]
-    step = [2 * scale * (common // part) for part in parts]
+    ledger = _Ledger(need, wanted, parts)
     part_of = np.full(len(hashes), -1, dtype=np.int64)
     showing: list[list[int]] = [[] for _ in need]
-    left = [0] * len(need)
-    for unit, labels in enumerate(stock.labels):
-        for label, count in labels.items():
+    for unit, classes in enumerate(stock.classes):
+        for label, count in classes.items():
             showing[label].append(unit)
-            left[label] += count
-    rarest = [(count, label) for label, count in enumerate(left) if count]
+            ledger.left[label] += count
+    rarest = [(count, label) for label, count in enumerate(ledger.left) if count]
     heapq.heapify(rarest)
     while rarest:
         count, label = heapq.heappop(rarest)
-        if count != left[label]:
+        if count != ledger.left[label]:
             # It has lost images to rarer classes since.
-            if left[label]:
-                heapq.heappush(rarest, (left[label], label))
+            if ledger.left[label]:
+                heapq.heappush(rarest, (ledger.left[label], label))
             continue
         # Large units first: small ones then even out what is left.
-        for unit in sorted(showing[label], key=lambda u: (-stock.labels[u][label], hashes[u], u)):
-            if part_of[unit] >= 0:
-                continue
-            part = _choose(need[label], urgency, stock.labels[unit][label] * scale, hashes[unit])
-            part_of[unit] = part
-            urgency[part] -= stock.size[unit] * step[part]
-            for shown, images in stock.labels[unit].items():
-                need[shown][part] -= images * scale
-                left[shown] -= images
+        for unit in sorted(showing[label], key=lambda u: (-stock.classes[u][label], hashes[u], u)):
+            if part_of[unit] < 0:
+                part_of[unit] = ledger.choose(label, stock.classes[unit], hashes[unit])
+                ledger.book(int(part_of[unit]), stock.size[unit], stock.classes[unit])
     return part_of
 
 
-def _choose(need: list[int], urgency: list[int], weight: int, tie: int) -> int:
-    """The part a unit goes to.
+class _Ledger:
+    """What each part still lacks.
 
-    Args:
-        need: what each part lacks of a class.
-        urgency: how much each lacks of all images, by its share.
-        weight: what the unit adds to the class.
-        tie: hash of the unit.
+    Attributes:
+        need: of each class, part by part, in units of one image over the shares' denominator; negative where it has
+            more than its share.
+        left: images of each class that lie nowhere yet.
+        urgency: of all images, part by part, by its share.
     """
-    parts = range(len(need))
-    if max(need) >= weight:
-        return max(parts, key=lambda part: (need[part], urgency[part], (part + tie) % len(need)))
-    lacking = [part for part in parts if need[part] > 0] or parts
-    return max(lacking, key=lambda part: (urgency[part], need[part], (part + tie) % len(need)))
+
+    def __init__(self, need: list[list[int]], wanted: list[int], parts: list[int]) -> None:
+        self.need = need
+        self.left = [0] * len(need)
+        self._image = sum(parts)
+        common = math.lcm(*parts)
+        self._by_share = [common // part for part in parts]
+        # Half an image less, as in Webster's method, favours neither small parts nor large ones.
+        self.urgency = [
+            (2 * images - self._image) * factor for images, factor in zip(wanted, self._by_share, strict=True)
+        ]
+
+    def choose(self, label: int, classes: Mapping[int, int], tie: int) -> int:
+        """The part a unit goes to.
+
+        Args:
+            label: the class that is being dealt out.
+            classes: number of images of each class in the unit.
+            tie: hash of the unit.
+        """
+        need, count = self.need[label], len(self.need[label])
+        whole = [part for part in range(count) if need[part] >= classes[label] * self._image]
+        some = whole or [part for part in range(count) if need[part] > 0] or range(count)
+        if len(classes) > 1:
+            return max(some, key=lambda part: (self._wish(part, classes), self.urgency[part], (part + tie) % count))
+        if whole:
+            return max(some, key=lambda part: (need[part], self.urgency[part], (part + tie) % count))
+        return max(some, key=lambda part: (self.urgency[part], need[part], (part + tie) % count))
+
+    def book(self, part: int, images: int, classes: Mapping[int, int]) -> None:
+        """Puts a unit into a part."""
+        self.urgency[part] -= 2 * images * self._image * self._by_share[part]
+        for label, count in classes.items():
+            self.need[label][part] -= count * self._image
+            self.left[label] -= count
+
+    def _wish(self, part: int, classes: Mapping[int, int]) -> int:
+        """How much a part lacks of all the classes of a unit, by its share and by what is left of each."""
+        lacks = (((2 * self.need[label][part] - self._image) << _PRECISION) // self.left[label] for label in classes)
+        return sum(lacks) * self._by_share[part]
 
 
 def _integer_shares(shares: Mapping[str, float]) -> tuple[list[int], int]:
