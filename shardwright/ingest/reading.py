@@ -49,4 +49,4 @@ def read_input(
     )
     with progress(count, "probing", quiet=quiet) as shown:
         probed = probe_input(surveyed.listing, surveyed.rejected, options, cache=cache, workers=workers, progress=shown)
-    return hash_input(surveyed, hashed=probed.files), probed
+    return hash_input(surveyed, hashed=probed.files()), probed

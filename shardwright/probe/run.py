@@ -65,7 +65,9 @@ class ProbedInput:
     """What probing all files tells, by position in the listing.
 
     Attributes:
-        files: SHA-256 and CRC-32C of each file, `None` where it cannot be read.
+        readable: whether the file can be read, bool (n,).
+        sha256: of each file that can, uint8 (n, 32).
+        crc32c: likewise, uint32 (n,).
         sound: whether the pixels could be decoded, bool (n,).
         hashes: the four hashes in the order of `ImageHashes`, uint64 (n, 4).
         quality: the measures in the order of `Quality`, float64 (n, 7).
@@ -73,12 +75,19 @@ class ProbedInput:
         rejected: position -> why the file is no image that can be decoded.
     """
 
-    files: list[FileHash | None]
+    readable: npt.NDArray[np.bool_]
+    sha256: npt.NDArray[np.uint8]
+    crc32c: npt.NDArray[np.uint32]
     sound: npt.NDArray[np.bool_]
     hashes: npt.NDArray[np.uint64]
     quality: npt.NDArray[np.float64]
     pixels: npt.NDArray[np.uint8]
     rejected: dict[int, Refusal]
+
+    def files(self) -> Iterator[FileHash | None]:
+        """Hashes of each file, `None` where it cannot be read."""
+        for readable, sha256, crc32c in zip(self.readable, self.sha256, self.crc32c, strict=True):
+            yield FileHash(sha256.tobytes(), int(crc32c)) if readable else None
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,9 @@ def probe_input(
     """
     count = len(listing.keys)
     result = ProbedInput(
-        files=[None] * count,
+        readable=np.zeros(count, np.bool_),
+        sha256=np.zeros((count, _DIGEST_BYTES), np.uint8),
+        crc32c=np.zeros(count, np.uint32),
         sound=np.zeros(count, np.bool_),
         hashes=np.zeros((count, len(ImageHashes._fields)), np.uint64),
         quality=np.zeros((count, len(Quality._fields))),
@@ -200,7 +211,10 @@ def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _S
 
 
 def _fill(result: ProbedInput, listing: Listing, position: int, one: _Seen) -> None:
-    result.files[position] = one.file
+    if one.file is not None:
+        result.readable[position] = True
+        result.sha256[position] = np.frombuffer(one.file.sha256, np.uint8)
+        result.crc32c[position] = one.file.crc32c
     row = one.row
     if row is None:
         return
