@@ -40,7 +40,7 @@ class RecordFiles:
         roles: which feature is what.
         scan: what all of the files hold, as far as it is no list of records.
         positions: for each file, number of a record -> its position in `listing`, -1 for one that cannot be used.
-        labelled: one byte per key, 1 where the record has a class.
+        labelled: one byte per key; see `FileScan`.
         refused: records that cannot be used.
         places: for each file, where its unpacked bytes lie: its name, or an absolute path.
         scratch: holds what was unpacked until it is dropped.

@@ -135,7 +135,9 @@ def tell_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, str]
         if classed == BY_LABEL and mask == _OBJECT_MASKS and LABEL not in columns:
             label, number = _label(found, {image}, _LABELS[-1:])
         return Roles(image, key, label, number, mask, form, classed, caption)
-    if not label and not caption and (candidates := found.possible_labels({image, key})):
+    # Where the usual names are there and say nothing, no record has a class.
+    silent = bool(set(_LABELS[0]) & set(found.names))
+    if not label and not caption and not silent and (candidates := found.possible_labels({image, key})):
         raise UsageError(
             f"{samples[0].where}: no feature has the usual name of a class. Name it by input.labels.columns, e.g. "
             f"{{label: {candidates[0]}}}. There are: {found.shown()}."

@@ -24,6 +24,7 @@ from shardwright.sources.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, T
 
 NO_EXAMPLE, NO_IMAGE, BAD_FEATURE = "no_example", "no_image", "bad_feature"
 BINARY = "binary"
+LABELLED = 2
 
 Features = Mapping[str, DecodedFeature]
 
@@ -59,7 +60,7 @@ class FileScan:
         keys: what names the record, or an empty text.
         starts: first byte of the image in the unpacked file, -1 where the record cannot be used.
         sizes: bytes of the image.
-        labelled: 1 where it has a class.
+        labelled: `LABELLED` where it has a class, 1 where it has the feature of it without a value, else 0.
         problems: number -> code and reason, for records that cannot be used.
         classes: class as the records write it -> the first record with it.
         numbers: class -> the numbers that stand beside it.
@@ -92,7 +93,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
     scan = FileScan()
     for walked in walk_records(file, copy):
         where = f"{name}, {walked.where}"
-        start, image, key, labelled = _NOWHERE, b"", "", False
+        start, image, key, labelled = _NOWHERE, b"", "", 0
         try:
             features = features_of(walked)
             image = image_of(features, roles)
@@ -101,7 +102,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
             _add(scan, features, roles, labels, where)
             assert walked.payload is not None
             start = walked.offset + HEADER_BYTES + place_in(walked.payload, image)
-            labelled = bool(labels)
+            labelled = LABELLED if labels else int(roles.label in features)
         except UnusableError as error:
             scan.problems[walked.number] = (error.code, f"{where}: {error}")
         scan.keys.append(key)

@@ -23,7 +23,16 @@ from shardwright.sources.mask_values import ValueMap
 from shardwright.sources.record_listing import RecordFiles, list_records
 from shardwright.sources.record_masks import RecordMasks, RunPairs, text_dialect
 from shardwright.sources.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, ROLES, RUNS, TEXTS
-from shardwright.sources.record_scan import BINARY, Features, further_features, labels_of, masks_of, place_in, read_file
+from shardwright.sources.record_scan import (
+    BINARY,
+    LABELLED,
+    Features,
+    further_features,
+    labels_of,
+    masks_of,
+    place_in,
+    read_file,
+)
 from shardwright.sources.row_source import CAPTION_FEATURE
 from shardwright.storage import Listing, part_path
 from shardwright.storage.parts import split_part
@@ -111,10 +120,11 @@ class Records:
         self._kinds = {name: min(kinds) for name, kinds in kinds.items() if len(kinds) == 1 and BINARY not in kinds}
         notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))
         labels = NONE if not roles.label else MULTI if found.scan.several else SINGLE
-        every_one = masked or labels == NONE
+        # A list of no class says something where a list of several does, and a single class that is not there does not.
+        least = 0 if masked or labels == NONE else 1 if labels == MULTI else LABELLED
         return Survey(
             classes=names,
-            listed=bytearray(b"\1" * len(found.labelled)) if every_one else found.labelled,
+            listed=bytearray(labelled >= least for labelled in found.labelled),
             refused=list(found.refused),
             names=list(self.listing.keys[:_SHOWN]),
             notes=(*self._notes, *notes),

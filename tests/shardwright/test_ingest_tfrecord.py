@@ -256,6 +256,21 @@ def test_several_classes_make_a_multi_label_set(tmp_path):
     assert as_lists(examples(tmp_path / "out"))["a.rec/1"]["image/class/label"] == [0, 2]
 
 
+@pytest.mark.parametrize("labels", [[], ["a"], ["a", "b", "a b", ""]])
+def test_sets_of_ours_with_no_class_one_or_several_come_back(tmp_path, image_input, labels):
+    raw = image_input(tmp_path, layout="label_csv", images=8)
+    raw["input"].pop("classes")
+    rows = [f"{i:03d}.jpg,{labels[i % len(labels)]},{i}" for i in range(8)] if labels else []
+    (tmp_path / "labels.csv").write_text("\n".join(["image,label,depth", *rows]))
+    options = {"path": str(tmp_path / "labels.csv"), "multi": True, "separator": " ", "features": {"depth": "int"}}
+    raw["input"]["labels"] = options if labels else {"format": "none"}
+    first = run(raw, tmp_path / "first")
+    second = run(reading(tmp_path / "first"), tmp_path / "second")
+    assert as_lists(examples(tmp_path / "first")) == as_lists(examples(tmp_path / "second"))
+    assert second.classes == first.classes
+    assert second.labels == ("single" if labels == ["a"] else first.labels)
+
+
 def test_records_without_a_class_are_subject_to_unlisted(tmp_path):
     write_records(tmp_path / "in/a.rec", [*labelled(4), record(9, **{"image/key": b"none.jpg"})])
     with pytest.raises(CheckFailed, match=r"none\.jpg"):
