@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.errors import DatasetError
-from shardwright.manifest import MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
+from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
 from shardwright.records import read_records
 from shardwright.storage import buckets, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
@@ -137,7 +137,7 @@ class Dataset:
         Raises:
             DatasetError: a part of the ledger is missing or damaged.
         """
-        for path in sorted(p for p in self.manifest.parts if p.startswith("ledger/")):
+        for path in sorted(p for p in self.manifest.parts if p.startswith(LEDGER_FOLDER)):
             file = os.path.join(self.root, path)
             try:
                 with open_file(file) as lines:

@@ -18,6 +18,7 @@ from shardwright.fingerprint import canonical_json, fingerprint
 FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
 BUILD_FILE = "build.json"
+LEDGER_FOLDER = "ledger/"
 
 WRITTEN = "written"
 DUPLICATE = "duplicate"
@@ -216,4 +217,4 @@ def index_path(shard: str) -> str:
 
 def ledger_path(index: int, count: int) -> str:
     """Path of a part of the ledger, relative to the dataset's folder."""
-    return f"ledger/part-{index:05d}-of-{count:05d}.jsonl"
+    return f"{LEDGER_FOLDER}part-{index:05d}-of-{count:05d}.jsonl"

@@ -11,10 +11,9 @@ import numpy.typing as npt
 from shardwright.config import SplitConfig
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.manifest import DUPLICATE, WRITTEN
+from shardwright.manifest import DUPLICATE, LEDGER_FOLDER, WRITTEN
 from shardwright.splits import NEW
 from shardwright.storage import hash_file
-from shardwright.verify.ledger import LEDGER_FOLDER
 
 
 def previous_digest(path: str) -> str:

@@ -16,13 +16,13 @@ from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import sha256_file
 from shardwright.lineage import LINEAGE_FILE
-from shardwright.manifest import BUILD_FILE, MANIFEST_FILE, Manifest
+from shardwright.manifest import BUILD_FILE, LEDGER_FOLDER, MANIFEST_FILE, Manifest
 from shardwright.processes import in_processes
 from shardwright.sealed import is_whole
 from shardwright.storage import is_remote
 from shardwright.verify import findings as what
 from shardwright.verify.findings import Finding, Report
-from shardwright.verify.ledger import LEDGER_FOLDER, check_ledger
+from shardwright.verify.ledger import check_ledger
 from shardwright.verify.lines import read_index
 from shardwright.verify.shards import ShardTask, check_shard
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from shardwright import manifest as layout
 from shardwright.dataset import Dataset
-from shardwright.manifest import LedgerRow, Manifest
+from shardwright.manifest import LEDGER_FOLDER, LedgerRow, Manifest
 from shardwright.verify import findings as what
 from shardwright.verify.findings import Finding
 from shardwright.verify.lines import read_index, read_ledger
 
-LEDGER_FOLDER = "ledger/"
 _SHOWN = 5
 
 
