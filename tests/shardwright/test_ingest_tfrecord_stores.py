@@ -1,0 +1,40 @@
+"""TFRecords on object stores: the bytes of a local run."""
+
+import numpy as np
+import pytest
+from ingesting import run, tree
+from recording import mask_png, reading, record, write_records
+
+from shardwright.errors import CheckFailed, StorageError
+
+
+@pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
+def test_records_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, scheme):
+    masks = [mask_png(np.random.default_rng(i).integers(0, 3, (10, 12))) for i in range(18)]
+    payloads = [record(i, key=b"%d.jpg" % i, mask=mask, depth=i / 3) for i, mask in enumerate(masks)]
+    write_records(tmp_path / "in/a.tfrecord", payloads[:9])
+    write_records(tmp_path / "in/deep/b.tfrecord.gz", payloads[9:], "gzip")
+    run(reading(tmp_path / "in", "segmentation"), tmp_path / "local")
+    url = f"{stores.bucket(scheme)}/records"
+    stores.copy_of(tmp_path / "in", url)
+    run(reading(url, "segmentation"), tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+
+
+def test_records_that_change_on_the_bucket_end_the_run(stores, tmp_path, monkeypatch):
+    from shardwright.ingest import run as running
+
+    url = f"{stores.bucket('gs')}/records"
+    write_records(tmp_path / "in/a.tfrecord", [record(i, label=i % 2) for i in range(6)])
+    stores.copy_of(tmp_path / "in", url)
+    write = running.write_shard
+
+    def late(*arguments, **named):
+        write_records(tmp_path / "in/a.tfrecord", [record(i, label=i % 2) for i in range(10, 16)])
+        stores.copy_of(tmp_path / "in", url)
+        return write(*arguments, **named)
+
+    monkeypatch.setattr(running, "write_shard", late)
+    with pytest.raises((CheckFailed, StorageError), match="changed"):
+        run(reading(url), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
