@@ -7,8 +7,9 @@
 | folds | either of the two, with the folds as parts | as the method |
 | predefined | the input | what the input moves |
 
-With an earlier dataset no image of it moves, whatever the method. Clusters of duplicates are told from pixels: growing
-data can join two of them, and then only an earlier dataset keeps images where they were.
+With an earlier dataset no image of it moves, whatever the method. A cluster of duplicates goes where its first key is
+hashed: growing data can put another key first, or join two clusters, and then only an earlier dataset keeps images
+where they were.
 """
 
 from __future__ import annotations
