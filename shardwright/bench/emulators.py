@@ -39,10 +39,18 @@ class Trouble(NamedTuple):
     Attributes:
         status: HTTP status to answer with, 0 to answer as it should.
         cut: break off in the middle of the answer's body.
+        flip: send the body with a bit flipped.
     """
 
     status: int = 0
     cut: bool = False
+    flip: bool = False
+
+    def body(self, data: bytes) -> bytes:
+        """What is sent in place of an answer's body."""
+        if self.cut:
+            return data[: len(data) // 2]
+        return bytes([data[0] ^ 1]) + data[1:] if self.flip and data else data
 
 
 # Is asked before each request, with its method and path; may take its time.
@@ -157,8 +165,7 @@ class _GcsHandler(RequestHandler):
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self._say(trouble.status, {"error": {"code": trouble.status, "message": "made by the test"}})
             return
-        if trouble.cut:
-            self.wfile = _Cut(self.wfile)
+        self.wfile = _Troubled(self.wfile, trouble)
         try:
             answer()
         except _NotThatGeneration:
@@ -197,16 +204,17 @@ class _GcsHandler(RequestHandler):
         self.wfile.write(data)
 
 
-class _Cut:
-    """A connection on which the second thing written, an answer's body, breaks off halfway."""
+class _Troubled:
+    """A connection on which the second thing written is an answer's body, to which the trouble happens."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, trouble: Trouble) -> None:
         self._connection = connection
+        self._trouble = trouble
         self._writes = 0
 
     def write(self, data: bytes) -> None:
         self._writes += 1
-        self._connection.write(data if self._writes == 1 else data[: len(data) // 2])
+        self._connection.write(data if self._writes == 1 else self._trouble.body(data))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -224,10 +232,7 @@ def _s3_server(meddle: Meddle) -> Any:
             start_response(f"{trouble.status} Trouble", [("Content-Length", str(len(body)))])
             return [body]
         answer: Iterable[bytes] = moto(environ, start_response)
-        if not trouble.cut:
-            return answer
-        whole = b"".join(answer)
-        return [whole[: len(whole) // 2]]
+        return [trouble.body(b"".join(answer))] if trouble.cut or trouble.flip else answer
 
     return make_server(_HOST, 0, app, threaded=True, request_handler=_QuietS3Handler)
 

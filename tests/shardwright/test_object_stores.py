@@ -196,6 +196,19 @@ def test_an_answer_that_breaks_off_is_read_again(stores, scheme, read):
 
 
 @both
+def test_bytes_that_do_not_have_the_stores_checksum_are_read_again(stores, scheme):
+    url = f"{stores.bucket(scheme)}/a"
+    stores.write(url, b"data" * 99)
+    left = [Trouble(flip=True)] * 2
+    stores.meddle = lambda method, path: left.pop() if left and method == "GET" else None
+    assert read_bytes(url) == b"data" * 99
+    assert not left
+    stores.meddle = lambda method, path: Trouble(flip=True)
+    with pytest.raises(StorageError, match="/a: .*checksum|/a: .*Checksum"):
+        read_bytes(url)
+
+
+@both
 def test_an_object_that_is_not_the_listed_version_is_named(stores, scheme):
     bucket = stores.bucket(scheme)
     stores.fill(bucket, {"a.jpg": b"one", "b.jpg": b"two"})
