@@ -20,7 +20,7 @@ class Contents:
 
     def __init__(self) -> None:
         self._sha256 = bytearray()
-        self._crc32c = array("L")
+        self._crc32c = array("I")
         self._readable = bytearray()
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class Contents:
 
     def digests(self) -> npt.NDArray[np.uint8]:
         """SHA-256 of all files, uint8 (n, 32); of those that cannot be read it says nothing."""
-        return np.frombuffer(bytes(self._sha256), np.uint8).reshape(-1, _SHA256_BYTES)
+        return np.frombuffer(self._sha256, np.uint8).reshape(-1, _SHA256_BYTES)
 
     def unreadable(self) -> Iterator[int]:
         """Positions of the files that cannot be read."""
