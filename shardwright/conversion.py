@@ -49,18 +49,17 @@ from PIL import (
 )
 
 from shardwright.exif import has_position, read_orientation
-from shardwright.images import (
+from shardwright.image_header import (
     DAMAGED,
-    EXIF_PREFIX,
     TOO_LARGE,
     UNSUPPORTED_COLOR,
     UNSUPPORTED_FORMAT,
     ImageError,
     ImageHeader,
     check_size,
-    other_format,
-    read_header,
 )
+from shardwright.images import other_format, read_header
+from shardwright.jpeg import EXIF_PREFIX
 from shardwright.metadata import strip_metadata
 from shardwright.orientation import displayed_size, inverse
 

@@ -20,7 +20,8 @@ from PIL import Image
 
 from shardwright.exif import only_orientation
 from shardwright.geometry import Geometry
-from shardwright.images import EXIF_PREFIX, ImageHeader, check_size
+from shardwright.image_header import ImageHeader, check_size
+from shardwright.jpeg import EXIF_PREFIX
 from shardwright.protowire import VARINT, delimited, varint
 
 # Chroma samples of a JPEG per four of brightness, as the field writes them; with Pillow's name.

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from PIL import BmpImagePlugin, Image, PngImagePlugin, TiffImagePlugin
 
 from shardwright.colours import COLOUR, show_value
-from shardwright.images import ImageError, read_header
+from shardwright.image_header import ImageError
+from shardwright.images import read_header
 from shardwright.rle import RleError, Runs, normalize
 
 _PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"

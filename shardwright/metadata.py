@@ -20,18 +20,9 @@ import zlib
 from collections.abc import Iterator
 
 from shardwright.exif import only_orientation, without_private
-from shardwright.images import (
-    APP1,
-    EOI,
-    EXIF_PREFIX,
-    PNG_CRITICAL,
-    PNG_SIGNATURE,
-    SOS,
-    ImageHeader,
-    JpegSegment,
-    jpeg_segments,
-    png_chunks,
-)
+from shardwright.image_header import ImageHeader
+from shardwright.jpeg import APP1, EOI, EXIF_PREFIX, SOS, JpegSegment, jpeg_segments
+from shardwright.png import PNG_CRITICAL, PNG_SIGNATURE, png_chunks
 
 _APPLICATION = range(0xE0, 0xF0)
 _COMMENT = 0xFE

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
+from shardwright.image_header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
+from shardwright.images import read_header
 from shardwright.protowire import DELIMITED, VARINT, WireError, read_fields, read_messages
 from shardwright.records import DecodedFeature, RecordError, decode_example
 

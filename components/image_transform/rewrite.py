@@ -22,7 +22,8 @@ from shardwright.boxes import PREFIX as BOXES
 from shardwright.boxes import move_boxes
 from shardwright.fingerprint import canonical_json
 from shardwright.geometry import Geometry, plan_geometry
-from shardwright.images import ImageError, read_header
+from shardwright.image_header import ImageError
+from shardwright.images import read_header
 from shardwright.manifest import IGNORED, REJECTED, shard_name
 from shardwright.staging import Outcome, PlannedShard, Staging, write_text
 from shardwright.storage import in_parallel

@@ -23,7 +23,8 @@ from PIL import Image
 
 from shardwright.conversion import decode, turn
 from shardwright.dedup.hamming import bit_counts
-from shardwright.images import ImageError, read_header
+from shardwright.image_header import ImageError
+from shardwright.images import read_header
 from shardwright.probe.hashes import ImageHashes, image_hashes
 from shardwright.probe.thumbnail import thumbnail
 from shardwright.sample.scene import draw_masks, draw_picture

@@ -7,7 +7,7 @@ import numpy as np
 from shardwright.boxes import PREFIX
 from shardwright.config.layout import RLE_TEXT
 from shardwright.frames import Frames
-from shardwright.images import ImageHeader
+from shardwright.image_header import ImageHeader
 from shardwright.ingest.features import mask_feature
 from shardwright.ingest.masks import are_displayed, read_masks
 from shardwright.ingest.plan import IngestPlan

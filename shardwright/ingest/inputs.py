@@ -15,7 +15,8 @@ from shardwright.conversion import header_of, other_header
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.frames import Frames
-from shardwright.images import EMPTY_FILE, NOT_AN_IMAGE, ImageError, read_header
+from shardwright.image_header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
+from shardwright.images import read_header
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.deliveries import Delivered, read_deliveries
 from shardwright.ingest.recipe import IngestRecipe, InputLocation

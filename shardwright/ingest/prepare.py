@@ -14,7 +14,7 @@ from shardwright.conversion import DCT_RATIOS, convert, decode, header_of, turn
 from shardwright.encoding import encode, resize
 from shardwright.frames import Frames
 from shardwright.geometry import Geometry, plan_geometry, plan_longest_side
-from shardwright.images import ImageHeader
+from shardwright.image_header import ImageHeader
 from shardwright.metadata import strip_metadata
 from shardwright.orientation import UPRIGHT, displayed_size
 

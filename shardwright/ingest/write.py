@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import google_crc32c
 
 from shardwright.errors import CheckFailed
-from shardwright.images import ImageError
+from shardwright.image_header import ImageError
 from shardwright.ingest.encode import encode_sample, is_on_displayed
 from shardwright.ingest.masks import BadMask
 from shardwright.ingest.plan import IngestPlan

@@ -10,7 +10,7 @@ from PIL import Image
 
 from shardwright.conversion import convert, decode
 from shardwright.fingerprint import canonical_json
-from shardwright.images import ImageError, ImageHeader
+from shardwright.image_header import ImageError, ImageHeader
 from shardwright.probe.hashes import ImageHashes, image_hashes
 from shardwright.probe.quality import Quality, measure
 from shardwright.probe.thumbnail import pixel_digest, reduced, thumbnail

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from shardwright.console import SILENT, Progress
 from shardwright.conversion import header_of
-from shardwright.images import ImageError
+from shardwright.image_header import ImageError
 from shardwright.probe.cache import ProbeCache
 from shardwright.probe.hashes import ImageHashes
 from shardwright.probe.quality import Quality

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from shardwright.conversion import DCT_RATIOS, decode, turn
-from shardwright.images import ImageHeader
+from shardwright.image_header import ImageHeader
 
 SHORTEST_SIDE = 64
 # A strip of many times its own width is reduced along its length, which nothing that is measured minds.
@@ -63,5 +63,7 @@ def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
 
 
 def _finished(picture: Image.Image, header: ImageHeader) -> Image.Image:
-    picture = picture.reduce((-(-picture.width // _LONGEST_SIDE), -(-picture.height // _LONGEST_SIDE)))
-    return turn(picture, header.orientation).convert("RGB")
+    if max(picture.size) > _LONGEST_SIDE:
+        picture = picture.reduce((-(-picture.width // _LONGEST_SIDE), -(-picture.height // _LONGEST_SIDE)))
+    turned = turn(picture, header.orientation)
+    return turned if turned.mode == "RGB" else turned.convert("RGB")

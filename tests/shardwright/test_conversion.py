@@ -17,7 +17,8 @@ from PIL import Image, ImageFile
 
 from shardwright.conversion import DCT_RATIOS, FORMATS, convert, decode, other_header, turn
 from shardwright.exif import only_orientation
-from shardwright.images import ImageError, read_header
+from shardwright.image_header import ImageError
+from shardwright.images import read_header
 
 MANY = 200_000_000
 
@@ -246,7 +247,7 @@ def test_bombs_need_no_memory(tmp_path):
 import resource, sys
 from pathlib import Path
 from shardwright.conversion import convert, other_header
-from shardwright.images import ImageError
+from shardwright.image_header import ImageError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for file in Path(sys.argv[1]).iterdir():

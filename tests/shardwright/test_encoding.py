@@ -11,7 +11,8 @@ from PIL import Image, ImageDraw
 from shardwright import geometry, rle
 from shardwright.conversion import DCT_RATIOS, decode
 from shardwright.encoding import CHROMA, encode, resize, tensor_proto
-from shardwright.images import ImageError, ImageHeader, read_header
+from shardwright.image_header import ImageError, ImageHeader
+from shardwright.images import read_header
 
 MANY = 200_000_000
 SIDES = st.integers(8, 90)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright import images
-from shardwright.images import ImageError, ImageHeader, read_header
+from shardwright import image_header
+from shardwright.image_header import ImageError, ImageHeader
+from shardwright.images import read_header
 
 MANY = 200_000_000
 
@@ -292,7 +293,7 @@ def check_any(data):
     else:
         error = None
     if error is not None:
-        assert error.code in images.CODES
+        assert error.code in image_header.CODES
         assert pickle.loads(pickle.dumps(error)).reason == error.reason
         return
     assert 0 < header.height * header.width <= 1000

@@ -10,7 +10,8 @@ from PIL import Image, ImageOps
 from shardwright import conversion
 from shardwright.config import ImagesConfig
 from shardwright.exif import only_orientation
-from shardwright.images import ImageError, read_header
+from shardwright.image_header import ImageError
+from shardwright.images import read_header
 from shardwright.ingest import prepare as prepare_module
 from shardwright.ingest.prepare import prepare
 

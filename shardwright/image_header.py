@@ -1,0 +1,74 @@
+"""What is known of an image without decoding it, and why one is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EMPTY_FILE = "empty_file"
+NOT_AN_IMAGE = "not_an_image"
+UNSUPPORTED_FORMAT = "unsupported_format"
+UNSUPPORTED_COLOR = "unsupported_color"
+TOO_LARGE = "too_large"
+TRUNCATED = "truncated"
+DAMAGED = "damaged"
+CODES = (EMPTY_FILE, NOT_AN_IMAGE, UNSUPPORTED_FORMAT, UNSUPPORTED_COLOR, TOO_LARGE, TRUNCATED, DAMAGED)
+
+# TensorFlow refuses images of 2**29 pixels or more, libjpeg sides over 65,500, libpng sides over a million.
+_MOST_PIXELS = 2**29 - 1
+_LONGEST_SIDE = {"jpeg": 65_500, "png": 1_000_000}
+# The name of the property in XMP, whichever way it is written (element or attribute).
+XMP_GPS = b"exif:GPSLatitude"
+
+
+class ImageError(ValueError):
+    """An image is refused.
+
+    Args:
+        code: one of `CODES`, for counting.
+        reason: what was found and what to do, for people.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[ImageError], tuple[str, str]]:
+        return (type(self), (self.code, self.reason))
+
+
+@dataclass(frozen=True)
+class ImageHeader:
+    """What is known of an image without decoding it.
+
+    Args:
+        format: `jpeg` or `png`.
+        height: rows of the stored pixels, before any turning by `orientation`.
+        width: columns of the stored pixels.
+        channels: 1 grey, 2 grey and alpha, 3 colour (a palette's also), 4 colour and alpha, or CMYK.
+        orientation: 1-8 as Exif numbers them; 1 (upright) when there is none or it cannot be read.
+        located: Exif or XMP says where on Earth it was taken.
+    """
+
+    format: str
+    height: int
+    width: int
+    channels: int
+    orientation: int
+    located: bool = False
+
+
+def check_size(image_format: str, height: int, width: int, max_pixels: int) -> None:
+    """Raises `ImageError` for an image without pixels, or with more than `max_pixels` or than decoders take."""
+    if height < 1 or width < 1:
+        raise ImageError(DAMAGED, f"the header says {width}x{height} (width x height): there are no pixels")
+    longest = _LONGEST_SIDE.get(image_format, _LONGEST_SIDE["png"])
+    if max(height, width) > longest:
+        raise ImageError(TOO_LARGE, f"{width}x{height} (width x height): decoders take sides of at most {longest}")
+    if height * width > min(max_pixels, _MOST_PIXELS):
+        limit = (
+            f"images.max_pixels is {max_pixels}"
+            if max_pixels <= _MOST_PIXELS
+            else f"TensorFlow decodes at most {_MOST_PIXELS}"
+        )
+        raise ImageError(TOO_LARGE, f"{width}x{height} (width x height) are {height * width} pixels; {limit}")
