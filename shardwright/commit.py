@@ -308,14 +308,15 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
             f"{records} records. Delete the staging folder and run it again."
         )
     allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
-    if written and rejected <= allowed:
+    unwanted = rejected - tally.rejected_codes.get(layout.UNLISTED, 0)
+    if written and unwanted <= allowed:
         return
     counts = ", ".join(f"{code} {n}" for code, n in tally.rejected_codes.items())
     shown = "".join(f"\n  {example}" for example in tally.examples)
     if not written:
         raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
     raise CheckFailed(
-        f"{rejected} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
+        f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
         f"and 10 always are): {counts}. Nothing was published. Mend the input or raise rejects.max. The first:{shown}"
     )
 

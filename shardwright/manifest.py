@@ -24,6 +24,8 @@ WRITTEN = "written"
 DUPLICATE = "duplicate"
 REJECTED = "rejected"
 STATUSES = (WRITTEN, DUPLICATE, REJECTED)
+# The one reject that is asked for, by `input.unlisted: reject`: `rejects.max` does not count it.
+UNLISTED = "unlisted"
 
 # What an image is given: masks, one class, any number of classes, nothing.
 MASKS = "masks"

@@ -77,7 +77,10 @@ class FeaturesConfig:
 
 @dataclass(frozen=True)
 class RejectsConfig:
-    """How many inputs may be rejected before the run fails; 10 are always allowed."""
+    """How many inputs may be rejected before the run fails; 10 are always allowed.
+
+    Images that `input.unlisted: reject` leaves out are not counted: they were meant to be.
+    """
 
     PATH: ClassVar[str] = "rejects"
 

@@ -20,7 +20,7 @@ from shardwright.images import read_header
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.deliveries import Delivered, read_deliveries
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.manifest import SINGLE
+from shardwright.manifest import SINGLE, UNLISTED
 from shardwright.sources.base import ClassesInText, Images, Source, Survey
 from shardwright.sources.detect import open_source
 from shardwright.sources.record_listing import holds_records
@@ -142,7 +142,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         )
     if unlisted == "reject":
         for i in rest:
-            rejected[i] = Refusal(listing.keys[i], "unlisted", f"{source.name} has no row for it")
+            rejected[i] = Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it")
     return SurveyedInput(listing, source, survey, rejected, labels, delivered, location.lists, records)
 
 

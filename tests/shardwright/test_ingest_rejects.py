@@ -69,6 +69,14 @@ def test_nothing_matched_shows_names_of_both_sides(tmp_path, image_input):
         run(raw, tmp_path / "out")
 
 
+def test_images_that_are_left_out_on_request_are_no_failure(tmp_path, image_input):
+    raw = {**image_input(tmp_path / "in"), "rejects": {"max": 0}}
+    table = tmp_path / "in" / "labels.csv"
+    table.write_text("\n".join(row for row in table.read_text().splitlines() if not "004" < row[:3] <= "023"))
+    manifest = run(changed(raw, unlisted="reject"), tmp_path / "out")
+    assert (manifest.totals["written"], manifest.totals["rejected/unlisted"]) == (5, 19)
+
+
 def test_images_without_a_row(tmp_path, image_input):
     raw = image_input(tmp_path / "in")
     table = tmp_path / "in" / "labels.csv"
