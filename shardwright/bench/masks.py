@@ -38,7 +38,7 @@ def mask_figures() -> list[Figure]:
     in_pixels = seconds(lambda: [_through_pixels(one, small) for one in some], clock=_CLOCK)
     reading = seconds(lambda: _read(texts), _REPEATS, _CLOCK)
     return [
-        Figure(f"{ROWS:,} RLE rows read and merged", reading, "s", AT_MOST, 2, f"{len(runs)} in {len(rows)} with a mask"),
+        Figure(f"{ROWS:,} RLE rows read and merged", reading, "s", AT_MOST, 2, f"masks in {len(runs)} of {len(rows)}"),
         Figure("masks resized in runs: draw, sample, encode", in_pixels / in_runs, "x", AT_LEAST, 8, note),
         _drawing(some, note),
     ]
