@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure, seconds
+from shardwright.bench.memory import peak_memory
 from shardwright.bench.photographs import Photographs, photographs, warm
 from shardwright.config import Config, parse_config
 from shardwright.dedup.clusters import Components, near_clusters
@@ -111,7 +111,7 @@ def _cluster(count: int) -> tuple[float, int]:
     hashes = made_up_hashes(count)
     started = time.perf_counter()
     near_clusters(hashes, _DISTANCE)
-    return time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return time.perf_counter() - started, peak_memory()
 
 
 def _emptied(out: Path, work: Callable[[], object]) -> float:

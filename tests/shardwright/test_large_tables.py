@@ -7,7 +7,8 @@ import sys
 import pytest
 
 _READ = """
-import json, resource, sys
+import json, sys
+from shardwright.bench.memory import peak_memory
 from shardwright.config import LabelsConfig
 from shardwright.sources.base import Images
 from shardwright.sources.detect import open_source
@@ -15,11 +16,11 @@ from shardwright.sources.detect import open_source
 keys = [f"{i:05d}.jpg" for i in range(20_000)]
 options = LabelsConfig(path=sys.argv[1], features={"*": "auto"})
 images = Images(keys, frozenset(), size_of=lambda position: None, max_pixels=10**6)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_memory()
 source = open_source(task="classification", options=options, classes=None, labels=sys.argv[1], images=images)
 survey = source.survey()
 rows = sum(1 for _ in source.annotations())
-grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+grown = (peak_memory() - before) // 2**20
 print(json.dumps([survey.labels, survey.features, rows, grown]))
 """
 

@@ -169,7 +169,8 @@ def test_what_is_transient_is_asked_for_again_after_growing_pauses(stores, schem
     bucket = stores.bucket(scheme)
     stores.write(f"{bucket}/a", b"data")
     left = [Trouble(status)] * 3
-    stores.meddle = lambda method, path: left.pop() if left else None
+    # Newer clients of Google's look at a bucket the first time they use it, and do without an answer.
+    stores.meddle = lambda method, path: left.pop() if left and path.split("?")[0].endswith("/a") else None
     assert read_bytes(f"{bucket}/a") == b"data"
     assert stores.pauses == [0.25, 0.5, 1.0]
 
