@@ -1,0 +1,33 @@
+"""`shardwright doctor`: versions, and whether everything can be imported."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import TypeAlias
+
+import shardwright
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    doctor = commands.add_parser("doctor", help="print versions and check that all packages can be imported")
+    doctor.add_argument("--json", action="store_true", help="print them as JSON")
+    doctor.set_defaults(command=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from shardwright_pipelines.doctor import diagnose
+
+    found = diagnose()
+    if options.json:
+        print(json.dumps({"healthy": found.healthy, **dataclasses.asdict(found)}, indent=1))
+    else:
+        print(f"shardwright {shardwright.__version__}, Python {found.python}")
+        print(f"{found.system}, {found.processors} processors")
+        for package in found.packages:
+            print(f"  {package.package:<28}{package.version or '-':<12}{package.problem or 'ok'}")
+    return 0 if found.healthy else 1
