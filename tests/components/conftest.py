@@ -19,6 +19,8 @@ def write_shapes() -> DatasetWriter:
     Arguments: folder, task, kind (`ingest` or `transform`), size (height, width), counts (split -> images).
     """
     from shardwright.commit import DatasetPlan, commit
+    from shardwright.ingest import example_features
+    from shardwright.sources.base import Survey
     from shardwright.staging import Outcome, PlannedShard, Staging
 
     def write(
@@ -28,7 +30,8 @@ def write_shapes() -> DatasetWriter:
         classes = SHAPES if task == "segmentation" else COLOURS
         recipe = {"size": list(size), "resize": "stretch", "encoding": "png"} if kind == "transform" else {"n": 1}
         shards = tuple(PlannedShard(split, 0, 1) for split in sorted(counts))
-        plan = DatasetPlan(kind, task, classes, recipe, parent, {}, sum(counts.values()), shards)
+        features = example_features(task, Survey(classes=classes, listed=bytearray()))
+        plan = DatasetPlan(kind, task, classes, recipe, parent, features, sum(counts.values()), shards)
         staging = Staging.open(out.parent / "staging", plan.fingerprint)
         make = _masked if task == "segmentation" else _coloured
         with staging.locked():

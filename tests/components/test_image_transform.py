@@ -27,6 +27,8 @@ from shardwright.records import decode_example
 from shardwright_components.image_transform import component, executor, rewrite
 from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
 
+pytestmark = pytest.mark.slow
+
 MakeDataset = Callable[..., Path]
 
 

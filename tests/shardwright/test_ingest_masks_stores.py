@@ -8,6 +8,8 @@ from ingesting import run, tree
 from object_stores import SCHEMES
 from PIL import Image
 
+pytestmark = pytest.mark.slow
+
 XML = b"<annotation><size><width>9</width><height>8</height></size></annotation>"
 
 

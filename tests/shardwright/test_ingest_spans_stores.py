@@ -12,6 +12,8 @@ from PIL import Image
 
 from shardwright.storage import list_names
 
+pytestmark = pytest.mark.slow
+
 
 def deliver(folder, numbers, start=0):
     for number in numbers:

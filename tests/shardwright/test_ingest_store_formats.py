@@ -7,6 +7,8 @@ import pytest
 from ingesting import changed, run, tree
 from PIL import Image
 
+pytestmark = pytest.mark.slow
+
 # Both stores are behind one protocol, tested on both by test_object_stores; here the second takes its time.
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 

@@ -292,6 +292,8 @@ import resource, sys, json
 from shardwright.config import parse_config
 from shardwright.errors import StorageError
 from shardwright.ingest import ingest
+
+pytestmark = pytest.mark.slow
 raw, out, limit, workers = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

@@ -7,6 +7,8 @@ from recording import mask_png, reading, record, write_records
 
 from shardwright.errors import CheckFailed, StorageError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 def test_records_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, scheme):
