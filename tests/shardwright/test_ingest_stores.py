@@ -14,6 +14,8 @@ from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
 from shardwright.storage import buckets
 
+pytestmark = pytest.mark.slow
+
 slow = pytest.mark.slow
 # Both stores are behind one protocol, tested on both by test_object_stores; here the second takes its time.
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
@@ -292,8 +294,6 @@ import resource, sys, json
 from shardwright.config import parse_config
 from shardwright.errors import StorageError
 from shardwright.ingest import ingest
-
-pytestmark = pytest.mark.slow
 raw, out, limit, workers = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
