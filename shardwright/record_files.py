@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from shardwright.records import FOOTER_BYTES, HEADER_BYTES, checksum_difference, frame_length, header_holds
 
@@ -161,7 +161,7 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Any, /) -> int:
         while True:
             if self._engine.eof:
                 self._waiting = self._engine.unused_data or self._file.read(_CHUNK)

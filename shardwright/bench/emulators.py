@@ -144,16 +144,16 @@ class _GcsHandler(RequestHandler):
         self._meddle = meddle
         super().__init__(storage, *rest)
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         self._serve(self._get)
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         self._serve(super().do_POST)
 
-    def do_PUT(self) -> None:  # noqa: N802
+    def do_PUT(self) -> None:
         self._serve(super().do_PUT)
 
-    def do_DELETE(self) -> None:  # noqa: N802
+    def do_DELETE(self) -> None:
         self._serve(super().do_DELETE)
 
     def _serve(self, answer: Callable[[], None]) -> None:

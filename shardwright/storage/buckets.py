@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import io
 from collections.abc import Callable, Iterator
-from typing import IO, TypeVar
+from functools import cache, partial
+from typing import IO, Any, TypeVar
 
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.storage.objects import SCHEMES, Changed, Missing, ObjectInfo, ObjectStore, split_url
@@ -37,8 +37,7 @@ def list_names(url: str) -> Iterator[str]:
 def _pages(url: str, read: Callable[[str | None], tuple[list[_Out], str | None]]) -> Iterator[_Out]:
     page: str | None = None
     while True:
-        token = page
-        found, page = _RETRIES.call(url, lambda: read(token))  # noqa: B023 (called at once)
+        found, page = _RETRIES.call(url, partial(read, page))
         yield from found
         if page is None:
             return
@@ -142,7 +141,7 @@ class _ObjectReader(io.RawIOBase):
         self._at = max(0, start + offset)
         return self._at
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Any, /) -> int:
         data = self._read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -174,7 +173,7 @@ def _locate(url: str) -> tuple[ObjectStore, str]:
     return _RETRIES.call(url, lambda: _store(scheme, bucket)), name
 
 
-@functools.cache
+@cache
 def _store(scheme: str, bucket: str) -> ObjectStore:
     # Each client is imported when it is needed: neither is light, and boto3 may be missing.
     if scheme == "gs":

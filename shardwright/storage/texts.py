@@ -52,7 +52,5 @@ class Texts(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Texts({list(self)!r})"
