@@ -15,12 +15,15 @@ from typing import Any, ClassVar
 
 from shardwright.config.checks import one_of
 from shardwright.config.duplicates import DuplicatesConfig
+from shardwright.config.evaluation import EvaluatorConfig, GateConfig
 from shardwright.config.images import FULL, ImagesConfig
 from shardwright.config.input import InputConfig
 from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
 from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.loader import LoaderConfig
 from shardwright.config.split import SplitConfig
-from shardwright.config.training import EvaluatorConfig, GateConfig, LoaderConfig, TrainerConfig, TransformConfig
+from shardwright.config.trainer import TrainerConfig
+from shardwright.config.transform import TransformConfig
 from shardwright.errors import ConfigError
 from shardwright.spans import NEWEST, SpanPath
 

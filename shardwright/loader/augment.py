@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from shardwright.config.training import AUGMENTATIONS
+from shardwright.config.loader import AUGMENTATIONS
 from shardwright.errors import UsageError
 
 Tensor = Any
