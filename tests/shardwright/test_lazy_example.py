@@ -1,0 +1,72 @@
+"""Single features of an example: always what the general parser says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.lazy_example import LazyExample
+from shardwright.records import RecordError, byte_strings, decode_example, encode_example, floats, ints
+
+FEATURES = st.dictionaries(
+    st.text(min_size=1, max_size=12),
+    st.one_of(
+        st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5).map(ints),
+        st.lists(st.floats(width=32, allow_nan=False), max_size=5).map(floats),
+        st.lists(st.binary(max_size=200), max_size=3).map(byte_strings),
+    ),
+    max_size=8,
+)
+
+
+def same(one, other):
+    if isinstance(other, list):
+        return one == other
+    return one.dtype == other.dtype and np.array_equal(one, other)
+
+
+@given(FEATURES)
+def test_every_feature_is_what_the_general_parser_says(features):
+    data = encode_example(features)
+    example = LazyExample(data)
+    for name, values in decode_example(data).items():
+        assert same(example.get(name), values)
+    assert example.get("not there") is None
+
+
+@given(FEATURES, st.data())
+def test_damage_is_an_error_or_what_the_general_parser_says(features, data):
+    raw = bytearray(encode_example({**features, "x": 1}))
+    raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        example = LazyExample(bytes(raw))
+        found = {name: example.get(name) for name in ("x", *features)}
+    except RecordError:
+        return
+    for values in found.values():
+        assert values is None or isinstance(values, (list, np.ndarray))
+
+
+def test_numbers_that_are_not_packed_and_entries_in_pieces_are_read():
+    # 5 and 7 as two single varints, as writers of proto2 may have it.
+    value = b"\x1a\x04\x08\x05\x08\x07"
+    entry = b"\x0a\x01n\x12" + bytes([len(value)]) + value
+    features = b"\x0a" + bytes([len(entry)]) + entry
+    data = b"\x0a" + bytes([len(features)]) + features
+    assert LazyExample(data).integers("n") == [5, 7]
+    assert LazyExample(data + data).integers("n") == [5, 7] == decode_example(data + data)["n"].tolist()
+
+
+def test_plain_values():
+    example = LazyExample(encode_example({"i": -3, "f": 0.5, "b": "é".encode(), "raw": b"\xff", "none": ints([])}))
+    assert (example.first("i"), example.first("f"), example.first("b")) == (-3, 0.5, "é".encode())
+    assert (example.number("i"), example.number("b"), example.number("none")) == (-3, None, None)
+    assert (example.texts("b"), example.texts("raw"), example.texts("i")) == (["é"], ["\ufffd"], [])
+    assert example.integers("b") == []
+    assert [example.length(name) for name in ("b", "raw", "i", "gone")] == [2, 1, 0, 0]
+
+
+def test_a_cut_example_is_named():
+    data = encode_example({"a": b"x" * 300})
+    with pytest.raises(RecordError, match=r"tf\.train\.Example"):
+        LazyExample(data[:5]).get("a")
