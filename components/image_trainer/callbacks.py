@@ -13,7 +13,7 @@ import numpy as np
 from shardwright.errors import ShardwrightError
 from shardwright.metrics import ClassSums, LabelCounts, MaskSums, better
 from shardwright_components.image_trainer.events import ScalarLog
-from shardwright_components.image_trainer.losses import build_loss
+from shardwright_components.image_trainer.losses import loss_of
 from shardwright_components.image_trainer.spec import LOG_FOLDER, TrainSpec
 
 
@@ -57,7 +57,7 @@ class EpochReport(keras.callbacks.Callback):
         self._spec = spec
         self._evaluation = evaluation
         self._send = send
-        self._loss = build_loss(spec.task, ignore=spec.ignore, multi=spec.multi)
+        self._loss = loss_of(spec)
         # Two runs in TensorBoard, so that both losses share a chart.
         self._training, self._held_out = (ScalarLog(Path(spec.output, LOG_FOLDER, run)) for run in ("train", "eval"))
         self._best: dict[str, float] | None = None

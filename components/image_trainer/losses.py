@@ -1,79 +1,188 @@
-"""What training minimizes: cross-entropy plus soft Dice for masks, cross-entropy for labels."""
+"""What training minimizes, of masks and of labels, with ignored pixels and class weights.
+
+`keras.ops` only: the same code runs on TensorFlow and on JAX. Every part of a mask's loss is a value per class over the
+whole batch, so that an image without a class neither counts as a full success nor as a full failure; the weighted mean
+over the classes follows.
+
+| kind | task | source |
+|---|---|---|
+| `bce` | masks, several classes an image | binary cross-entropy |
+| `dice` | masks | 1 - soft Dice, Milletari et al., 2016 |
+| `bce_dice` | masks (default) | both, with equal weight |
+| `focal` | all | Lin et al., 2017, gamma 2, without alpha: that is what class weights are for |
+| `tversky` | masks | 1 - Tversky index, Salehi et al., 2017: a missed pixel costs 0.7, a false one 0.3 |
+| `cross_entropy` | one class an image (default) | |
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
+from shardwright.config.learning import LOSSES_OF_CLASSES, LOSSES_OF_LABELS, LOSSES_OF_MASKS
 from shardwright.metrics import UNCOUNTED
+from shardwright_components.image_trainer.spec import TrainSpec
 
 _SMOOTH = 1.0
+_GAMMA = 2.0
+_FALSE, _MISSED = 0.3, 0.7
+_EPSILON = 1e-7
 
 
-class CrossEntropyDice(keras.losses.Loss):
-    """Binary cross-entropy plus 1 - soft Dice, each averaged over the classes, with equal weight.
-
-    Soft Dice (Milletari et al., 2016) is taken per class over the whole batch, as the metric is over the whole split:
-    an image without a class then neither counts as a full success nor as a full failure.
+class MaskLoss(keras.losses.Loss):
+    """A loss of masks, or of several classes an image.
 
     Args:
-        ignore: whether masks may hold `UNCOUNTED`; such pixels are left out of both parts, whatever is predicted there.
+        kind: one of those above that are for masks.
+        weights: weight of every class, C numbers; only their ratios count. `None`: all alike.
+        ignore: whether masks may hold `UNCOUNTED`; such pixels are left out, whatever is predicted there.
         name: the loss's name.
     """
 
-    def __init__(self, *, ignore: bool = False, name: str = "cross_entropy_dice") -> None:
+    def __init__(
+        self,
+        kind: str = "bce_dice",
+        *,
+        weights: Sequence[float] | None = None,
+        ignore: bool = False,
+        name: str = "mask_loss",
+    ) -> None:
         super().__init__(name=name, reduction="sum_over_batch_size")
+        self._parts = [_PARTS[part] for part in kind.split("_")]
+        self._weights = None if weights is None else [w * len(weights) / sum(weights) for w in weights]
         self._ignore = ignore
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Loss of a batch.
 
         Args:
-            y_true: masks 0 or 1 (or `UNCOUNTED`) [B, H, W, C], any number type.
-            y_pred: probabilities, float32 [B, H, W, C].
+            y_true: 0 or 1 (or `UNCOUNTED`) [B, ..., C], any number type.
+            y_pred: probabilities, float32 [B, ..., C].
 
         Returns:
-            float32 scalar.
+            float32 scalar; 0 where nothing counts.
         """
         truth = ops.cast(y_true, y_pred.dtype)
+        counted = None
         if self._ignore:
-            return _counted_loss(truth, y_pred)
-        entropy = ops.mean(ops.binary_crossentropy(truth, y_pred))
-        return entropy + 1.0 - ops.mean(soft_dice(truth, y_pred))
+            counted = ops.cast(ops.not_equal(truth, UNCOUNTED), y_pred.dtype)
+            truth, y_pred = truth * counted, y_pred * counted
+        per_class = sum(part(truth, y_pred, counted) for part in self._parts)
+        if self._weights is not None:
+            per_class = per_class * ops.convert_to_tensor(self._weights, y_pred.dtype)
+        return ops.mean(per_class)
 
 
-def _counted_loss(truth: Any, probabilities: Any) -> Any:
-    """The loss over the pixels that count: where none does, it is 0."""
-    counted = ops.cast(ops.not_equal(truth, UNCOUNTED), probabilities.dtype)
-    truth, probabilities = truth * counted, probabilities * counted
-    entropies = ops.binary_crossentropy(truth, probabilities) * counted
-    entropy = ops.sum(entropies) / ops.maximum(ops.sum(counted), 1.0)
-    return entropy + 1.0 - ops.mean(soft_dice(truth, probabilities))
+def _over_pixels(values: Any, counted: Any) -> Any:
+    """The mean of [B, ..., C] per class, over what counts."""
+    axes = tuple(range(len(values.shape) - 1))
+    if counted is None:
+        return ops.mean(values, axis=axes)
+    return ops.sum(values * counted, axis=axes) / ops.maximum(ops.sum(counted, axis=axes), 1.0)
+
+
+def _cross_entropy(truth: Any, probabilities: Any, counted: Any) -> Any:
+    return _over_pixels(ops.binary_crossentropy(truth, probabilities), counted)
+
+
+def _focal(truth: Any, probabilities: Any, counted: Any) -> Any:
+    missing = truth * (1.0 - probabilities) + (1.0 - truth) * probabilities
+    return _over_pixels(missing**_GAMMA * ops.binary_crossentropy(truth, probabilities), counted)
+
+
+def _dice(truth: Any, probabilities: Any, counted: Any) -> Any:
+    return 1.0 - soft_dice(truth, probabilities)
+
+
+def _tversky(truth: Any, probabilities: Any, counted: Any) -> Any:
+    axes = tuple(range(len(truth.shape) - 1))
+    shared, true, predicted = (ops.sum(v, axis=axes) for v in (truth * probabilities, truth, probabilities))
+    below = shared + _FALSE * (predicted - shared) + _MISSED * (true - shared)
+    return 1.0 - (shared + _SMOOTH) / (below + _SMOOTH)
+
+
+_PARTS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "bce": _cross_entropy,
+    "dice": _dice,
+    "focal": _focal,
+    "tversky": _tversky,
+}
 
 
 def soft_dice(truth: Any, probabilities: Any) -> Any:
-    """Dice of probabilities against masks, float [B, H, W, C] each, over batch and pixels: float [C].
+    """Dice of probabilities against masks, float [B, ..., C] each, over batch and pixels: float [C].
 
     One pixel is added to both sides of the fraction, so that a class that is absent and not predicted scores 1.
     """
-    axes = (0, 1, 2)
+    axes = tuple(range(len(truth.shape) - 1))
     shared = ops.sum(truth * probabilities, axis=axes)
     total = ops.sum(truth, axis=axes) + ops.sum(probabilities, axis=axes)
     return (2.0 * shared + _SMOOTH) / (total + _SMOOTH)
 
 
-def build_loss(task: str, *, ignore: bool = False, multi: bool = False) -> keras.losses.Loss:
+class LabelLoss(keras.losses.Loss):
+    """A loss of one class an image.
+
+    Args:
+        kind: `cross_entropy` or `focal`.
+        weights: weight of every class, K numbers; an image counts by that of its true class. `None`: all alike.
+        name: the loss's name.
+    """
+
+    def __init__(
+        self, kind: str = "cross_entropy", *, weights: Sequence[float] | None = None, name: str = "label_loss"
+    ) -> None:
+        super().__init__(name=name, reduction="sum_over_batch_size")
+        self._focal = kind == "focal"
+        self._weights = None if weights is None else list(weights)
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Loss of every image, float32 [B], of labels [B] (whole numbers) and probabilities, float32 [B, K]."""
+        classes = y_pred.shape[-1]
+        truth = ops.one_hot(ops.cast(ops.reshape(y_true, (-1,)), "int32"), classes, dtype=y_pred.dtype)
+        hit = ops.sum(truth * y_pred, axis=-1)
+        losses = -ops.log(ops.maximum(hit, _EPSILON))
+        if self._focal:
+            losses = losses * (1.0 - hit) ** _GAMMA
+        if self._weights is not None:
+            losses = losses * ops.sum(truth * ops.convert_to_tensor(self._weights, y_pred.dtype), axis=-1)
+        return losses
+
+
+def build_loss(
+    task: str,
+    *,
+    ignore: bool = False,
+    multi: bool = False,
+    kind: str = "auto",
+    weights: Sequence[float] | None = None,
+) -> keras.losses.Loss:
     """The loss of a task.
 
     Args:
         task: `segmentation` or `classification`.
         ignore: whether masks mark pixels to be ignored.
         multi: whether an image may have several classes: its target is then 0 or 1 for each, not the class's index.
+        kind: a kind of the table above that is for the task, or `auto`, its default.
+        weights: weight of every class; `None`: all alike.
+
+    Raises:
+        ValueError: the kind is not one of the task's.
     """
-    if task == "segmentation":
-        return CrossEntropyDice(ignore=ignore)
-    if multi:
-        return keras.losses.BinaryCrossentropy()
-    return keras.losses.SparseCategoricalCrossentropy()
+    kinds = LOSSES_OF_MASKS if task == "segmentation" else LOSSES_OF_CLASSES if multi else LOSSES_OF_LABELS
+    chosen = kinds[0] if kind == "auto" else kind
+    if chosen not in kinds:
+        raise ValueError(f"loss {kind!r} is not one of this task. Use one of: {', '.join(kinds)}.")
+    if kinds is LOSSES_OF_LABELS:
+        return LabelLoss(chosen, weights=weights)
+    return MaskLoss(chosen, weights=weights, ignore=ignore)
+
+
+def loss_of(spec: TrainSpec) -> keras.losses.Loss:
+    """The loss of a training."""
+    return build_loss(
+        spec.task, ignore=spec.ignore, multi=spec.multi, kind=spec.recipe.loss, weights=spec.class_weights
+    )

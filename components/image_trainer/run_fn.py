@@ -17,6 +17,7 @@ from shardwright.errors import DatasetError
 from shardwright.lineage import LINEAGE_FILE, write_lineage
 from shardwright.manifest import MULTI, NONE
 from shardwright.metrics import headline
+from shardwright_components.image_trainer.class_weights import balanced_weights
 from shardwright_components.image_trainer.spec import SPEC_FILE, Recipe, TrainSpec
 from shardwright_components.image_trainer.worker import Message, run_worker
 
@@ -99,6 +100,9 @@ def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) 
     if recipe.normalize == "dataset":
         statistics = loader.dataset_statistics(dataset)
         mean, std = tuple(statistics["mean"]), tuple(statistics["std"])
+    weights = None
+    if recipe.class_weights == "balanced":
+        weights = balanced_weights(manifest.task, loader.dataset_statistics(dataset), manifest.classes)
     return TrainSpec(
         recipe=recipe,
         dataset=os.fspath(dataset),
@@ -114,6 +118,7 @@ def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) 
         export=os.fspath(export_folder),
         ignore=manifest.ignores,
         multi=manifest.labels == MULTI,
+        class_weights=weights,
     )
 
 

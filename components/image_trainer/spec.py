@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config
+from shardwright.config.learning import COMPACT, MODELS
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 
 # Part of every recipe: raised when the same options give another model, so that caches let go of the old one.
-RECIPE_VERSION = 2
+RECIPE_VERSION = 3
 
 EVAL_SPLIT = "eval"
+
+# What counts as predicted until thresholds are tuned.
+_UNTUNED = 0.5
 
 # What a training leaves in its output folder.
 SPEC_FILE = "spec.json"
@@ -29,11 +33,18 @@ class Recipe:
     """The options that shape a model. No path, no clock: the Trainer's cache key holds exactly this.
 
     Attributes:
-        model: `unet` or `cnn`.
+        model: `unet`, `cnn`, or an import path.
         normalize: how uint8 pixels become floats, see `pixels.normalize`.
         threshold: probability from which a pixel belongs to a class, in evaluation.
         eval_split: split that chooses the best epoch; empty: the last epoch is kept.
         order: `fast` or `exact`, see `loader.load`.
+        loss: a kind of `losses.build_loss`.
+        class_weights: `none`, or `balanced` by the statistics of the transform.
+        encoder: `compact`, or a family of `models.encoders`.
+        weights: SHA-256 of the file of the encoder's weights; empty: they begin at random.
+        tuned: which of `threshold` and `min_area` are chosen per class on `eval_split` after the training; before, and
+            without such a split, the given ones hold.
+        min_area: pixels of the smallest region of a mask.
     """
 
     model: str
@@ -48,15 +59,20 @@ class Recipe:
     threshold: float
     eval_split: str
     order: str = "fast"
+    loss: str = "auto"
+    class_weights: str = "none"
+    encoder: str = COMPACT
+    weights: str = ""
+    tuned: tuple[str, ...] = ()
+    min_area: int = 0
     version: int = RECIPE_VERSION
 
     @classmethod
     def from_config(cls, config: Config) -> Recipe:
         """The recipe of a configuration; `model: auto` is settled by the task."""
         trainer, loader = config.trainer, config.loader
-        auto = "unet" if config.task == "segmentation" else "cnn"
         return cls(
-            model=auto if trainer.model == "auto" else trainer.model,
+            model=MODELS[config.task] if trainer.model == "auto" else trainer.model,
             filters=trainer.width,
             epochs=trainer.epochs,
             batch_size=trainer.batch_size,
@@ -66,13 +82,19 @@ class Recipe:
             augment=tuple(loader.augment),
             shuffle_buffer=loader.shuffle_buffer,
             order=loader.order,
-            threshold=config.evaluator.threshold,
+            threshold=_UNTUNED if isinstance(config.evaluator.threshold, str) else config.evaluator.threshold,
+            min_area=0 if isinstance(config.evaluator.min_area, str) else config.evaluator.min_area,
+            tuned=config.evaluator.tuned,
+            loss=trainer.loss,
+            class_weights=trainer.class_weights,
+            encoder=trainer.encoder,
             eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**dataclasses.asdict(self), "augment": list(self.augment)}
+        """Plain values for JSON; what a later version adds is left out where it has its default."""
+        value = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
+        return {name: v for name, v in value.items() if name not in _OPTIONAL or getattr(self, name) != _OPTIONAL[name]}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Recipe:
@@ -82,14 +104,22 @@ class Recipe:
             UsageError: a field is missing or unknown, or the recipe is of another version of Shardwright.
         """
         names = {field.name for field in dataclasses.fields(cls)}
-        wrong = sorted(names.symmetric_difference(value))
+        wrong = sorted(names.symmetric_difference(value) - set(_OPTIONAL))
         if wrong or value["version"] != RECIPE_VERSION:
             raise UsageError(
                 f"this trainer's recipe is of another Shardwright (version {value.get('version')!r}, this one writes "
                 f"{RECIPE_VERSION}; fields that do not fit: {', '.join(wrong) or 'none'}). "
                 "Run it with the Shardwright that wrote it, or compile the pipeline again."
             )
-        return cls(**{**value, "augment": tuple(value["augment"])})
+        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in value.items()})
+
+
+# Options that came later, with their defaults.
+_OPTIONAL: dict[str, Any] = {
+    field.name: field.default
+    for field in dataclasses.fields(Recipe)
+    if field.default is not dataclasses.MISSING and field.name not in ("order", "version")
+}
 
 
 @dataclass(frozen=True)
@@ -110,6 +140,7 @@ class TrainSpec:
         export: folder for the SavedModel.
         ignore: whether masks mark pixels that are not counted.
         multi: whether an image may have several classes.
+        class_weights: weight of every class in the loss; `None`: all alike.
     """
 
     recipe: Recipe
@@ -126,6 +157,7 @@ class TrainSpec:
     export: str
     ignore: bool = False
     multi: bool = False
+    class_weights: tuple[float, ...] | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -139,7 +171,7 @@ class TrainSpec:
         """Plain values for JSON."""
         value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         value["recipe"] = self.recipe.to_dict()
-        for name in ("ignore", "multi"):
+        for name in ("ignore", "multi", "class_weights"):
             if not value[name]:
                 del value[name]  # A training without has the fingerprint that it had before there was such a thing.
         return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}

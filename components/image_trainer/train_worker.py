@@ -34,7 +34,7 @@ def train(spec: TrainSpec) -> None:
 
     from shardwright import loader
     from shardwright_components.image_trainer.callbacks import EpochReport, StopAtNaN
-    from shardwright_components.image_trainer.losses import build_loss
+    from shardwright_components.image_trainer.losses import loss_of
     from shardwright_components.image_trainer.models import build_model
 
     tf.config.experimental.enable_op_determinism()
@@ -71,7 +71,7 @@ def train(spec: TrainSpec) -> None:
         multi=spec.multi,
     )
     # On a CPU XLA costs more time compiling than it saves in a run of minutes.
-    loss = build_loss(spec.task, ignore=spec.ignore, multi=spec.multi)
+    loss = loss_of(spec)
     model.compile(_optimizer(recipe.learning_rate, steps * recipe.epochs), loss, jit_compile=False)
     report = EpochReport(spec, evaluation, worker.send)
     model.fit(

@@ -6,15 +6,20 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.config.checks import between
+from shardwright.config.checks import between, one_of
 from shardwright.errors import ConfigError
 
+TUNED = "tuned"
 ANOMALY_KIND = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """What a model must reach on `split` to be blessed, and by how much it must beat the last blessed one."""
+    """What a model must reach on `split` to be blessed, and by how much it must beat the last blessed one.
+
+    `threshold` and `min_area` (in pixels of `transform.size`) say what of the model's probabilities is a mask; `tuned`:
+    chosen per class on the split `eval`.
+    """
 
     PATH: ClassVar[str] = "evaluator"
 
@@ -23,14 +28,24 @@ class EvaluatorConfig:
     min_accuracy: float = 0.5
     min_f1: float = 0.5
     min_change: float = 0.0
-    threshold: float = 0.5
+    threshold: float | str = TUNED
+    min_area: int | str = TUNED
 
     def __post_init__(self) -> None:
         between("evaluator.min_dice", self.min_dice, 0, 1)
         between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
         between("evaluator.min_f1", self.min_f1, 0, 1)
         between("evaluator.min_change", self.min_change, -1, 1)
-        between("evaluator.threshold", self.threshold, 0, 1)
+        for name, value, most in (("threshold", self.threshold, 1), ("min_area", self.min_area, 2**31)):
+            if isinstance(value, str):
+                one_of(f"evaluator.{name}", value, (TUNED,))
+            else:
+                between(f"evaluator.{name}", value, 0, most)
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """Which of `threshold` and `min_area` are chosen per class on the split `eval`."""
+        return tuple(name for name in ("threshold", "min_area") if getattr(self, name) == TUNED)
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,9 @@ def _value(hint: Any, value: object, path: str) -> Any:
         # Where a list and a single value may stand, a list is told by being one.
         of_list = [option for option in options if get_origin(option) is tuple]
         single = [option for option in options if option not in of_list]
+        if str in single and len(single) > 1:
+            # A number or a word: what is no text is the number.
+            single = [option for option in single if (option is str) == isinstance(value, str)]
         chosen = of_list if of_list and (isinstance(value, list) or not single) else single
         # `off` is how people write it, and YAML reads that as false.
         off = value is None or (value is False and bool not in options)

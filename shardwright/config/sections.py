@@ -13,32 +13,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from shardwright.config.beam import BeamConfig
 from shardwright.config.checks import one_of
 from shardwright.config.duplicates import DuplicatesConfig
 from shardwright.config.evaluation import EvaluatorConfig, GateConfig
 from shardwright.config.images import FULL, ImagesConfig
 from shardwright.config.input import InputConfig
+from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
 from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.learning import check_learning
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig
 from shardwright.config.transform import TransformConfig
+from shardwright.config.vertex import VertexConfig
 from shardwright.errors import ConfigError
 from shardwright.spans import NEWEST, SpanPath
 
 TASKS = ("segmentation", "classification")
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-
-
-@dataclass(frozen=True)
-class BeamConfig:
-    """Options for Beam, for all components and for single ones by their name."""
-
-    PATH: ClassVar[str] = "beam"
-
-    options: tuple[str, ...] = ()
-    per_component: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,6 +69,8 @@ class Config:
     gate: GateConfig = field(default_factory=GateConfig)
     beam: BeamConfig = field(default_factory=BeamConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    vertex: VertexConfig = field(default_factory=VertexConfig)
+    kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig)
     base: str = "."
 
     def __post_init__(self) -> None:
@@ -111,10 +107,7 @@ class Config:
             )
         for name in self.input.labels.code if self.task == "classification" else ():
             raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")
-        if self.trainer.model != "auto" and (self.trainer.model == "unet") != (self.task == "segmentation"):
-            raise ConfigError(
-                "trainer.model", f"{self.trainer.model!r} does not solve {self.task}", "Use auto, or the other task."
-            )
+        check_learning(self.task, self.trainer.model, self.trainer.loss)
         if self.features.preset == RLE_TEXT and (self.images.resize != "none" or self.images.orientation == "apply"):
             raise ConfigError(
                 "features.preset",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.checks import at_least, between, one_of
+from shardwright.config.learning import CLASS_WEIGHTS, COMPACT, check_model
 from shardwright.errors import ConfigError
 
 
@@ -21,11 +22,16 @@ class TrainerConfig:
     learning_rate: float = 1e-3
     width: int = 16
     seed: int = 1
+    loss: str = "auto"
+    class_weights: str = "none"
+    encoder: str = COMPACT
+    weights: str | None = None
     accelerator: str = "cpu"
     hosts: int = 1
 
     def __post_init__(self) -> None:
-        one_of("trainer.model", self.model, ("auto", "unet", "cnn"))
+        check_model(self.model, self.encoder, self.weights)
+        one_of("trainer.class_weights", self.class_weights, CLASS_WEIGHTS)
         at_least("trainer.epochs", self.epochs, 1)
         at_least("trainer.batch_size", self.batch_size, 1)
         between("trainer.learning_rate", self.learning_rate, 1e-8, 10)

@@ -1,0 +1,84 @@
+"""The losses against their formulas in numpy, on TensorFlow and on JAX."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import losses_by_formula
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardwright_components.image_trainer.class_weights import balanced_weights
+from shardwright_components.image_trainer.losses import build_loss, soft_dice
+
+WANTED = {name: losses_by_formula.by_formula(*case) for name, case in losses_by_formula.cases().items()}
+
+
+def test_every_loss_is_its_formula():
+    found = losses_by_formula.by_keras()
+    assert found == pytest.approx(WANTED, rel=1e-4, abs=1e-5)
+    assert WANTED["bce, all ignored, alike"] == 0
+    assert WANTED["bce, plain, alike"] != pytest.approx(WANTED["bce, plain, weighted"], rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"])
+def test_every_backend_says_the_same(backend):
+    script = Path(losses_by_formula.__file__)
+    environment = {**os.environ, "KERAS_BACKEND": backend}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == pytest.approx(WANTED, rel=1e-4, abs=1e-5)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1))
+def test_the_mask_loss_is_cross_entropy_plus_what_dice_lacks(seed):
+    random = np.random.default_rng(seed)
+    truth = (random.random((2, 5, 4, 3)) < 0.4).astype(np.uint8)
+    probabilities = random.uniform(0.01, 0.99, truth.shape).astype(np.float32)
+    wanted = losses_by_formula.by_formula(
+        {"task": "segmentation", "kind": "bce_dice", "weights": None}, truth, probabilities
+    )
+    assert float(build_loss("segmentation")(truth, probabilities)) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_a_class_that_is_absent_and_not_predicted_loses_nothing():
+    nothing = np.zeros((1, 4, 4, 1), np.float32)
+    assert float(soft_dice(nothing, nothing)[0]) == 1.0
+    assert float(build_loss("segmentation")(nothing, nothing)) == pytest.approx(0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("task", "multi", "kind"), [("segmentation", False, "cross_entropy"), ("classification", False, "dice")]
+)
+def test_a_loss_of_another_task_is_refused(task, multi, kind):
+    with pytest.raises(ValueError, match=f"'{kind}' is not one of this task"):
+        build_loss(task, multi=multi, kind=kind)
+
+
+frequencies = st.lists(st.just(0.0) | st.floats(1e-6, 1), min_size=1, max_size=6)
+
+
+@given(frequencies, st.sampled_from(["segmentation", "classification"]))
+def test_rare_classes_weigh_more(shares, task):
+    names = [str(i) for i in range(len(shares))]
+    by_name = dict(zip(names, shares, strict=True))
+    weights = balanced_weights(task, {"class_frequency": by_name, "pixel_frequency": by_name}, names)
+    assert np.mean(weights) == pytest.approx(1)
+    assert 0 < max(weights) <= 10 * min(weights) * (1 + 1e-9)
+    order = sorted(range(len(shares)), key=lambda i: shares[i] or 0)
+    assert all(weights[a] >= weights[b] * (1 - 1e-9) for a, b in zip(order, order[1:], strict=False))
+
+
+def test_balanced_weights_by_hand():
+    shares = {"a": 0.5, "b": 0.25, "c": 0.25}
+    statistics = {"class_frequency": shares, "pixel_frequency": {"a": 0.64, "b": 0.16, "c": 0.01}}
+    assert balanced_weights("classification", statistics, "abc") == pytest.approx((0.6, 1.2, 1.2))
+    assert balanced_weights("segmentation", statistics, "abc") == pytest.approx(
+        np.array([1.25, 2.5, 10]) / np.mean([1.25, 2.5, 10])
+    )
