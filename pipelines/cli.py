@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import shardwright
 from shardwright.errors import ShardwrightError
-from shardwright_pipelines.commands import bench, doctor, verify
+from shardwright_pipelines.commands import bench, doctor, preflight, verify
 
 _EXIT_INTERRUPTED = 130
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_ingest(commands)
     _add_schema(commands)
     verify.add(commands)
+    preflight.add(commands)
     bench.add(commands)
     doctor.add(commands)
     return parser

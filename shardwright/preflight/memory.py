@@ -1,0 +1,68 @@
+"""What the loader needs of a host's memory, by arithmetic; `shardwright bench loader` prints it beside what it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
+_LIBRARIES = 600 << 20
+# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each, batches ready.
+_SHARDS_AT_ONCE = 16
+_READ_BUFFER = 1 << 20
+_BATCHES_READY = 2
+
+
+@dataclass(frozen=True)
+class LoaderMemory:
+    """Bytes by what they are for.
+
+    Attributes:
+        libraries: Python and what is imported.
+        readers: read buffers of the shards that are open.
+        shuffle: records that are mixed, still encoded.
+        batches: those that are ready, and one for each thread that may work on one.
+    """
+
+    libraries: int
+    readers: int
+    shuffle: int
+    batches: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.libraries + self.readers + self.shuffle + self.batches
+
+
+def loader_memory(
+    *,
+    record: float,
+    shuffle_buffer: int,
+    batch: int,
+    size: tuple[int, int],
+    channels: int,
+    shards: int,
+    processors: int,
+    value_bytes: int = 4,
+) -> LoaderMemory:
+    """Estimates the memory of one host's loader.
+
+    Args:
+        record: bytes of a stored record.
+        shuffle_buffer: records that are mixed at a time.
+        batch: images of this host's batch.
+        size: height and width of an image.
+        channels: channels of the target, a byte each; 0 where a label is a number.
+        shards: shards that this host reads.
+        processors: threads that work on batches.
+        value_bytes: bytes of a value of the image, 4 for float32.
+    """
+    height, width = size
+    # While a batch is normalized its uint8 form is there, too.
+    one = batch * height * width * (3 * value_bytes + 3 + channels)
+    return LoaderMemory(
+        libraries=_LIBRARIES,
+        readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
+        shuffle=int(shuffle_buffer * record),
+        batches=(_BATCHES_READY + max(1, processors)) * one,
+    )
