@@ -1,0 +1,85 @@
+"""What `vertex` and `kubeflow` share: the components' names, their sizes, and how places and images are written."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shardwright.config.checks import at_least
+from shardwright.errors import ConfigError
+
+COMPONENTS = (
+    "InputResolver",
+    "ImageExampleGen",
+    "StatisticsGen",
+    "ImportSchemaGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "DataGate",
+    "ImageTransform",
+    "Trainer",
+    "BaselineResolver",
+    "Evaluator",
+    "Pusher",
+)
+
+_BUCKET = r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
+_GCS = re.compile(rf"gs://{_BUCKET}(/[^\s*?\[\]{{}}]*)?")
+# Registry or user, path, then a tag or a digest: what no tag says is `latest`, and that is another image every week.
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9.:_/-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})")
+_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a component's machine or pod must have.
+
+    Attributes:
+        cpu: virtual cores.
+        memory: bytes.
+    """
+
+    cpu: float | None = None
+    memory: int | None = None
+
+
+def check_resources(path: str, resources: Resources) -> None:
+    """Refuses sizes that no machine has."""
+    if resources.cpu is not None:
+        at_least(f"{path}.cpu", resources.cpu, 0.1)
+    if resources.memory is not None:
+        at_least(f"{path}.memory", resources.memory, 128 * 10**6)
+
+
+def check_components(path: str, names: Iterable[str], known: tuple[str, ...] = COMPONENTS) -> None:
+    """Refuses names of components that there are not."""
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            fix = f"Did you mean {close[0]}?" if close else f"Use: {', '.join(known)}."
+            raise ConfigError(f"{path}.{name}", f"{name!r} is no component here", fix)
+
+
+def check_bucket(path: str, place: str | None) -> None:
+    """Refuses a place that is not on Cloud Storage."""
+    if place is None or _GCS.fullmatch(place):
+        return
+    fix = f"Write gs://{place.lstrip('/')}." if "://" not in place else "Write gs://BUCKET/FOLDER."
+    raise ConfigError(path, f"{place!r} is no folder on Cloud Storage", fix)
+
+
+def check_image(path: str, image: str | None) -> None:
+    """Refuses the name of an image that says neither tag nor digest."""
+    if image is not None and not _IMAGE.fullmatch(image):
+        raise ConfigError(
+            path, f"{image!r} is no name of an image with a tag or a digest", "Write REGISTRY/NAME:TAG or …@sha256:HEX."
+        )
+
+
+def check_label(path: str, name: str, value: str) -> None:
+    """Refuses labels that Google Cloud refuses."""
+    if not _LABEL.fullmatch(name) or not _LABEL_VALUE.fullmatch(value):
+        raise ConfigError(f"{path}.{name}", f"{value!r} is no label", "Use a-z, 0-9, _ and -, at most 63, first a-z.")

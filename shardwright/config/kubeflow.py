@@ -1,0 +1,148 @@
+"""`kubeflow`: on what nodes of a cluster Kubeflow Pipelines runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from shardwright.config.checks import at_least, one_of
+from shardwright.config.cloud import Resources, check_components, check_image, check_resources
+from shardwright.errors import ConfigError
+
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_QUALIFIED = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_SELECTOR_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_ROOT = re.compile(r"(gs|s3|minio)://[a-z0-9][a-z0-9._-]+(/[^\s*?\[\]{}]*)?")
+
+
+@dataclass(frozen=True)
+class KubeflowTrainer:
+    """What the pod that trains asks for.
+
+    Attributes:
+        machine: TPU machine type of the node pool, `ct5lp-hightpu-4t`.
+        topology: of its slice, `2x2`.
+        gpu: resource that a device plugin offers, `nvidia.com/gpu`.
+        gpus: how many.
+    """
+
+    machine: str | None = None
+    topology: str | None = None
+    gpu: str | None = None
+    gpus: int = 0
+
+
+@dataclass(frozen=True)
+class Toleration:
+    """A taint that pods may live with, as Kubernetes writes it."""
+
+    key: str
+    operator: str = "Exists"
+    value: str | None = None
+    effect: str | None = None
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A persistent volume claim, mounted in every pod.
+
+    Attributes:
+        claim: name of the PersistentVolumeClaim.
+        path: where it is mounted.
+    """
+
+    claim: str
+    path: str
+
+
+@dataclass(frozen=True)
+class KubeflowConfig:
+    """Everything that `compile --target kubeflow` needs to know of a cluster.
+
+    Attributes:
+        image: Shardwright's image.
+        pipeline_root: folder of all artifacts; by default the cluster's own.
+        data_root: folder that stands for the one of `input`, on a volume or a bucket; by default that one itself.
+        push_directory: folder of blessed models, on a volume.
+        resources: component -> what its pod asks for.
+        node_selectors: component -> labels of the nodes it may run on.
+        tolerations: component -> taints it lives with.
+        volumes: claims mounted in every pod.
+        trainer: the accelerator of the pod that trains.
+    """
+
+    PATH: ClassVar[str] = "kubeflow"
+
+    image: str | None = None
+    pipeline_root: str | None = None
+    data_root: str | None = None
+    push_directory: str | None = None
+    resources: Mapping[str, Resources] = field(default_factory=dict)
+    node_selectors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tolerations: Mapping[str, tuple[Toleration, ...]] = field(default_factory=dict)
+    volumes: tuple[Volume, ...] = ()
+    trainer: KubeflowTrainer = field(default_factory=KubeflowTrainer)
+
+    def __post_init__(self) -> None:
+        check_image("kubeflow.image", self.image)
+        if self.pipeline_root is not None and not _ROOT.fullmatch(self.pipeline_root):
+            raise ConfigError(
+                "kubeflow.pipeline_root",
+                f"{self.pipeline_root!r} is no folder on an object store",
+                "Write gs://, s3:// or minio://, then BUCKET/FOLDER.",
+            )
+        for name, mapping in (
+            ("resources", self.resources),
+            ("node_selectors", self.node_selectors),
+            ("tolerations", self.tolerations),
+        ):
+            check_components(f"kubeflow.{name}", mapping)
+        for component, resources in self.resources.items():
+            check_resources(f"kubeflow.resources.{component}", resources)
+        for component, labels in self.node_selectors.items():
+            for label, value in labels.items():
+                if not _QUALIFIED.fullmatch(label) or not _SELECTOR_VALUE.fullmatch(value):
+                    path = f"kubeflow.node_selectors.{component}.{label}"
+                    raise ConfigError(path, f"{value!r} is no label of a node", "Write key: value.")
+        for component, tolerations in self.tolerations.items():
+            for i, toleration in enumerate(tolerations):
+                _check_toleration(f"kubeflow.tolerations.{component}[{i}]", toleration)
+        _check_volumes(self.volumes)
+        _check_trainer(self.trainer)
+
+
+def _check_toleration(path: str, toleration: Toleration) -> None:
+    if not _QUALIFIED.fullmatch(toleration.key):
+        raise ConfigError(f"{path}.key", f"{toleration.key!r} is no key of a taint", "Write e.g. google.com/tpu.")
+    one_of(f"{path}.operator", toleration.operator, ("Exists", "Equal"))
+    if (toleration.value is not None) != (toleration.operator == "Equal"):
+        what = f"{toleration.value!r} with operator {toleration.operator}"
+        raise ConfigError(f"{path}.value", what, "Give a value with Equal, and none with Exists.")
+    if toleration.effect is not None:
+        one_of(f"{path}.effect", toleration.effect, ("NoSchedule", "PreferNoSchedule", "NoExecute"))
+
+
+def _check_volumes(volumes: tuple[Volume, ...]) -> None:
+    for i, volume in enumerate(volumes):
+        if not _DNS_NAME.fullmatch(volume.claim):
+            raise ConfigError(f"kubeflow.volumes[{i}].claim", f"{volume.claim!r} is no name", "Use a-z, 0-9 and -.")
+        if not volume.path.startswith("/") or ".." in volume.path.split("/") or volume.path.strip("/") == "":
+            raise ConfigError(
+                f"kubeflow.volumes[{i}].path", f"{volume.path!r} is no folder to mount at", "Write /data."
+            )
+    if len({volume.path for volume in volumes}) < len(volumes):
+        raise ConfigError("kubeflow.volumes", "two claims at one path", "Give each its own path.")
+
+
+def _check_trainer(trainer: KubeflowTrainer) -> None:
+    at_least("kubeflow.trainer.gpus", trainer.gpus, 0)
+    if (trainer.machine is None) != (trainer.topology is None):
+        raise ConfigError("kubeflow.trainer", "a TPU has a machine and a topology", "Give both, or none.")
+    if (trainer.gpu is None) != (trainer.gpus == 0):
+        raise ConfigError(
+            "kubeflow.trainer.gpus", f"{trainer.gpus} of {trainer.gpu}", "Give both gpu and gpus, or none."
+        )
+    if trainer.machine is not None and trainer.gpu is not None:
+        raise ConfigError("kubeflow.trainer.gpu", "a pod has a TPU or GPUs", "Remove one of them.")
