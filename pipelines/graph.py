@@ -9,7 +9,9 @@ absolute and no clock.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow_data_validation as tfdv
 from tfx import v1 as tfx
@@ -23,6 +25,7 @@ from shardwright_components.evaluator.component import evaluator
 from shardwright_components.image_example_gen.component import ImageExampleGen
 from shardwright_components.image_trainer.component import trainer
 from shardwright_components.image_transform.component import ImageTransform
+from shardwright_components.inline_schema.component import InlineSchema
 from shardwright_components.pusher.component import Pusher
 
 
@@ -31,47 +34,54 @@ class GraphInputs:
     """What is known of the world when the graph is built.
 
     Attributes:
-        input_fingerprint: content fingerprint of images and annotations.
+        input_fingerprint: content fingerprint of images and annotations; a dynamic value in compiled pipelines.
         ingest_recipe: ImageExampleGen's options as canonical JSON.
         transform_recipe: ImageTransform's options as canonical JSON.
         classes: class names in the order of their labels.
         multi: whether an image may have several.
-        schema_file: path of the rendered schema; its name must change with its content.
+        schema_file: path of the rendered schema; its name must change with its content. Empty in compiled pipelines,
+            which carry the schema itself.
         schema_text: the schema itself.
-        pipeline_root: where artifacts go.
         push_directory: where blessed models go.
         baseline_digest: digest of the last blessed model's record, empty when there is none.
+        input_location: where the input lies, where the environment does not say so.
+        resolver: the InputResolver that the dynamic values come from.
+        custom_job: what TFX's extension for Vertex AI is told, where that trains.
     """
 
-    input_fingerprint: str
+    input_fingerprint: Any
     ingest_recipe: str
     transform_recipe: str
     classes: tuple[str, ...]
     multi: bool
     schema_file: str
     schema_text: str
-    pipeline_root: str
     push_directory: str
     baseline_digest: str
+    input_location: Any = ""
+    resolver: tfx.types.BaseNode | None = None
+    custom_job: Mapping[str, Any] | None = None
 
 
 def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]:
     """Builds the components in the order in which they run."""
-    example_gen = ImageExampleGen(input_fingerprint=inputs.input_fingerprint, recipe=inputs.ingest_recipe)
+    example_gen = ImageExampleGen(
+        input_fingerprint=inputs.input_fingerprint, recipe=inputs.ingest_recipe, input_location=inputs.input_location
+    )
     examples = example_gen.outputs["examples"]
     statistics_gen = tfx.components.StatisticsGen(
         examples=examples,
         stats_options=tfdv.StatsOptions(feature_allowlist=_features_with_statistics(inputs.schema_text)),
     )
     statistics = statistics_gen.outputs["statistics"]
-    import_schema = tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
+    import_schema = _schema(inputs)
     schema = import_schema.outputs["schema"]
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     gate = DataGate(anomalies=validator.outputs["anomalies"], examples=examples, schema=schema, allow=config.gate.allow)
     transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
-    train = trainer(config, transform)
+    train = trainer(config, transform, custom_job=inputs.custom_job)
     baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
     models = (train.outputs["model"], baseline.outputs["model"])
     evaluate = evaluator(config, inputs.classes, examples, *models, multi=inputs.multi)
@@ -82,6 +92,7 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
         push_directory=inputs.push_directory,
     )
     nodes = [
+        *([] if inputs.resolver is None else [inputs.resolver]),
         example_gen,
         statistics_gen,
         import_schema,
@@ -96,6 +107,12 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     ]
     _per_component_beam(config, nodes)
     return nodes
+
+
+def _schema(inputs: GraphInputs) -> tfx.types.BaseNode:
+    if inputs.schema_file:
+        return tfx.components.ImportSchemaGen(schema_file=inputs.schema_file)
+    return InlineSchema(schema_text=inputs.schema_text).with_id(tfx.components.ImportSchemaGen.__name__)
 
 
 def _features_with_statistics(schema_text: str) -> list[str]:

@@ -83,7 +83,6 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         multi=prepared.labels == MULTI,
         schema_file=_keep_schema(prepared.schema_text),
         schema_text=prepared.schema_text,
-        pipeline_root=PIPELINE_ROOT,
         push_directory=PUSH_DIRECTORY,
         baseline_digest=baseline_digest(PUSH_DIRECTORY),
     )

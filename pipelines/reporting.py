@@ -7,16 +7,16 @@ first try to download Prism, another runner, for every one of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apache_beam.options.pipeline_options import StandardOptions
 from ml_metadata.proto import metadata_store_pb2
 from tfx.dsl.compiler import constants
 from tfx.orchestration import metadata
 from tfx.orchestration.beam import beam_dag_runner
+
+from shardwright_components.beam_runner import in_process_beam
 
 _STATES = metadata_store_pb2.Execution.State
 
@@ -108,21 +108,9 @@ def run_pipeline(pipeline: Any, on_node: Callable[[NodeReport], None]) -> RunRec
     global _record
     _record = RunRecord(on_node=on_node)
     try:
-        with _in_process_beam():
+        with in_process_beam():
             ReportingBeamDagRunner().run(pipeline)
     except Exception:
         if _record.failure is None:
             raise
     return _record
-
-
-@contextmanager
-def _in_process_beam() -> Iterator[None]:
-    """Makes the Fn API runner the default one where Beam knows it by name (2.77); in 2.59 DirectRunner is the same."""
-    before = StandardOptions.DEFAULT_RUNNER
-    if "FnApiRunner" in StandardOptions.KNOWN_RUNNER_NAMES:
-        StandardOptions.DEFAULT_RUNNER = "FnApiRunner"
-    try:
-        yield
-    finally:
-        StandardOptions.DEFAULT_RUNNER = before

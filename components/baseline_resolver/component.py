@@ -28,6 +28,7 @@ class BaselineResolver(base_component.BaseComponent):
     Args:
         push_directory: the folder that Pusher pushes to; relative to where the run is.
         baseline_digest: `blessing.baseline_digest(push_directory)` when the pipeline is built; the cache key sees it.
+            `executor.IN_FORCE` takes what is in force when the component runs, which must then not be cached.
     """
 
     SPEC_CLASS = BaselineResolverSpec

@@ -19,6 +19,9 @@ BASELINE_DIGEST = "baseline_digest"
 MODEL = "model"
 HAS_BASELINE = "has_baseline"
 
+# In place of a digest: whatever is in force when the component runs.
+IN_FORCE = "in force"
+
 
 class Executor(base_executor.BaseExecutor):
     """Copies the blessed model into a Model artifact."""
@@ -34,7 +37,8 @@ class Executor(base_executor.BaseExecutor):
         Args:
             input_dict: empty.
             output_dict: `model`.
-            exec_properties: `push_directory`, and the `baseline_digest` that was read when the run began.
+            exec_properties: `push_directory`, and the `baseline_digest` that was read when the run began or
+                `IN_FORCE`.
 
         Raises:
             CheckFailed: another model was blessed since, or the blessed model's files were changed.
@@ -44,7 +48,7 @@ class Executor(base_executor.BaseExecutor):
         output = artifact_utils.get_single_instance(output_dict[MODEL])
         blessing = read_blessing(folder)
         found = blessing.digest if blessing else ""
-        if found != expected:
+        if expected not in (found, IN_FORCE):
             raise CheckFailed(
                 f"{Path(folder, BLESSING_FILE)}: another model was blessed since this run began "
                 f"({found[:12] or 'none'} instead of {expected[:12] or 'none'}). Run again."

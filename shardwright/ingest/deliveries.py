@@ -34,12 +34,14 @@ class Delivered:
         labels: annotations, from old to new; none where there are no such files.
         passed_over: ledger rows of files that another delivery's file stands for.
         notes: what is read, for the user.
+        newest: the newest span that is read, `None` where the paths name none.
     """
 
     listing: Listing
     labels: tuple[TablePart, ...]
     passed_over: tuple[LedgerRow, ...] = ()
     notes: tuple[str, ...] = ()
+    newest: int | None = None
 
     def spans(self, on_conflict: str) -> Spans:
         """The annotations where they are not simply one file."""
@@ -74,9 +76,12 @@ def read_deliveries(location: InputLocation, on_conflict: str) -> Delivered:
     if images is None:
         if labels is None:
             return Delivered(list_inputs(location.images, leave_out=location.labels), fixed)
-        chosen = _chosen_tables(labels, labels.find(list_names), location)
+        found = labels.find(list_names)
+        chosen = _chosen_tables(labels, found, location)
         listing = list_inputs(location.images, leave_out=chosen[-1].path)
-        return Delivered(listing, tuple(chosen), (), tuple(f"input.labels.path: {part.called}" for part in chosen))
+        told = tuple(f"input.labels.path: {part.called}" for part in chosen)
+        newest = next(delivery.span for delivery in found if delivery.path == chosen[-1].path)
+        return Delivered(listing, tuple(chosen), (), told, newest)
     notes: list[str] = []
     tables = [] if labels is None else labels.find(list_names)
     listed = _list_spans(images, location, tables, notes)
@@ -93,7 +98,7 @@ def read_deliveries(location: InputLocation, on_conflict: str) -> Delivered:
     if rows:
         again = sum(row.code == DELIVERED_AGAIN for row in rows)
         notes.append(f"input: {again} files were delivered again, {len(rows) - again} were replaced by a later span")
-    return Delivered(listing, parts, tuple(rows), tuple(notes))
+    return Delivered(listing, parts, tuple(rows), tuple(notes), listed[-1].delivery.span)
 
 
 def _list_spans(

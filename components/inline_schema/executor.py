@@ -1,0 +1,37 @@
+"""The work of InlineSchema: writes the schema down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tfx.dsl.components.base import base_executor
+from tfx.types import Artifact, artifact_utils
+
+from shardwright.schema import parse_schema
+
+SCHEMA_TEXT = "schema_text"
+SCHEMA = "schema"
+_FILE = "schema.pbtxt"
+
+
+class Executor(base_executor.BaseExecutor):
+    """Writes `schema.pbtxt`."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See the base class.
+
+        Raises:
+            UsageError: the text is no schema.
+        """
+        del input_dict
+        text = exec_properties[SCHEMA_TEXT]
+        parse_schema(text, SCHEMA_TEXT)
+        folder = Path(artifact_utils.get_single_uri(output_dict[SCHEMA]))
+        folder.mkdir(parents=True, exist_ok=True)
+        Path(folder, _FILE).write_text(text, encoding="utf-8")
