@@ -1,0 +1,290 @@
+"""Every rule of the preflight finds what it is for, says where and how to mend it, and is silent otherwise."""
+
+import copy
+import dataclasses
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.config import parse_config
+from shardwright.preflight import ERROR, RULES, WARNING, DatasetFacts, Facts, Fed, Host, Slice, SplitFacts, check
+from shardwright.preflight.feeding import memory_estimate
+from shardwright.preflight.gather import dataset_facts
+from shardwright.preflight.memory import loader_memory
+from shardwright.records import ints
+
+MB, GB = 1 << 20, 1 << 30
+BY_ID = {rule.id: rule for rule in RULES}
+
+
+def config(**changes):
+    """A configuration that passes; `section__option=value` changes one, whatever this version accepts there."""
+    made = parse_config({"task": "segmentation", "input": {"images": "images"}}, base="/")
+    good = {
+        "trainer__accelerator": "tpu",
+        "trainer__hosts": 2,
+        "trainer__batch_size": 64,
+        "loader__order": "exact",
+        "shards__hosts": 2,
+        "transform__size": (352, 544),
+    }
+    for place, value in {**good, **changes}.items():
+        section, _, option = place.rpartition("__")
+        target = copy.copy(getattr(made, section)) if section else made
+        object.__setattr__(target, option, value)
+        if section:
+            object.__setattr__(made, section, target)
+    return made
+
+
+def split(records=4000, shards=20, size=100 * MB):
+    return SplitFacts((records // shards,) * shards, (size,) * shards)
+
+
+def dataset(**changes):
+    fed = (
+        Fed("image", (32, 352, 544, 3), "float32"),
+        Fed("target", (32, 352, 544, 4), "uint8"),
+        Fed("weight", (32,), "float32"),
+    )
+    good = {
+        "root": "/data",
+        "kind": "transform",
+        "task": "segmentation",
+        "classes": ("Fish", "Flower", "Gravel", "Sugar"),
+        "labels": "masks",
+        "ignores": False,
+        "splits": {"train": split(), "eval": split(640, 2), "test": split(640, 2)},
+        "sizes": ((352, 544),),
+        "sampled": 100,
+        "unlabelled": 0,
+        "statistics": True,
+        "fed": fed,
+    }
+    return DatasetFacts(**{**good, **changes})
+
+
+def facts(*, cfg=None, data=None, **changes):
+    good = {
+        "slice": Slice("v5e-2x4", 8, (1, 2)),
+        "hosts": 2,
+        "host": Host(112, 192 * GB),
+        "needed": 4000.0,
+        "measured": 500.0,
+        "processors": 2,
+    }
+    return Facts(config=config(**(cfg or {})), dataset=dataset(**(data or {})), **{**good, **changes})
+
+
+def fast(**cfg):
+    return {"loader__order": "fast", **cfg}
+
+
+# Rule -> what makes it speak, where it points, what it must name.
+FAILING = {
+    "slice-hosts": (facts(hosts=3), "--hosts", "1 or 2 hosts, not 3"),
+    "trainer-hosts": (facts(cfg={"trainer__hosts": 1}), "trainer.hosts", "1, and 2 hosts"),
+    "accelerator": (facts(cfg={"trainer__accelerator": "cpu"}), "trainer.accelerator", "'cpu'"),
+    "batch-devices": (facts(cfg={"trainer__batch_size": 60}), "trainer.batch_size", "60 images .* 8 chips"),
+    "batch-hosts": (facts(cfg={"trainer__batch_size": 63}), "trainer.batch_size", "63 images .* 2 hosts"),
+    "batch-lanes": (facts(cfg={"trainer__batch_size": 16}), "trainer.batch_size", "2 a chip, .* 64"),
+    "steps-per-epoch": (
+        facts(data={"splits": {"train": split(40, 2)}}),
+        "trainer.batch_size",
+        "32 images a step, and one of them has only 20 of the 40",
+    ),
+    "batch-share": (facts(data={"splits": {"train": split(400, 2)}}), "trainer.batch_size", "6 steps an epoch .* 40"),
+    "loads": (facts(data={"refusal": "key 3: has no label."}), "loader", "key 3: has no label. Mend"),
+    "fixed-shapes": (facts(data={"fed": (Fed("image", (None, 352, 544, 3), "uint8"),)}), "loader", r"\[\?, 352"),
+    "no-strings": (facts(data={"fed": (Fed("target", (32,), "string"),)}), "loader", "target is text"),
+    "device-types": (facts(data={"fed": (Fed("target", (32,), "int64"),)}), "loader", "target is int64"),
+    "one-size": (facts(data={"sizes": ((352, 544), (350, 525))}), "transform.size", "2 sizes .* 350 x 525"),
+    "size": (facts(data={"sizes": ((350, 525),)}), "transform.size", r"\[352, 544\].*\[350, 525\]"),
+    "stride": (facts(data={"sizes": ((350, 525),)}), "transform.size", r"padded to \[352, 528\].* 1.1% more"),
+    "stride-least": (facts(data={"sizes": ((12, 64),)}), "transform.size", "12, 64.* stride 16"),
+    "square-turns": (facts(cfg={"loader__augment": ("rotate90",)}), "loader.augment", "352 x 544 into 544 x 352"),
+    "task": (facts(data={"task": "classification"}), "task", "segmentation, and /data was made for classification"),
+    "splits-present": (facts(data={"splits": {"train": split(), "eval": split()}}), "split.test", "no split test"),
+    "classes": (
+        facts(cfg={"input__classes": {"Fish": None}}),
+        "input.classes",
+        r"1 classes \('Fish'\), and /data has 4 classes",
+    ),
+    "labels": (
+        facts(data={"labels": "single", "unlabelled": 3}),
+        "input.unlisted",
+        "3 of 100 examples of /data have no label",
+    ),
+    "ignored-pixels": (
+        facts(cfg={"trainer__model": "mine.models:build"}, data={"ignores": True}),
+        "trainer.model",
+        "'mine.models:build' is not ours",
+    ),
+    "statistics": (
+        facts(cfg={"loader__normalize": "dataset"}, data={"statistics": False}),
+        "loader.normalize",
+        "no statistics.json lies in /data",
+    ),
+    "features": (facts(cfg={"features__preset": "tfds"}), "features", "'tfds'"),
+    "shards-hosts": (
+        facts(cfg=fast(), data={"splits": {"train": split(shards=1)}}),
+        "shards",
+        "train has 1 shards for 2 hosts.* {count: 20}",
+    ),
+    "shards-enough": (
+        facts(cfg=fast(), data={"splits": {"train": split(shards=4)}}),
+        "shards",
+        "4 shards of 105 MB for 2 hosts.* {count: 20}",
+    ),
+    "shard-size": (facts(data={"splits": {"train": split(size=900 * MB)}}), "shards.target_size", "943.7 MB"),
+    "record-size": (
+        facts(data={"splits": {"train": split(20, 20, 40 * MB)}}),
+        "shards.target_size",
+        "150,000,000 bytes a shard, and a record has 41.9 MB",
+    ),
+    "equal-steps": (
+        facts(cfg=fast(), data={"splits": {"train": SplitFacts((100, 100, 100), (MB, MB, MB))}}),
+        "shards",
+        r"100 to 200 records.* 100 of 300 \(33%\)",
+    ),
+    "eval-padding": (
+        facts(data={"splits": {"eval": split(70, 2)}}),
+        "trainer.batch_size",
+        "70 examples: padded to 128, 45%",
+    ),
+    "host-memory": (
+        facts(cfg={"loader__shuffle_buffer": 1_000_000}),
+        "loader.shuffle_buffer",
+        "of a host's 206 GB.*smaller shuffle buffer",
+    ),
+    "images-per-second": (facts(needed=60_000.0), "trainer.batch_size", "60,000 images/s are needed; 500 .* 56,000"),
+    "resume": (facts(cfg=fast()), "loader.order", "'fast'"),
+    "shuffle": (facts(cfg={"loader__shuffle_buffer": 32}), "loader.shuffle_buffer", "32 records .* has 32"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_is_silent_where_all_is_well(rule):
+    assert list(rule.ask(facts())) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_says_what_is_wrong_where_and_what_to_do(rule):
+    wrong, where, says = FAILING[rule.id]
+    report = check([rule], wrong)
+    assert report.findings, "nothing found"
+    assert report.failed == (rule.severity == ERROR)
+    found = report.findings[0]
+    assert (found.rule, found.severity, found.where) == (rule.id, rule.severity, where)
+    assert re.search(says, f"{found.problem}. {found.fix}")
+    assert len(found.fix) > 5
+    assert not found.problem.endswith(".")
+    assert found.fix.endswith(".")
+
+
+def test_rules_have_names_of_their_own_and_known_severities():
+    assert len(BY_ID) == len(RULES) >= 15
+    assert {rule.severity for rule in RULES} == {ERROR, WARNING}
+
+
+def test_a_larger_batch_than_buffer_is_named_as_what_fills_the_memory():
+    wrong = facts(cfg={"trainer__batch_size": 6400, "loader__shuffle_buffer": 1}, host=Host(112, 48 * GB))
+    (found,) = check([BY_ID["host-memory"]], wrong).findings
+    assert found.where == "trainer.batch_size"
+
+
+def test_without_a_dataset_the_configuration_alone_is_asked():
+    alone = dataclasses.replace(facts(), dataset=None, measured=None, needed=None, host=Host())
+    report = check(RULES, alone)
+    assert report.findings == ()
+    assert len(report.passed) >= 10
+    assert report.unchecked["loads"] == "give --dataset DIR"
+    assert report.unchecked["images-per-second"] == "give --needed IMAGES_PER_SECOND"
+    assert "--host-memory" in report.unchecked["host-memory"]
+    assert set(report.passed) | set(report.unchecked) == set(BY_ID)
+    wrong = {"shards__count": 1, "shards__target_size": None, "loader__order": "fast", "shards__hosts": None}
+    found = check(RULES, dataclasses.replace(alone, config=config(**wrong))).findings
+    assert [one.rule for one in found] == ["shards-hosts", "resume"]
+    found = check(RULES, dataclasses.replace(alone, config=config(loader__order="fast", shards__hosts=None))).findings
+    assert [one.rule for one in found] == ["shards-enough", "resume"]
+    unlabelled = config(task="classification", input__unlisted="unlabelled")
+    assert [one.rule for one in check(RULES, dataclasses.replace(alone, config=unlabelled)).findings] == ["labels"]
+
+
+def test_errors_come_before_warnings():
+    found = check(RULES, facts(cfg={"trainer__batch_size": 63})).findings
+    assert [one.severity for one in found] == sorted((one.severity for one in found), key=lambda one: one == WARNING)
+
+
+def test_a_loader_that_refuses_leaves_its_rules_unasked():
+    report = check(RULES, facts(data={"fed": (), "refusal": "no"}, measured=None))
+    assert [one.rule for one in report.findings] == ["loads"]
+    assert {"fixed-shapes", "no-strings", "device-types", "images-per-second"} <= set(report.unchecked)
+
+
+@given(
+    batch=st.integers(1, 512),
+    chips=st.sampled_from([1, 4, 8, 16]),
+    hosts=st.sampled_from([1, 2, 4]),
+    shards=st.lists(st.integers(0, 300), max_size=12),
+    order=st.sampled_from(["fast", "exact"]),
+    buffer=st.integers(1, 5000),
+)
+def test_no_facts_break_a_rule(batch, chips, hosts, shards, order, buffer):
+    cfg = {"trainer__batch_size": batch, "loader__order": order, "loader__shuffle_buffer": buffer}
+    splits = {"train": SplitFacts(tuple(shards), tuple(count * 1000 for count in shards))} if shards else {}
+    report = check(RULES, facts(cfg=cfg, data={"splits": splits}, slice=Slice("any", chips, (hosts,)), hosts=hosts))
+    assert report.unchecked == {}
+    told = {one.rule for one in report.findings}
+    assert ("batch-devices" in told) == (batch % chips != 0)
+    assert {one.id for one in RULES} == told | set(report.passed)
+
+
+@given(
+    record=st.floats(1, 1e7),
+    buffer=st.integers(1, 10_000),
+    batch=st.integers(1, 256),
+    processors=st.integers(1, 256),
+    channels=st.integers(0, 8),
+)
+def test_more_of_anything_takes_more_memory(record, buffer, batch, processors, channels):
+    def estimate(**changes):
+        given = {"record": record, "shuffle_buffer": buffer, "batch": batch, "processors": processors}
+        return loader_memory(**{**given, "channels": channels, "size": (35, 52), "shards": 4, **changes}).total
+
+    least = estimate()
+    assert estimate(record=2 * record, shuffle_buffer=2 * buffer) > least
+    assert estimate(batch=batch + 1) > least
+    assert estimate(processors=processors + 1) > least
+    assert estimate(channels=channels + 1) > least
+    assert estimate(shards=8) > least
+
+
+def test_the_estimate_follows_the_dataset():
+    assert memory_estimate(facts()).shuffle == int(1024 * dataset().mean_record)
+    one = memory_estimate(facts(cfg={"trainer__batch_size": 2}, host=Host(1, GB)))
+    assert one.batches == 3 * 352 * 544 * (3 * 4 + 3 + 4)
+
+
+def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset):
+    def second_without_label(number, example):
+        return {**example, **({"image/class/label": ints([])} if number == 1 else {})}
+
+    def size(number):
+        return 24, 36 + number % 2
+
+    root = small_dataset(tmp_path, task="classification", size=size, change=second_without_label)
+    found = dataset_facts(str(root))
+    assert (found.root, found.kind, found.task, found.classes) == (
+        str(root),
+        "ingest",
+        "classification",
+        ("Fish", "Sugar"),
+    )
+    assert found.sizes == ((24, 36), (24, 37))
+    assert (found.sampled, found.unlabelled) == (7, 1)
+    assert found.splits["train"].records == (3, 2)
+    assert found.splits["train"].total == 5
+    assert found.mean_record > 100
