@@ -12,6 +12,7 @@ import json
 import tempfile
 from pathlib import Path
 
+from shardwright.tuning import DECISION_FILE, Decision, write_decision
 from shardwright_components.image_trainer import worker
 from shardwright_components.image_trainer.spec import MODEL_FILE, TrainSpec
 
@@ -19,22 +20,25 @@ from shardwright_components.image_trainer.spec import MODEL_FILE, TrainSpec
 def export(spec: TrainSpec) -> None:
     """Writes the SavedModel of a finished training to `spec.export`, with its assets.
 
-    `assets/classes.json`: class names in the order of the outputs. `assets/preparation.json`: size, resize policy,
-    normalization and threshold. `assets/training.json`: fingerprints of training and data.
+    `assets/classes.json`: class names in the order of the outputs. `assets/preparation.json`: size, resize policy and
+    normalization. `assets/decision.json`: threshold and smallest region of every class. `assets/training.json`: task,
+    fingerprints of training and data, recipe.
     """
     import keras
     import tensorflow as tf
 
+    from shardwright_components.image_trainer.decide import decide
     from shardwright_components.image_trainer.signatures import ServedModel
 
     model = keras.saving.load_model(Path(spec.output, MODEL_FILE), compile=False)
-    served = ServedModel(model, spec)
+    decision = decide(model, spec)
+    served = ServedModel(model, spec, decision)
     with tempfile.TemporaryDirectory() as folder:
-        served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, Path(folder))]
+        served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, decision, Path(folder))]
         tf.saved_model.save(served, spec.export, signatures=served.signatures())
 
 
-def _write_assets(spec: TrainSpec, folder: Path) -> list[Path]:
+def _write_assets(spec: TrainSpec, decision: Decision, folder: Path) -> list[Path]:
     recipe = spec.recipe
     contents = {
         "classes.json": list(spec.classes),
@@ -45,10 +49,10 @@ def _write_assets(spec: TrainSpec, folder: Path) -> list[Path]:
             "normalize": recipe.normalize,
             "mean": spec.mean,
             "std": spec.std,
-            "threshold": recipe.threshold,
         },
         "training.json": {
             "task": spec.task,
+            "multi": spec.multi,
             "fingerprint": spec.fingerprint,
             "dataset": spec.dataset_fingerprint,
             "recipe": recipe.to_dict(),
@@ -56,7 +60,8 @@ def _write_assets(spec: TrainSpec, folder: Path) -> list[Path]:
     }
     for name, value in contents.items():
         (folder / name).write_text(json.dumps(value, sort_keys=True, indent=1) + "\n", encoding="utf-8")
-    return [folder / name for name in sorted(contents)]
+    write_decision(folder / DECISION_FILE, decision, spec.classes)
+    return sorted(folder.iterdir())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import tensorflow as tf
 
 from shardwright import pixels
 from shardwright.manifest import IGNORED
+from shardwright.tuning import Decision
+from shardwright_components.image_trainer.region_ops import remove_small
 from shardwright_components.image_trainer.spec import TrainSpec
 
 Tensor = Any
@@ -64,22 +66,26 @@ class ServedModel(tf.Module):
     Args:
         model: Keras model on the TensorFlow backend, float32 [B, height, width, 3] to probabilities.
         spec: what it was trained with.
+        decision: what of its probabilities counts as predicted; by default what the recipe says.
     """
 
-    def __init__(self, model: Any, spec: TrainSpec) -> None:
+    def __init__(self, model: Any, spec: TrainSpec, decision: Decision | None = None) -> None:
         super().__init__()
         self.model = model
         self._spec = spec
+        recipe = spec.recipe
+        self._decision = decision or Decision.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
+        self._thresholds = tf.constant(self._decision.thresholds, tf.float32)
         self._classes = tf.constant(list(spec.classes))
 
     def signatures(self) -> dict[str, Any]:
         """Concrete functions by the names of the signatures."""
         strings = tf.TensorSpec([None], tf.string)
         segmentation = self._spec.task == "segmentation"
-        serve = self._serve_probabilities if segmentation or self._spec.multi else self._serve_labels
+        serve = self._serve_masks if segmentation else self._serve_labels
         examine = self._mask_sums if segmentation else self._label_outputs
         if self._spec.multi:
-            examine = self._class_outputs
+            serve, examine = self._serve_classes, self._class_outputs
         return {
             "serving_default": tf.function(serve).get_concrete_function(
                 tf.TensorSpec([None], tf.string, "image_bytes")
@@ -87,10 +93,20 @@ class ServedModel(tf.Module):
             "examples": tf.function(examine).get_concrete_function(tf.TensorSpec(strings.shape, tf.string, "examples")),
         }
 
-    def _serve_probabilities(self, image_bytes: Tensor) -> dict[str, Tensor]:
-        return {"probabilities": self._probabilities(image_bytes)}
+    def _serve_masks(self, image_bytes: Tensor) -> dict[str, Tensor]:
+        """Probabilities, float32, and masks, uint8 of 0 and 1, [N, height, width, C] each, in the model's size."""
+        probabilities = self._probabilities(image_bytes)
+        masks = tf.map_fn(self._masks, probabilities, fn_output_signature=tf.bool)
+        masks.set_shape(probabilities.shape)
+        return {"probabilities": probabilities, "masks": tf.cast(masks, tf.uint8)}
+
+    def _serve_classes(self, image_bytes: Tensor) -> dict[str, Tensor]:
+        """Probabilities, float32, and which classes an image has, uint8 of 0 and 1, [N, C] each."""
+        probabilities = self._probabilities(image_bytes)
+        return {"probabilities": probabilities, "classes": tf.cast(probabilities >= self._thresholds, tf.uint8)}
 
     def _serve_labels(self, image_bytes: Tensor) -> dict[str, Tensor]:
+        """Probabilities, float32 [N, K], and the names of the likeliest classes, string [N]."""
         probabilities = self._probabilities(image_bytes)
         return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
 
@@ -110,7 +126,7 @@ class ServedModel(tf.Module):
         parsed = tf.io.parse_single_example(example, features)
         runs = [parsed[_runs_feature(name)] for name in names]
         truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), self._spec)
-        predicted = self._probabilities(parsed["image/encoded"][tf.newaxis])[0] >= self._spec.recipe.threshold
+        predicted = self._masks(self._probabilities(parsed["image/encoded"][tf.newaxis])[0])
         if self._spec.ignore:
             counted = ~truth[..., -1:]
             truth, predicted = truth[..., :-1] & counted, predicted & counted
@@ -138,7 +154,7 @@ class ServedModel(tf.Module):
         parsed = tf.io.parse_single_example(example, features)
         probabilities = self._probabilities(parsed["image/encoded"][tf.newaxis])[0]
         truth = tf.reduce_sum(tf.one_hot(parsed["image/class/label"], len(self._spec.classes)), axis=0)
-        return {"prediction": tf.cast(probabilities >= self._spec.recipe.threshold, tf.float32), "truth": truth}
+        return {"prediction": tf.cast(probabilities >= self._thresholds, tf.float32), "truth": truth}
 
     def _example_label(self, example: Tensor) -> dict[str, Tensor]:
         features = {
@@ -148,6 +164,14 @@ class ServedModel(tf.Module):
         parsed = tf.io.parse_single_example(example, features)
         probabilities = self._probabilities(parsed["image/encoded"][tf.newaxis])[0]
         return {"probabilities": probabilities, "label": parsed["image/class/label"]}
+
+    def _masks(self, probabilities: Tensor) -> Tensor:
+        """What of an image's probabilities, float32 [height, width, C], is a mask: bool of the same shape."""
+        masks = tf.ensure_shape(
+            probabilities >= self._thresholds, [self._spec.height, self._spec.width, len(self._spec.classes)]
+        )
+        areas = self._decision.min_areas
+        return remove_small(masks, areas) if max(areas) > 1 else masks
 
     def _probabilities(self, image_bytes: Tensor) -> Tensor:
         images = tf.map_fn(self._prepare, image_bytes, fn_output_signature=tf.float32)

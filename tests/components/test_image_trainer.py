@@ -14,6 +14,8 @@ from shardwright.dataset import Dataset
 from shardwright.errors import ShardwrightError
 from shardwright.lineage import read_lineage
 from shardwright.metrics import LabelCounts, MaskSums
+from shardwright.regions import remove_small
+from shardwright.tuning import read_decision
 from shardwright_components.image_trainer.history import read_history
 from shardwright_components.image_trainer.run_fn import train_and_export
 from shardwright_components.image_trainer.spec import Recipe
@@ -21,6 +23,7 @@ from shardwright_components.image_trainer.spec import Recipe
 pytestmark = pytest.mark.slow
 
 MASKS = Recipe("unet", 8, 8, 4, 1e-2, 3, "imagenet_torch", ("flip_left_right",), 64, 0.5, "eval")
+TUNED = dataclasses.replace(MASKS, tuned=("threshold", "min_area"))
 LABELS = dataclasses.replace(MASKS, model="cnn", epochs=12, normalize="unit")
 
 
@@ -30,7 +33,7 @@ def trained(tmp_path_factory, write_shapes):
     root = tmp_path_factory.mktemp("trained")
     write_shapes(root / "data")
     write_shapes(root / "raw", kind="ingest", size=(48, 60))
-    train_and_export(MASKS, dataset=root / "data", run_folder=root / "run", export_folder=root / "export")
+    train_and_export(TUNED, dataset=root / "data", run_folder=root / "run", export_folder=root / "export")
     return root
 
 
@@ -45,7 +48,7 @@ def test_training_learns_and_keeps_the_best_epoch(trained):
 
 
 def test_the_same_seed_and_data_give_the_same_curve_to_the_last_digit_and_a_line_an_epoch(trained, tmp_path, capsys):
-    train_and_export(MASKS, dataset=trained / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export")
+    train_and_export(TUNED, dataset=trained / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export")
     assert read_history(tmp_path / "run") == read_history(trained / "run")
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == [f"  epoch {n + 1}/{MASKS.epochs}" for n in range(MASKS.epochs)]
@@ -110,7 +113,14 @@ def test_the_examples_signature_returns_the_sums_of_the_served_masks_and_the_sam
         ]
     ).astype(bool)
     images = tf.constant([e["image/encoded"][0] for e in examples])
-    predicted = model.signatures["serving_default"](image_bytes=images)["probabilities"].numpy() >= 0.5
+    served = {k: v.numpy() for k, v in model.signatures["serving_default"](image_bytes=images).items()}
+    decision = read_decision(trained / "export/assets/decision.json", ["Disc", "Bar"])
+    predicted = np.zeros(truth.shape, bool)
+    for i, c in np.ndindex(len(records), 2):
+        runs = rle.encode(served["probabilities"][i, ..., c] >= np.float32(decision.thresholds[c]))
+        predicted[i, ..., c] = rle.draw(remove_small(runs, 24, decision.min_areas[c]), 24, 40)
+    np.testing.assert_array_equal(served["masks"], predicted)
+    assert served["masks"].dtype == np.uint8
     wanted = MaskSums.of_masks(predicted, truth)
     np.testing.assert_array_equal(found["truth"], truth.sum((1, 2)))
     np.testing.assert_allclose(found["prediction"].sum(0), wanted.prediction, atol=2)
@@ -134,9 +144,23 @@ def test_the_export_holds_plain_ops_and_its_assets(trained):
     assert assets["classes.json"] == ["Disc", "Bar"]
     assert assets["preparation.json"]["height"] == 24
     assert assets["preparation.json"]["normalize"] == "imagenet_torch"
+    tuned = assets["decision.json"]
+    assert set(tuned) == {"Disc", "Bar"}
+    assert all(0 < row["threshold"] < 1 and row["min_area"] >= 0 for row in tuned.values())
     lineage = read_lineage(trained / "export")
     assert lineage["fingerprint"] == assets["training.json"]["fingerprint"] == read_history(trained / "run").fingerprint
     assert lineage["parents"] == {"dataset": Dataset.open(trained / "data").manifest.digest}
+
+
+def test_tuning_makes_the_figures_of_its_split_no_worse(trained):
+    told = json.loads((trained / "run/tuning.json").read_text())
+    before, after = told["before"], told["after"]
+    assert told["split"] == "eval"
+    best = read_history(trained / "run").evaluation[read_history(trained / "run").best_epoch - 1]
+    assert before["mean_dice"] == pytest.approx(best["mean_dice"], abs=1e-3)
+    for name in ("Disc", "Bar"):
+        assert after[f"dice/{name}"] + after["kaggle_dice"] >= before[f"dice/{name}"] + before["kaggle_dice"] - 0.02
+    assert after["mean_dice"] + after["kaggle_dice"] >= before["mean_dice"] + before["kaggle_dice"]
 
 
 def test_tensorboard_can_read_the_curves(trained):

@@ -1,0 +1,92 @@
+"""Thresholds and smallest regions against trying them all."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardwright.errors import DatasetError
+from shardwright.metrics import UNCOUNTED, MaskSums
+from shardwright.regions import remove_small
+from shardwright.rle import draw, encode
+from shardwright.tuning import LEVELS, Decision, RegionCounts, ThresholdCounts, read_decision, write_decision
+
+
+def guessed(seed, images=3, size=(9, 11), classes=2):
+    random = np.random.default_rng(seed)
+    truth = (random.random((images, *size, classes)) < 0.2).astype(np.uint8)
+    truth[random.random((images, *size)) < 0.1] = UNCOUNTED
+    probabilities = np.clip(truth % 254 * 0.3 + random.random(truth.shape) * 0.6, 0, 1).astype(np.float32)
+    return probabilities, truth
+
+
+def cleaned(masks, areas):
+    height, width = masks.shape[1:3]
+    out = np.zeros_like(masks)
+    for i, c in np.ndindex(len(masks), masks.shape[3]):
+        out[i, ..., c] = draw(remove_small(encode(masks[i, ..., c]), height, areas[c]), height, width)
+    return out
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_the_threshold_is_the_best_of_all(seed):
+    probabilities, truth = guessed(seed)
+    counts = ThresholdCounts(2)
+    counts.add(probabilities[:1], truth[:1])
+    counts.add(probabilities[1:], truth[1:])
+    tried = np.array([MaskSums.of_masks(probabilities >= t, truth, ignore=True).dice() for t in LEVELS])
+    for c, chosen in enumerate(counts.best()):
+        column = np.nan_to_num(tried[:, c])
+        assert column[np.argmin(np.abs(LEVELS - chosen))] == pytest.approx(column.max())
+
+
+def test_without_anything_to_hit_the_threshold_stays():
+    counts = ThresholdCounts(1)
+    counts.add(np.full((1, 4, 4, 1), 0.9, np.float32), np.zeros((1, 4, 4, 1), np.uint8))
+    assert counts.best() == (0.5,)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 9), st.integers(0, 9))
+def test_sums_are_those_of_the_cleaned_masks(seed, first, second):
+    probabilities, truth = guessed(seed)
+    counts = RegionCounts((0.5, 0.4))
+    counts.add(probabilities, truth)
+    predicted = probabilities >= np.array([0.5, 0.4], np.float32)
+    wanted = MaskSums.of_masks(cleaned(predicted, (first, second)), truth, ignore=True)
+    found = counts.sums((first, second))
+    for name in ("intersection", "prediction", "truth", "kaggle", "images"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name))
+
+
+def test_specks_in_empty_images_are_dropped_and_the_objects_stay():
+    truth = np.zeros((4, 20, 20, 1), np.uint8)
+    truth[:2, 5:15, 5:15] = 1
+    probabilities = truth.astype(np.float32)
+    probabilities[:, 1, 1] = probabilities[:, 18, 2:5] = 1.0
+    counts = RegionCounts((0.5,))
+    counts.add(probabilities, truth)
+    (area,) = counts.best()
+    assert 3 < area <= 100
+    before, after = (counts.sums((a,)).report(["x"]) for a in (0, area))
+    assert before["kaggle_dice"] < 0.5
+    assert after["kaggle_dice"] == after["mean_dice"] == 1.0
+
+
+def test_without_regions_nothing_is_dropped():
+    counts = RegionCounts((0.5,))
+    assert counts.best() == (0,)
+    counts.add(np.zeros((1, 4, 4, 1), np.float32), np.ones((1, 4, 4, 1), np.uint8))
+    assert counts.best() == (0,)
+
+
+def test_a_decision_survives_its_file(tmp_path):
+    file = tmp_path / "decision.json"
+    decision = Decision((0.25, 0.5), (0, 17))
+    write_decision(file, decision, ["a/b", "ü"])
+    assert read_decision(file, ["a/b", "ü"]) == decision
+    assert read_decision(file, ["ü", "a/b"]) == Decision((0.5, 0.25), (17, 0))
+    for classes, place in ((["other"], file), (["ü"], tmp_path / "none.json")):
+        with pytest.raises(DatasetError, match="Export the model anew"):
+            read_decision(place, classes)
