@@ -12,6 +12,7 @@ from typing import TypeAlias
 import shardwright
 from shardwright.errors import ShardwrightError
 from shardwright_pipelines.commands import bench, doctor, preflight, verify
+from shardwright_pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add(commands)
     preflight.add(commands)
     bench.add(commands)
+    compile_command.add(commands)
     doctor.add(commands)
     return parser
 

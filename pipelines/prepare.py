@@ -46,8 +46,14 @@ class PreparedInput:
     notes: tuple[str, ...]
 
 
-def prepare_input(config: Config, config_file: Path) -> PreparedInput:
+def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> PreparedInput:
     """Lists and hashes the input and finds or renders the schema.
+
+    Args:
+        config: the configuration.
+        config_file: where it was read from; the schema lies beside it.
+        hashed: whether the content is hashed; without that the fingerprint is empty. A compiled pipeline does so when
+            it runs.
 
     Raises:
         ShardwrightError: something about the input or the schema is wrong.
@@ -73,7 +79,7 @@ def prepare_input(config: Config, config_file: Path) -> PreparedInput:
         schema_text = rendered
         _write_schema(rendered, schema_file)
         notes = (*notes, f"schema rendered to {schema_file}: commit it")
-    fingerprint = hash_input(surveyed).fingerprint
+    fingerprint = hash_input(surveyed).fingerprint if hashed else ""
     return PreparedInput(location, fingerprint, classes, labels, ingest_recipe(config, classes), schema_text, notes)
 
 

@@ -44,6 +44,14 @@ _MACHINES = {
 _LABELS = {"v5e": "tpu-v5-lite-podslice", "v6e": "tpu-v6e-slice", "v5p": "tpu-v5p-slice"}
 
 
+MACHINES = tuple(_MACHINES)
+
+
+def topologies(machine: str) -> tuple[str, ...]:
+    """The topologies that slices of a machine type of `MACHINES` may have."""
+    return _MACHINES[machine].topologies
+
+
 @dataclass(frozen=True)
 class TpuSlice:
     """A slice that can be rented.

@@ -1,0 +1,52 @@
+"""`shardwright compile`: a configuration into what Vertex AI or Kubeflow Pipelines runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_LOG = "compile.log"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    command = commands.add_parser("compile", help="write what Vertex AI or Kubeflow Pipelines runs")
+    command.add_argument("config", metavar="CONFIG", help="YAML file")
+    command.add_argument("--target", required=True, choices=("vertex", "kubeflow"), help="where it is to run")
+    command.add_argument("--out", required=True, metavar="FILE", help="file to write: .json for Vertex AI, .yaml else")
+    command.set_defaults(command=_compile)
+
+
+def _compile(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright.errors import UsageError
+
+    config_file, out = Path(options.config).absolute(), Path(options.out)
+    endings = {"vertex": (".json",), "kubeflow": (".yaml", ".yml")}[options.target]
+    if out.suffix not in endings:
+        raise UsageError(f"--out: {out} is no {endings[0]} file, which {options.target} reads. Change its ending.")
+    if not out.absolute().parent.is_dir():
+        raise UsageError(f"--out: there is no folder {out.absolute().parent}. Make it first.")
+    config = load_config(options.config)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if options.target == "vertex":
+        from shardwright_pipelines.vertex import compile_vertex, vertex_document
+
+        compiled = compile_vertex(config, config_file)
+        text = vertex_document(compiled)
+    else:
+        from shardwright_pipelines.kubeflow import compile_kubeflow, kubeflow_document
+
+        compiled = compile_kubeflow(config, config_file)
+        text = kubeflow_document(config, compiled)
+    temporary = out.with_name(f".{out.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(out)
+    for note in compiled.notes:
+        print(f"  {note}")
+    tasks = compiled.job["pipelineSpec"]["root"]["dag"]["tasks"]
+    print(f"{out}: {len(tasks)} tasks; parameters data_root (default {compiled.data_root}), span ({config.input.span})")
+    return 0

@@ -1,0 +1,201 @@
+"""A configuration into the document that Vertex AI and Kubeflow Pipelines run: what both have in common.
+
+TFX's KubeflowV2DagRunner does the work; what it gets wrong or leaves out is put right here. The document is the same
+for the same configuration, schema and packages: no clock and no path of this machine is in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shardwright.config import Config
+from shardwright.config.cloud import Resources
+from shardwright.errors import ConfigError
+from shardwright.ingest.places import location_json, relative_places
+from shardwright.manifest import MULTI
+from shardwright.spans import NEWEST
+from shardwright_pipelines.prepare import prepare_input
+
+# Never cached: what they look at changes while their parameters stay.
+ALWAYS_RUN = ("InputResolver", "BaselineResolver")
+BEAM_COMPONENTS = ("ImageExampleGen", "StatisticsGen", "ImageTransform", "Evaluator")
+DATA_ROOT = "data_root"
+SPAN = "span"
+
+_GIGABYTE = 10**9
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a place to run on asks of the document.
+
+    Attributes:
+        section: its section of the configuration, for messages.
+        image: the image of all tasks.
+        pipeline_root: folder of all artifacts.
+        data_root: folder that stands for the input's own, `None` for that one itself.
+        push_directory: folder of blessed models.
+        artifacts: component -> how `shardwright_components.container` opens its places.
+        beam: component -> options of Beam beyond those of the configuration.
+        resources: component -> what its machine must have.
+        custom_job: what TFX's extension for Vertex AI is told, where that trains.
+        labels: labels of the run.
+    """
+
+    section: str
+    image: str
+    pipeline_root: str
+    data_root: str | None
+    push_directory: str
+    artifacts: Mapping[str, str]
+    beam: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    resources: Mapping[str, Resources] = field(default_factory=dict)
+    custom_job: Mapping[str, Any] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled pipeline.
+
+    Attributes:
+        job: a PipelineJob as plain values.
+        data_root: folder of the input unless the run is given another.
+        notes: what was told from the data, to be shown.
+    """
+
+    job: dict[str, Any]
+    data_root: str
+    notes: tuple[str, ...]
+
+
+def required(config: Any, section: str, *names: str) -> None:
+    """Refuses a section without the options that its target cannot do without."""
+    fixes = {
+        "image": "Build one (docs/kubeflow.md) and write REGISTRY/NAME:TAG.",
+        "project": "Write the Google Cloud project's id.",
+        "region": "Write e.g. europe-west4.",
+        "pipeline_root": "Write gs://BUCKET/FOLDER.",
+        "push_directory": "Write the folder of a volume, e.g. /models/NAME.",
+    }
+    for name in names:
+        if getattr(config, name) is None:
+            raise ConfigError(f"{section}.{name}", "missing", fixes[name])
+
+
+def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
+    """Compiles a configuration.
+
+    Args:
+        config: the configuration; its input is listed, for classes and schema, and not hashed.
+        config_file: where it was read from.
+        target: where it is to run.
+
+    Raises:
+        ShardwrightError: something about the input, the schema or the target is wrong.
+    """
+    prepared = prepare_input(config, config_file, hashed=False)
+    own_root, places = relative_places(prepared.location)
+    data_root = target.data_root or own_root
+    # Not above: it takes seconds, and a wrong configuration is refused without it.
+    from google.protobuf import json_format
+    from tfx import v1 as tfx
+    from tfx.orchestration.data_types import RuntimeParameter
+
+    from shardwright_components.baseline_resolver.executor import IN_FORCE
+    from shardwright_components.container import MODULE
+    from shardwright_components.image_transform.recipe import transform_recipe
+    from shardwright_components.input_resolver.component import InputResolver
+    from shardwright_pipelines.graph import GraphInputs, build_nodes
+
+    resolver = InputResolver(
+        recipe=prepared.recipe,
+        places=location_json(dataclasses.replace(places, span=NEWEST)),
+        data_root=RuntimeParameter(DATA_ROOT, str, default=data_root),
+        span=RuntimeParameter(SPAN, str, default=config.input.span),
+    )
+    inputs = GraphInputs(
+        input_fingerprint=resolver.outputs["fingerprint"].future()[0].value,
+        ingest_recipe=prepared.recipe,
+        transform_recipe=transform_recipe(config),
+        classes=prepared.classes,
+        multi=prepared.labels == MULTI,
+        schema_file="",
+        schema_text=prepared.schema_text,
+        push_directory=target.push_directory,
+        baseline_digest=IN_FORCE,
+        input_location=resolver.outputs["location"].future()[0].value,
+        resolver=resolver,
+        custom_job=target.custom_job,
+    )
+    pipeline = tfx.dsl.Pipeline(
+        pipeline_name=config.name,
+        pipeline_root=target.pipeline_root,
+        components=build_nodes(_with_beam(config, target), inputs),
+        enable_cache=True,
+    )
+    runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
+        config=tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
+            default_image=target.image, default_commands=["python", "-m", MODULE], use_pipeline_spec_2_1=True
+        )
+    )
+    job = runner.run(pipeline, write_out=False)
+    if not isinstance(job, dict):
+        job = json_format.MessageToDict(job)
+    _mend(job, target)
+    return Compiled(job, data_root, prepared.notes)
+
+
+def executor_label(component: str) -> str:
+    """The key under which a document keeps how a component runs."""
+    return f"{component}_executor"
+
+
+def containers(job: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The components of a compiled job by name, each with its container."""
+    for label, executor in sorted(job["pipelineSpec"]["deploymentSpec"]["executors"].items()):
+        yield label.removesuffix("_executor"), executor["container"]
+
+
+def _with_beam(config: Config, target: Target) -> Config:
+    """The configuration with a target's options of Beam, all of them by component: others take none."""
+    options = {
+        name: (*config.beam.options, *target.beam.get(name, ()), *config.beam.per_component.get(name, ()))
+        for name in BEAM_COMPONENTS
+    }
+    further = {name: own for name, own in config.beam.per_component.items() if name not in BEAM_COMPONENTS}
+    per_component = {name: own for name, own in {**options, **further}.items() if own}
+    return dataclasses.replace(config, beam=dataclasses.replace(config.beam, options=(), per_component=per_component))
+
+
+def _mend(job: dict[str, Any], target: Target) -> None:
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    for name, task in tasks.items():
+        if name in ALWAYS_RUN:
+            task["cachingOptions"] = {}
+        for parameter in task.get("inputs", {}).get("parameters", {}).values():
+            # TFX names the producer of a dynamic value after no task: https://github.com/tensorflow/tfx, step_builder.
+            produced = parameter.get("taskOutputParameter")
+            if produced is not None and produced["producerTask"] not in tasks:
+                produced["producerTask"] = produced["producerTask"].removesuffix("_task")
+                task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
+    for name, container in containers(job):
+        container["args"] = ["--artifacts", target.artifacts[name], *container["args"]]
+        resources = target.resources.get(name)
+        if resources is not None:
+            container["resources"] = _resource_spec(resources)
+    job["labels"] = {**job.get("labels", {}), **target.labels}
+
+
+def _resource_spec(resources: Resources) -> dict[str, Any]:
+    spec = {}
+    if resources.cpu is not None:
+        spec |= {"cpuLimit": resources.cpu, "cpuRequest": resources.cpu}
+    if resources.memory is not None:
+        gigabytes = resources.memory / _GIGABYTE
+        spec |= {"memoryLimit": gigabytes, "memoryRequest": gigabytes}
+    return spec

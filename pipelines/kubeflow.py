@@ -1,0 +1,158 @@
+"""`--target kubeflow`: the two YAML documents that Kubeflow Pipelines v2 runs.
+
+The first is the pipeline's intermediate representation (schema 2.1.0), the second says how Kubernetes runs it, keyed by
+executor label. What the backend refuses or silently ignores (kubeflow/pipelines, backend/src/v2) is refused here:
+schema versions other than 2.1.0, `lifecycle`, resolvers, labels of no executor.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shardwright.config import Config, KubeflowConfig
+from shardwright.config.cloud import COMPONENTS
+from shardwright.errors import ConfigError
+from shardwright_pipelines import tpu
+from shardwright_pipelines.compiling import Compiled, Target, compile_job, containers, executor_label, required
+from shardwright_pipelines.machines import single_host_slice
+
+SECTION = "kubeflow"
+SCHEMA_VERSION = "2.1.0"
+
+_CLUSTERS_OWN_ROOT = "minio://mlpipeline/v2/artifacts"
+
+
+def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
+    """Compiles a configuration for Kubeflow Pipelines.
+
+    Raises:
+        ShardwrightError: something about the configuration, the input or the schema is wrong.
+    """
+    section = config.kubeflow
+    required(section, SECTION, "image", "push_directory")
+    _slice(config)
+    _check_places(config, section)
+    from shardwright_components.container import LOCAL
+
+    root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
+    target = Target(
+        section=SECTION,
+        image=str(section.image),
+        pipeline_root=root,
+        data_root=None if section.data_root is None else section.data_root.rstrip("/"),
+        push_directory=str(section.push_directory).rstrip("/"),
+        artifacts=dict.fromkeys(COMPONENTS, LOCAL),
+        resources=section.resources,
+    )
+    compiled = compile_job(config, config_file, target)
+    _add_accelerator(config, compiled.job)
+    return compiled
+
+
+def kubeflow_document(config: Config, compiled: Compiled) -> str:
+    """The file that `--out` names: both documents."""
+    spec = compiled.job["pipelineSpec"]
+    if config.kubeflow.pipeline_root is not None:
+        spec = {**spec, "defaultPipelineRoot": config.kubeflow.pipeline_root}
+    check_for_backend(spec)
+    documents = [spec]
+    platform = platform_document(config)
+    if platform:
+        documents.append(platform)
+    text: str = yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True, width=4096)
+    return text
+
+
+def platform_document(config: Config) -> dict[str, Any]:
+    """How Kubernetes runs the executors, as `PlatformSpec`; empty where there is nothing to say."""
+    executors = {}
+    for component in COMPONENTS:
+        executor = _kubernetes(config, component)
+        if executor:
+            executors[executor_label(component)] = executor
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}} if executors else {}
+
+
+def check_for_backend(spec: dict[str, Any]) -> None:
+    """Holds a document to the rules of Kubeflow's backend.
+
+    Raises:
+        ConfigError: the backend would refuse it, or ignore a part of it.
+    """
+    if spec["schemaVersion"] != SCHEMA_VERSION:
+        raise ConfigError(SECTION, f"schema {spec['schemaVersion']}", f"Kubeflow runs {SCHEMA_VERSION} only.")
+    executors = spec["deploymentSpec"]["executors"]
+    for label, executor in executors.items():
+        if "container" not in executor or "lifecycle" in executor["container"]:
+            raise ConfigError(SECTION, f"{label} is no plain container", "Kubeflow runs nothing else.")
+    for name, component in spec["components"].items():
+        if component["executorLabel"] not in executors:
+            raise ConfigError(SECTION, f"{name} has no executor", "Report this to Shardwright's authors.")
+
+
+def _kubernetes(config: Config, component: str) -> dict[str, Any]:
+    """A component's `KubernetesExecutorConfig`."""
+    section = config.kubeflow
+    selector = dict(section.node_selectors.get(component, {}))
+    tolerations = [
+        {
+            name: value
+            for name, value in (
+                ("key", toleration.key),
+                ("operator", toleration.operator),
+                ("value", toleration.value),
+                ("effect", toleration.effect),
+            )
+            if value is not None
+        }
+        for toleration in section.tolerations.get(component, ())
+    ]
+    found = _slice(config) if component == "Trainer" else None
+    if found is not None:
+        selector |= found.node_selector
+        tolerations.append({"key": tpu.RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
+    executor: dict[str, Any] = {}
+    if selector:
+        executor["nodeSelector"] = {"labels": selector}
+    if tolerations:
+        executor["tolerations"] = tolerations
+    if section.volumes:
+        executor["pvcMount"] = [{"constant": volume.claim, "mountPath": volume.path} for volume in section.volumes]
+    return executor
+
+
+def _slice(config: Config) -> tpu.TpuSlice | None:
+    trainer = config.kubeflow.trainer
+    if trainer.machine is None:
+        return None
+    return single_host_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
+
+
+def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
+    found, trainer = _slice(config), config.kubeflow.trainer
+    if found is None and trainer.gpu is None:
+        return
+    # The backend takes the type as the resource's name, whatever it is.
+    kind, count = (tpu.RESOURCE, found.chips_per_host) if found else (trainer.gpu, trainer.gpus)
+    container = dict(containers(job))["Trainer"]
+    container.setdefault("resources", {})["accelerator"] = {"type": kind, "count": str(count)}
+
+
+def _check_places(config: Config, section: KubeflowConfig) -> None:
+    mounted = tuple(volume.path.rstrip("/") + "/" for volume in section.volumes)
+    if not f"{str(section.push_directory).rstrip('/')}/".startswith(mounted or ("?",)):
+        raise ConfigError(
+            "kubeflow.push_directory",
+            f"{section.push_directory!r} lies on no volume, so no pod would see what another one pushed",
+            "Write a folder below the path of one of kubeflow.volumes.",
+        )
+    path, place = "kubeflow.data_root", section.data_root
+    if place is None:
+        path, place = "input.images", config.resolve(config.input.images)
+    if not place.startswith(("gs://", "s3://", *mounted)):
+        raise ConfigError(
+            path, f"{place!r} is on no bucket and no volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
+        )

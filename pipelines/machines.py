@@ -1,0 +1,110 @@
+"""Machine types of Google Cloud that train: which there are, and what accelerators they come with."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from shardwright.errors import ConfigError
+from shardwright_pipelines import tpu
+
+# Sources: cloud.google.com/vertex-ai/docs/training/configure-compute (machine types and GPUs),
+# cloud.google.com/compute/docs/gpus (which machines have which).
+_FAMILIES = {
+    "e2": ("standard", "highmem", "highcpu"),
+    "n1": ("standard", "highmem", "highcpu"),
+    "n2": ("standard", "highmem", "highcpu"),
+    "n2d": ("standard", "highmem", "highcpu"),
+    "c2": ("standard",),
+    "c2d": ("standard", "highmem", "highcpu"),
+    "c3": ("standard", "highmem", "highcpu"),
+}
+_CORES = (2, 4, 8, 16, 22, 30, 32, 44, 48, 56, 60, 64, 80, 88, 96, 112, 128, 176, 224)
+_WITH_GPUS = {
+    "g2-standard-4": ("NVIDIA_L4", 1),
+    "g2-standard-8": ("NVIDIA_L4", 1),
+    "g2-standard-12": ("NVIDIA_L4", 1),
+    "g2-standard-16": ("NVIDIA_L4", 1),
+    "g2-standard-24": ("NVIDIA_L4", 2),
+    "g2-standard-32": ("NVIDIA_L4", 1),
+    "g2-standard-48": ("NVIDIA_L4", 4),
+    "g2-standard-96": ("NVIDIA_L4", 8),
+    "a2-highgpu-1g": ("NVIDIA_TESLA_A100", 1),
+    "a2-highgpu-2g": ("NVIDIA_TESLA_A100", 2),
+    "a2-highgpu-4g": ("NVIDIA_TESLA_A100", 4),
+    "a2-highgpu-8g": ("NVIDIA_TESLA_A100", 8),
+    "a2-megagpu-16g": ("NVIDIA_TESLA_A100", 16),
+    "a2-ultragpu-1g": ("NVIDIA_A100_80GB", 1),
+    "a2-ultragpu-2g": ("NVIDIA_A100_80GB", 2),
+    "a2-ultragpu-4g": ("NVIDIA_A100_80GB", 4),
+    "a2-ultragpu-8g": ("NVIDIA_A100_80GB", 8),
+    "a3-highgpu-8g": ("NVIDIA_H100_80GB", 8),
+    "a3-megagpu-8g": ("NVIDIA_H100_MEGA_80GB", 8),
+    "a3-ultragpu-8g": ("NVIDIA_H200_141GB", 8),
+}
+# The one family that GPUs are added to.
+_ADDED_TO = "n1"
+_ADDABLE = ("NVIDIA_TESLA_P4", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_V100")
+
+
+def check_machine(path: str, machine: str, gpu: str | None, gpus: int) -> None:
+    """Refuses a machine that there is not, or that does not come with those GPUs.
+
+    Args:
+        path: YAML path of the section with `machine`, `gpu` and `gpus`.
+        machine: a machine type without a TPU.
+        gpu: kind of its accelerators.
+        gpus: how many.
+
+    Raises:
+        ConfigError: it is refused.
+    """
+    if machine in _WITH_GPUS:
+        kind, count = _WITH_GPUS[machine]
+        if (gpu, gpus) != (kind, count):
+            what = f"{machine} comes with {count} {kind}, not {gpus} {gpu}" if gpu else f"{machine} has {count} {kind}"
+            raise ConfigError(f"{path}.gpu", what, f"Write gpu: {kind}, gpus: {count}.")
+        return
+    match = re.fullmatch(r"([a-z0-9]+)-([a-z]+)-([0-9]+)", machine)
+    if match is None or match[2] not in _FAMILIES.get(match[1], ()) or int(match[3]) not in _CORES:
+        known = [*_WITH_GPUS, *tpu.MACHINES, *(f"{f}-{k}-8" for f, kinds in _FAMILIES.items() for k in kinds)]
+        close = difflib.get_close_matches(machine, known, n=1)
+        fix = f"Did you mean {close[0]!r}?" if close else "Use e.g. n2-standard-8, g2-standard-8 or ct5lp-hightpu-4t."
+        raise ConfigError(f"{path}.machine", f"{machine!r} is no machine type", fix)
+    if gpu is None:
+        return
+    if match[1] != _ADDED_TO:
+        raise ConfigError(f"{path}.gpu", f"{machine} takes no {gpu}", "Use an n1, g2, a2 or a3 machine.")
+    if gpu not in _ADDABLE:
+        raise ConfigError(f"{path}.gpu", f"{machine} takes no {gpu}", f"Use one of: {', '.join(_ADDABLE)}.")
+    if gpus not in (1, 2, 4, 8):
+        raise ConfigError(f"{path}.gpus", f"{gpus} is no number of GPUs", "Use 1, 2, 4 or 8.")
+
+
+def single_host_slice(path: str, machine: str, topology: str | None, accelerator: str) -> tpu.TpuSlice:
+    """The TPU slice of a trainer, which must lie on one machine.
+
+    Args:
+        path: YAML path of the section with `machine` and `topology`.
+        machine: a TPU machine type.
+        topology: of its slice.
+        accelerator: `trainer.accelerator`.
+
+    Raises:
+        ConfigError: there is no such slice, it has several hosts, or the trainer does not use it.
+    """
+    if topology is None:
+        raise ConfigError(
+            f"{path}.topology", f"missing for {machine}", f"Use one of: {', '.join(tpu.topologies(machine))}."
+        )
+    found = tpu.TpuSlice(machine, topology, path)
+    if found.hosts > 1:
+        raise ConfigError(
+            f"{path}.topology",
+            f"{topology} of {machine} has {found.hosts} hosts, and a pipeline's step is one",
+            "Use a slice of one host (1x1, 2x2, or 2x4 of an 8-chip machine), or train in a JobSet of its own "
+            "(docs/kubeflow.md).",
+        )
+    if accelerator not in ("auto", "tpu"):
+        raise ConfigError("trainer.accelerator", f"{accelerator!r}, and {path}.machine is {machine}", "Set it to tpu.")
+    return found

@@ -1,0 +1,140 @@
+"""`--target vertex`: the JSON that Vertex AI Pipelines runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from shardwright.config import Config, VertexConfig
+from shardwright.config.cloud import COMPONENTS
+from shardwright.errors import ConfigError
+from shardwright_pipelines import tpu
+from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
+from shardwright_pipelines.machines import check_machine, single_host_slice
+
+SECTION = "vertex"
+
+# What reads and writes gs:// itself; everything else goes through the mount below /gcs, which Dataflow's workers lack.
+_READS_BUCKETS = (
+    "InputResolver",
+    "ImageExampleGen",
+    "StatisticsGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "ImageTransform",
+)
+
+
+def compile_vertex(config: Config, config_file: Path) -> Compiled:
+    """Compiles a configuration for Vertex AI Pipelines.
+
+    Raises:
+        ShardwrightError: something about the configuration, the input or the schema is wrong.
+    """
+    section = config.vertex
+    required(section, SECTION, "image", "project", "region", "pipeline_root")
+    custom_job = _custom_job(config, section)
+    _check_places(config, section)
+    root = str(section.pipeline_root).rstrip("/")
+    from shardwright_components.container import AS_THEY_ARE, MOUNTED
+
+    target = Target(
+        section=SECTION,
+        image=str(section.image),
+        pipeline_root=root,
+        data_root=None if section.data_root is None else section.data_root.rstrip("/"),
+        push_directory=(section.push_directory or f"{root}/pushed").rstrip("/"),
+        artifacts={name: AS_THEY_ARE if name in _READS_BUCKETS else MOUNTED for name in COMPONENTS},
+        beam={name: dataflow_options(section, root) for name in section.dataflow.components},
+        resources=section.machines,
+        custom_job=custom_job,
+        labels=section.labels,
+    )
+    return compile_job(config, config_file, target)
+
+
+def vertex_document(compiled: Compiled) -> str:
+    """The file that `--out` names."""
+    return json.dumps(compiled.job, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+
+
+def dataflow_options(section: VertexConfig, root: str) -> tuple[str, ...]:
+    """What Beam is told to run on Dataflow, with this same image as its workers'."""
+    dataflow = section.dataflow
+    options = [
+        "--runner=DataflowRunner",
+        f"--project={section.project}",
+        f"--region={section.region}",
+        f"--temp_location={root}/beam/temp",
+        f"--staging_location={root}/beam/staging",
+        f"--sdk_container_image={section.image}",
+        "--sdk_location=container",
+        f"--worker_machine_type={dataflow.machine}",
+        f"--max_num_workers={dataflow.max_workers}",
+        "--experiments=use_runner_v2",
+    ]
+    options += [f"--labels={name}={value}" for name, value in sorted(section.labels.items())]
+    if section.service_account is not None:
+        options.append(f"--service_account_email={section.service_account}")
+    if dataflow.subnetwork is not None:
+        options.append(f"--subnetwork={dataflow.subnetwork}")
+    if not dataflow.public_ips:
+        options.append("--no_use_public_ips")
+    return tuple(options)
+
+
+def worker_pools(config: Config) -> list[dict[str, Any]]:
+    """The worker pools of the CustomJob that trains, as Vertex AI's `WorkerPoolSpec`.
+
+    Raises:
+        ConfigError: there is no such machine.
+    """
+    section, trainer = config.vertex, config.vertex.trainer
+    machine = str(trainer.machine)
+    spec: dict[str, Any] = {"machine_type": machine}
+    if machine in tpu.MACHINES:
+        if trainer.gpu is not None:
+            raise ConfigError("vertex.trainer.gpu", f"{machine} has TPUs", "Remove gpu and gpus.")
+        path = "vertex.trainer"
+        spec["tpu_topology"] = single_host_slice(path, machine, trainer.topology, config.trainer.accelerator).topology
+    else:
+        if trainer.topology is not None:
+            raise ConfigError("vertex.trainer.topology", f"{machine} has no TPU", "Remove it.")
+        check_machine("vertex.trainer", machine, trainer.gpu, trainer.gpus)
+        if trainer.gpu is not None:
+            spec |= {"accelerator_type": trainer.gpu, "accelerator_count": trainer.gpus}
+    return [{"machine_spec": spec, "replica_count": 1, "container_spec": {"image_uri": section.image}}]
+
+
+def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
+    if section.trainer.machine is None:
+        return None
+    job_spec: dict[str, Any] = {"worker_pool_specs": worker_pools(config)}
+    if section.service_account is not None:
+        job_spec["service_account"] = section.service_account
+    if section.network is not None:
+        job_spec["network"] = section.network
+    return {
+        # The keys of TFX's extension, spelled out: importing it takes seconds. A test holds them to it.
+        "ai_platform_enable_vertex": True,
+        "ai_platform_vertex_region": section.region,
+        "ai_platform_training_args": {
+            "project": section.project,
+            "display_name": f"{config.name}-trainer",
+            "labels": dict(section.labels),
+            "job_spec": job_spec,
+        },
+    }
+
+
+def _check_places(config: Config, section: VertexConfig) -> None:
+    if section.data_root is not None:
+        return
+    for path, place in (("input.images", config.input.images), ("input.labels.path", config.input.labels.path)):
+        if place is not None and not place.startswith("gs://"):
+            raise ConfigError(
+                path,
+                f"{place!r} does not begin with gs://, and Vertex AI reads nothing else",
+                "Put the data into a bucket, and its folder into vertex.data_root.",
+            )
