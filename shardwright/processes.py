@@ -5,16 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
-from typing import TypeVar
+from functools import partial
+from multiprocessing import connection, forkserver
+from typing import Any, TypeVar
 
 from shardwright.errors import ShardwrightError
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
+
+# A process that has started TensorFlow or threads cannot safely be forked. A server that has done nothing but import
+# what workers need can, and so that is imported once, and not by each of them.
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 
 def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
@@ -32,9 +37,9 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
     if workers <= 1:
         yield from map(function, items)
         return
-    # Spawned, because a process that has started TensorFlow or threads cannot safely be forked.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+    warm_up(function)
+    start = partial(_start, dict(os.environ))
+    with ProcessPoolExecutor(workers, mp_context=_CONTEXT, initializer=start) as pool:
         running = {pool.submit(function, item) for item in items}
         try:
             while running:
@@ -46,6 +51,29 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
         finally:
             for future in running:
                 future.cancel()
+
+
+def warm_up(function: Callable[..., Any]) -> None:
+    """Starts what workers are going to be forked from, and returns at once; nothing where it runs already.
+
+    Args:
+        function: what they will be asked to do; its module is imported there.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    _CONTEXT.set_forkserver_preload([function.__module__])
+    forkserver.ensure_running()
+
+
+def _start(environment: Mapping[str, str]) -> None:
+    """Prepares a worker.
+
+    Args:
+        environment: that of the process which works with it; the server may have been started under another one.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:

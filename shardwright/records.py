@@ -9,22 +9,28 @@ too, except that of two names of which one begins with the other it puts the lon
 
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.example_encoding import BYTES_LIST, FLOAT_LIST, INT64_LIST
+from shardwright.example_encoding import FeatureValue as FeatureValue
+from shardwright.example_encoding import RecordError as RecordError
+from shardwright.example_encoding import TypedList as TypedList
+from shardwright.example_encoding import byte_strings as byte_strings
+from shardwright.example_encoding import encode_example as encode_example
+from shardwright.example_encoding import encode_pieces as encode_pieces
+from shardwright.example_encoding import floats as floats
+from shardwright.example_encoding import ints as ints
 from shardwright.protowire import (
     DELIMITED,
     FIXED32,
     VARINT,
     WireError,
     delimited,
-    delimited_start,
-    pack_int64,
     read_fields,
     read_messages,
     unpack_int64,
@@ -35,44 +41,7 @@ HEADER_BYTES = 12
 FOOTER_BYTES = 4
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-# Field numbers of the three lists in feature.proto's Feature.
-_BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
 
-
-class RecordError(ValueError):
-    """A TFRecord file or an Example is damaged, or a value does not fit into one."""
-
-
-@dataclass(frozen=True)
-class TypedList:
-    """A feature's values with their kind, so that an empty list has one too.
-
-    Args:
-        kind: `bytes`, `int64` or `float32`.
-        values: the values, possibly none.
-    """
-
-    kind: str
-    values: Sequence[Any] | npt.NDArray[Any]
-
-
-def ints(values: Sequence[int] | npt.NDArray[Any]) -> TypedList:
-    """An int64 feature of any length, 0 included."""
-    return TypedList("int64", values)
-
-
-def floats(values: Sequence[float] | npt.NDArray[Any]) -> TypedList:
-    """A float32 feature of any length, 0 included."""
-    return TypedList("float32", values)
-
-
-def byte_strings(values: Sequence[bytes]) -> TypedList:
-    """A bytes feature of any length, 0 included."""
-    return TypedList("bytes", values)
-
-
-FeatureValue = bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float] | npt.NDArray[Any] | TypedList
 DecodedFeature = list[bytes] | npt.NDArray[np.int64] | npt.NDArray[np.float32]
 
 
@@ -83,15 +52,17 @@ class _Writable(Protocol):
 # --- frames ---------------------------------------------------------------------------------------------------------
 
 
-def masked_crc(data: bytes) -> int:
+def masked_crc(*pieces: bytes) -> int:
     """CRC-32C, rotated and offset as TFRecord stores it, so that a CRC of data that holds CRCs stays sound."""
-    crc = int(google_crc32c.value(data))
+    crc = 0
+    for piece in pieces:
+        crc = google_crc32c.extend(crc, piece)
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def frame(data: bytes) -> bytes:
     """Wraps a payload: header, payload, footer. `HEADER_BYTES + FOOTER_BYTES` longer than the payload."""
-    return b"".join((_header(data), data, _CRC.pack(masked_crc(data))))
+    return b"".join((_header(len(data)), data, _CRC.pack(masked_crc(data))))
 
 
 def unframe(framed: bytes, where: str = "record") -> bytes:
@@ -129,20 +100,22 @@ class RecordWriter:
         self._file = fileobj
         self._offset = 0
 
-    def write(self, data: bytes) -> tuple[int, int]:
+    def write(self, *payload: bytes) -> tuple[int, int]:
         """Appends one record.
 
         Args:
-            data: the payload.
+            payload: the payload, whole or in pieces, which are not copied.
 
         Returns:
             Offset and length of the whole frame in bytes, counted from where the writer began: the bytes that
             `unframe` takes.
         """
-        offset, length = self._offset, HEADER_BYTES + len(data) + FOOTER_BYTES
-        self._file.write(_header(data))
-        self._file.write(data)
-        self._file.write(_CRC.pack(masked_crc(data)))
+        size = sum(map(len, payload))
+        offset, length = self._offset, HEADER_BYTES + size + FOOTER_BYTES
+        self._file.write(_header(size))
+        for piece in payload:
+            self._file.write(piece)
+        self._file.write(_CRC.pack(masked_crc(*payload)))
         self._offset += length
         return offset, length
 
@@ -197,8 +170,8 @@ def checksum_difference(payload: bytes, footer: bytes) -> int:
     return int(_CRC.unpack(footer)[0]) ^ masked_crc(payload)
 
 
-def _header(data: bytes) -> bytes:
-    length = _LENGTH.pack(len(data))
+def _header(size: int) -> bytes:
+    length = _LENGTH.pack(size)
     return length + _CRC.pack(masked_crc(length))
 
 
@@ -213,103 +186,6 @@ def _payload_length(header: bytes, where: str) -> int:
 def _check_payload(payload: bytes, footer: bytes, where: str) -> None:
     if checksum_difference(payload, footer):
         raise RecordError(f"{where}: the checksum of the record's {len(payload)} bytes is wrong: the file is damaged")
-
-
-# --- writing an Example ---------------------------------------------------------------------------------------------
-
-
-def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
-    """Serializes a tf.train.Example.
-
-    Args:
-        features: name to value. `bytes`, a whole number or a float make a list of one; sequences and arrays keep their
-            order; float64 becomes float32. An empty list has no kind of its own: use `ints([])`, `floats([])` or
-            `byte_strings([])`.
-
-    Returns:
-        The bytes; the same for the same features, whatever order they came in.
-
-    Raises:
-        RecordError: a value has no kind that an Example can hold, or does not fit into int64 or float32.
-    """
-    # In pieces that are joined once: an image is copied a single time on its way into the record.
-    pieces: list[bytes] = []
-    for name in sorted(features):
-        kind, body = _encode_feature(name, features[name])
-        _wrap(kind, body)
-        _wrap(2, body)
-        body.insert(0, delimited(1, name.encode()))
-        _wrap(1, body)
-        pieces += body
-    _wrap(1, pieces)
-    return b"".join(pieces)
-
-
-def _wrap(field: int, body: list[bytes]) -> None:
-    """Puts the start of a field before the pieces of its body."""
-    body.insert(0, delimited_start(field, sum(map(len, body))))
-
-
-def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
-    """Returns field number and body of the list that holds a value, the body in pieces."""
-    kind, values = _typed(name, value)
-    if kind == _BYTES_LIST:
-        return kind, [piece for item in values for piece in (delimited_start(1, len(item)), item)]
-    if not len(values):
-        return kind, []
-    if kind == _INT64_LIST:
-        return kind, [delimited(1, pack_int64(_as_int64(name, values)))]
-    return kind, [delimited(1, _as_float32(name, values).astype("<f4", copy=False).tobytes())]
-
-
-def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDArray[Any]]:
-    if isinstance(value, TypedList):
-        kinds = {"bytes": _BYTES_LIST, "float32": _FLOAT_LIST, "int64": _INT64_LIST}
-        if value.kind not in kinds:
-            raise RecordError(f"feature {name}: kind {value.kind!r} is not one of {', '.join(kinds)}")
-        values: Any = value.values
-        if kinds[value.kind] == _BYTES_LIST and not all(isinstance(item, bytes) for item in values):
-            raise RecordError(f"feature {name}: a bytes feature holds something else; encode text as UTF-8 first")
-        return kinds[value.kind], values
-    values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
-    if not len(values):
-        raise RecordError(f"feature {name}: an empty list has no kind; use ints([]), floats([]) or byte_strings([])")
-    if all(isinstance(item, bytes) for item in values):
-        return _BYTES_LIST, values
-    array = np.asarray(values)
-    # Whole numbers beyond int64 are told from floats by their own type: numpy may make floats of them.
-    if array.dtype.kind in "iu" or all(type(item) is int for item in values):
-        return _INT64_LIST, values
-    if array.dtype.kind == "f":
-        return _FLOAT_LIST, values
-    raise RecordError(
-        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example holds bytes, whole numbers "
-        "or floats (encode text as UTF-8, turn truth values into 0 and 1)"
-    )
-
-
-def _as_int64(name: str, values: Any) -> npt.NDArray[np.int64]:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise RecordError(f"feature {name}: an array of shape {array.shape} must be flat to be stored")
-    if array.dtype.kind not in "iu":
-        whole = all(type(item) is int for item in values)
-        raise RecordError(f"feature {name}: {'a number is beyond int64' if whole else 'not all are whole numbers'}")
-    if array.dtype.kind == "u" and int(array.max()) > _INT64_MAX:
-        raise RecordError(f"feature {name}: {int(array.max())} is beyond int64")
-    return array.astype(np.int64, copy=False)
-
-
-def _as_float32(name: str, values: Any) -> npt.NDArray[np.float32]:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "fiu":
-        raise RecordError(f"feature {name}: {array.dtype} of shape {array.shape} must be flat and numbers to be stored")
-    with np.errstate(over="ignore"):
-        single = array.astype(np.float32)
-    lost = np.isinf(single) & np.isfinite(array)
-    if lost.any():
-        raise RecordError(f"feature {name}: {array[lost][0]} is beyond float32")
-    return single
 
 
 # --- reading an Example ---------------------------------------------------------------------------------------------
@@ -378,11 +254,11 @@ def _decode_feature(body: memoryview) -> DecodedFeature:
     kind = 0
     values: list[tuple[int, Any]] = []
     for field, wire, part in read_fields(body):
-        if wire == DELIMITED and field in (_BYTES_LIST, _FLOAT_LIST, _INT64_LIST):
+        if wire == DELIMITED and field in (BYTES_LIST, FLOAT_LIST, INT64_LIST):
             if field != kind:
                 kind, values = field, []
             values += [(wire, value) for field, wire, value in read_fields(part) if field == 1]
-    if kind == _INT64_LIST:
+    if kind == INT64_LIST:
         numbers = [np.empty(0, np.int64)]
         for wire, value in values:
             if wire == DELIMITED:
@@ -390,7 +266,7 @@ def _decode_feature(body: memoryview) -> DecodedFeature:
             elif wire == VARINT:
                 numbers.append(np.array([value], np.uint64).view(np.int64))
         return np.concatenate(numbers)
-    if kind == _FLOAT_LIST:
+    if kind == FLOAT_LIST:
         raw = b"".join(value for wire, value in values if wire in (DELIMITED, FIXED32))
         if len(raw) % 4:
             raise WireError(f"a list of float32 numbers has {len(raw)} bytes")

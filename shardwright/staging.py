@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         key: key of the input.
-        payload: the serialized example, or `None` when there is none to write.
+        payload: the serialized example, whole or in pieces, or `None` when there is none to write.
         status: `rejected` or `duplicate` where `payload` is `None`.
         code: why, as a word.
         reason: why, as a sentence.
@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
     """
 
     key: str
-    payload: bytes | None
+    payload: bytes | Sequence[bytes] | None
     status: str = layout.WRITTEN
     code: str = ""
     reason: str = ""
@@ -207,17 +207,16 @@ class Staging:
         with _Output(self.path(shard)) as data, _Output(self.path(index)) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
-                row = LedgerRow(
-                    outcome.key, outcome.status, outcome.code, outcome.reason, planned.split, planned.number
-                )
-                if outcome.payload is not None:
-                    offset, length = writer.write(outcome.payload)
-                    line = canonical_json({"key": outcome.key, "offset": offset, "length": length})
+                key, payload, status, code, reason, _ = outcome
+                place = None
+                if payload is not None:
+                    offset, length = writer.write(*((payload,) if isinstance(payload, bytes) else payload))
+                    line = canonical_json({"key": key, "offset": offset, "length": length})
                     positions.write(line.encode("utf-8") + b"\n")
-                    row = dataclasses.replace(row, index=count)
-                    count, first, last = count + 1, first if count else outcome.key, outcome.key
+                    place = count
+                    count, first, last = count + 1, first if count else key, key
                     marks.update(outcome.marks)
-                rows.add(row)
+                rows.add(LedgerRow(key, status, code, reason, planned.split, planned.number, place))
         rows_bytes = _write_rows(self.path(_rows(planned)), rows)
         path = f"Split-{planned.split}/{names.name(*planned, count)}"
         info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
@@ -343,8 +342,13 @@ class _Output:
 
 def write_text(target: Path, text: str) -> str:
     """Writes a small file by rename; returns its sha256."""
+    return write_bytes(target, text.encode("utf-8"))
+
+
+def write_bytes(target: Path, data: bytes) -> str:
+    """Writes a file by rename; returns its sha256."""
     with _Output(target) as file:
-        file.write(text.encode("utf-8"))
+        file.write(data)
     return file.sha256
 
 

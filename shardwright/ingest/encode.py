@@ -12,7 +12,7 @@ from shardwright.ingest.features import mask_feature
 from shardwright.ingest.masks import are_displayed, read_masks
 from shardwright.ingest.plan import IngestPlan
 from shardwright.manifest import IGNORED
-from shardwright.records import FeatureValue, byte_strings, encode_example, floats, ints
+from shardwright.records import FeatureValue, byte_strings, encode_pieces, floats, ints
 from shardwright.rle import area
 from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import IGNORE, Sample, Values
@@ -20,8 +20,8 @@ from shardwright.sources.base import IGNORE, Sample, Values
 
 def encode_sample(
     plan: IngestPlan, sample: Sample, data: bytes, digest: str, header: ImageHeader, frames: Frames
-) -> bytes:
-    """Serializes one image with its annotations.
+) -> list[bytes]:
+    """Serializes one image with its annotations, in pieces.
 
     Args:
         plan: task, classes, stored features and what errors call the table.
@@ -60,7 +60,7 @@ def encode_sample(
     features["image/class/label"] = ints(labels)
     features["image/class/text"] = byte_strings([classes[label].encode("utf-8") for label in labels])
     texts = _run_texts(plan, sample) if plan.recipe.features.preset == RLE_TEXT else None
-    return encode_example(plan.stored.apply(features, texts))
+    return encode_pieces(plan.stored.apply(features, texts))
 
 
 def _run_texts(plan: IngestPlan, sample: Sample) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from shardwright.manifest import DISPLAYED, LOCATED, REJECTED
 from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
 from shardwright.staging import Outcome, PlannedShard, ShardResult, Staging
-from shardwright.storage import in_parallel, read_bytes, readers, shown_path
+from shardwright.storage import read_each, shown_path
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
@@ -38,7 +38,10 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
 
 def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
     tasks = read_tasks(staging.root, planned, plan.root, plan.dataset.task)
-    for (sample, digest, _), data in in_parallel(_load, tasks, readers(plan.root), lambda task: task.sample.size):
+    for (sample, digest, checksum), data in read_each(plan.root, tasks, _path, _size):
+        # Compared where it is used: what was read is what was hashed.
+        if data is None or google_crc32c.value(data) != checksum:
+            raise _changed(sample)
         try:
             stored, header, frames = prepare(data, plan.recipe.images)
             payload = encode_sample(plan, sample, stored, digest, header, frames)
@@ -48,14 +51,12 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
             yield Outcome(sample.key, None, REJECTED, error.code, error.reason)
 
 
-def _load(task: Task) -> tuple[Task, bytes]:
-    try:
-        data = read_bytes(task.sample.path)
-    except OSError:
-        raise _changed(task.sample) from None
-    if google_crc32c.value(data) != task.crc32c:
-        raise _changed(task.sample)
-    return task, data
+def _path(task: Task) -> str:
+    return task.sample.path
+
+
+def _size(task: Task) -> int:
+    return task.sample.size
 
 
 def _changed(sample: Sample) -> CheckFailed:

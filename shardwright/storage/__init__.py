@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import IO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, NamedTuple, TypeVar
 
 import google_crc32c
 
 from shardwright.storage import buckets, local, remote
+from shardwright.storage.ahead import read_in_order
 from shardwright.storage.listing import Listing, NothingThere, Refusal
 from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import in_parallel
@@ -33,6 +35,7 @@ __all__ = [
     "open_table",
     "part_path",
     "read_bytes",
+    "read_each",
     "read_start",
     "readers",
     "shown_path",
@@ -40,6 +43,8 @@ __all__ = [
 
 _CHUNK = 1 << 20
 _LOCAL_READERS = 8
+
+_Item = TypeVar("_Item")
 
 
 def list_inputs(images: str, leave_out: str | None = None) -> Listing:
@@ -142,6 +147,32 @@ def _read(part: Part, pin: str) -> bytes:
     with open(part.path, "rb") as file:
         file.seek(part.start)
         return file.read() if part.stop is None else file.read(part.stop - part.start)
+
+
+def read_each(
+    root: str, items: Iterable[_Item], path_of: Callable[[_Item], str], size_of: Callable[[_Item], int]
+) -> Iterator[tuple[_Item, bytes | None]]:
+    """Reads many files below a root, the next ones while one is worked with. See `read_bytes`.
+
+    Args:
+        root: where all of them lie.
+        items: what the files are for, taken a few ahead.
+        path_of: the file of an item.
+        size_of: its bytes.
+
+    Yields:
+        Each item with its bytes, in order; `None` where they cannot be read.
+    """
+    if not is_remote(root):
+        return read_in_order(items, lambda item: split_part(path_of(item)))
+
+    def read(item: _Item) -> tuple[_Item, bytes | None]:
+        try:
+            return item, read_bytes(path_of(item))
+        except OSError:
+            return item, None
+
+    return in_parallel(read, items, buckets.CONNECTIONS, size_of)
 
 
 def readers(path: str) -> int:

@@ -22,13 +22,14 @@ def test_blocks_of_any_size_make_the_same_dataset(tmp_path, image_input, monkeyp
 
 def test_a_file_that_changes_between_hashing_and_writing_ends_the_run(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
-    read_bytes = writing.read_bytes
+    read_each = writing.read_each
 
-    def flipped(path, *pin):
-        data = read_bytes(path, *pin)
-        return data[:-1] + bytes([data[-1] ^ 1]) if path.endswith("007.jpg") else data
+    def flipped(root, items, path_of, size_of):
+        for task, data in read_each(root, items, path_of, size_of):
+            bad = path_of(task).endswith("007.jpg")
+            yield task, data[:-1] + bytes([data[-1] ^ 1]) if bad else data
 
-    monkeypatch.setattr(writing, "read_bytes", flipped)
+    monkeypatch.setattr(writing, "read_each", flipped)
     with pytest.raises(CheckFailed, match=r"007.jpg: the file has changed"):
         run(raw, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,170 @@
+"""Writing a `tf.train.Example`, in pieces: an image goes from where it was read into the file without being copied.
+
+The wire format is protocol buffers' (tensorflow/core/example/example.proto and feature.proto), with names sorted and
+numbers packed; see `shardwright.records`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.protowire import delimited, delimited_start, pack_int64, varint
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_UINT64 = 2**64 - 1
+# Field numbers of the three lists in feature.proto's Feature.
+BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
+_KINDS = {"bytes": BYTES_LIST, "float32": FLOAT_LIST, "int64": INT64_LIST}
+# Shorter pieces are cheaper to copy than to hand on one by one.
+_WORTH_A_PIECE = 1 << 15
+
+
+class RecordError(ValueError):
+    """A TFRecord file or an Example is damaged, or a value does not fit into one."""
+
+
+@dataclass(frozen=True)
+class TypedList:
+    """A feature's values with their kind, so that an empty list has one too.
+
+    Args:
+        kind: `bytes`, `int64` or `float32`.
+        values: the values, possibly none.
+    """
+
+    kind: str
+    values: Sequence[Any] | npt.NDArray[Any]
+
+
+def ints(values: Sequence[int] | npt.NDArray[Any]) -> TypedList:
+    """An int64 feature of any length, 0 included."""
+    return TypedList("int64", values)
+
+
+def floats(values: Sequence[float] | npt.NDArray[Any]) -> TypedList:
+    """A float32 feature of any length, 0 included."""
+    return TypedList("float32", values)
+
+
+def byte_strings(values: Sequence[bytes]) -> TypedList:
+    """A bytes feature of any length, 0 included."""
+    return TypedList("bytes", values)
+
+
+FeatureValue = bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float] | npt.NDArray[Any] | TypedList
+
+
+def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
+    """Serializes a tf.train.Example.
+
+    Args:
+        features: name to value. `bytes`, a whole number or a float make a list of one; sequences and arrays keep their
+            order; float64 becomes float32. An empty list has no kind of its own: use `ints([])`, `floats([])` or
+            `byte_strings([])`.
+
+    Returns:
+        The bytes; the same for the same features, whatever order they came in.
+
+    Raises:
+        RecordError: a value has no kind that an Example can hold, or does not fit into int64 or float32.
+    """
+    return b"".join(encode_pieces(features))
+
+
+def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
+    """The same as pieces that follow each other; large values are handed on as the objects they are."""
+    pieces: list[bytes] = [b""]
+    total = 0
+    for name in sorted(features):
+        kind, body = _encode_feature(name, features[name])
+        values = delimited_start(kind, sum(map(len, body)))
+        feature = delimited_start(2, len(values) + sum(map(len, body)))
+        entry = delimited(1, name.encode()) + feature + values
+        size = len(entry) + sum(map(len, body))
+        start = delimited_start(1, size)
+        pieces += (start + entry, *body)
+        total += len(start) + size
+    pieces[0] = delimited_start(1, total)
+    return list(_joined(pieces))
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
+    """Neighbours that are short as one."""
+    short: list[bytes] = []
+    for piece in pieces:
+        if len(piece) < _WORTH_A_PIECE:
+            short.append(piece)
+            continue
+        yield b"".join(short)
+        short.clear()
+        yield piece
+    if short:
+        yield b"".join(short)
+
+
+def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
+    """Returns field number and body of the list that holds a value, the body in pieces."""
+    if type(value) is bytes:
+        return BYTES_LIST, [delimited_start(1, len(value)), value]
+    if type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
+        return INT64_LIST, [delimited(1, varint(value & _UINT64))]
+    kind, values = _typed(name, value)
+    if kind == BYTES_LIST:
+        return kind, [piece for item in values for piece in (delimited_start(1, len(item)), item)]
+    if not len(values):
+        return kind, []
+    if kind == INT64_LIST:
+        return kind, [delimited(1, pack_int64(_as_int64(name, values)))]
+    return kind, [delimited(1, _as_float32(name, values).astype("<f4", copy=False).tobytes())]
+
+
+def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDArray[Any]]:
+    if isinstance(value, TypedList):
+        if value.kind not in _KINDS:
+            raise RecordError(f"feature {name}: kind {value.kind!r} is not one of {', '.join(_KINDS)}")
+        values: Any = value.values
+        if _KINDS[value.kind] == BYTES_LIST and not all(isinstance(item, bytes) for item in values):
+            raise RecordError(f"feature {name}: a bytes feature holds something else; encode text as UTF-8 first")
+        return _KINDS[value.kind], values
+    values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+    if not len(values):
+        raise RecordError(f"feature {name}: an empty list has no kind; use ints([]), floats([]) or byte_strings([])")
+    if all(isinstance(item, bytes) for item in values):
+        return BYTES_LIST, values
+    array = np.asarray(values)
+    # Whole numbers beyond int64 are told from floats by their own type: numpy may make floats of them.
+    if array.dtype.kind in "iu" or all(type(item) is int for item in values):
+        return INT64_LIST, values
+    if array.dtype.kind == "f":
+        return FLOAT_LIST, values
+    raise RecordError(
+        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example holds bytes, whole numbers "
+        "or floats (encode text as UTF-8, turn truth values into 0 and 1)"
+    )
+
+
+def _as_int64(name: str, values: Any) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise RecordError(f"feature {name}: an array of shape {array.shape} must be flat to be stored")
+    if array.dtype.kind not in "iu":
+        whole = all(type(item) is int for item in values)
+        raise RecordError(f"feature {name}: {'a number is beyond int64' if whole else 'not all are whole numbers'}")
+    if array.dtype.kind == "u" and int(array.max()) > _INT64_MAX:
+        raise RecordError(f"feature {name}: {int(array.max())} is beyond int64")
+    return array.astype(np.int64, copy=False)
+
+
+def _as_float32(name: str, values: Any) -> npt.NDArray[np.float32]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "fiu":
+        raise RecordError(f"feature {name}: {array.dtype} of shape {array.shape} must be flat and numbers to be stored")
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    lost = np.isinf(single) & np.isfinite(array)
+    if lost.any():
+        raise RecordError(f"feature {name}: {array[lost][0]} is beyond float32")
+    return single
