@@ -116,7 +116,7 @@ class RegionCounts:
     def __init__(self, thresholds: Sequence[float]) -> None:
         self._thresholds = np.array(thresholds, np.float32)
         self._images = 0
-        # Per class, of every region: image, pixels, those that count, those that are true; and the truth of every image.
+        # Per class, of every region: image, pixels, those that count, those that are true; the truth of every image.
         self._regions: list[list[npt.NDArray[np.int64]]] = [[] for _ in thresholds]
         self._truth: list[list[int]] = [[] for _ in thresholds]
 
