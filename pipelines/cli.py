@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import shardwright
 from shardwright.errors import ShardwrightError
-from shardwright_pipelines.commands import bench, doctor, preflight, verify
+from shardwright_pipelines.commands import bench, doctor, preflight, report, verify
 from shardwright_pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_ingest(commands)
     _add_schema(commands)
     verify.add(commands)
+    report.add(commands)
     preflight.add(commands)
     bench.add(commands)
     compile_command.add(commands)

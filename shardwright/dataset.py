@@ -114,14 +114,19 @@ class Dataset:
             shardwright.records.RecordError: a shard is damaged.
         """
         for shard in self.shards(split):
-            entries = self._index(shard)
-            for offset, payload in read_records(shard.file):
-                key, expected = next(entries, ("", -1))
-                if offset != expected:
-                    raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
+            for key, _, payload in self.placed_records(shard):
                 yield key, payload
-            if next(entries, None) is not None:
-                raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
+
+    def placed_records(self, shard: LocatedShard) -> Iterator[tuple[str, int, bytes]]:
+        """Key, offset of the frame and serialized example of every record of a shard; see `records`."""
+        entries = self._index(shard)
+        for offset, payload in read_records(shard.file):
+            key, expected = next(entries, ("", -1))
+            if offset != expected:
+                raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
+            yield key, offset, payload
+        if next(entries, None) is not None:
+            raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
 
     def keys(self, split: str) -> list[str]:
         """Keys of a split in the order of its records: the key of the image that the loader calls `i` is `keys[i]`.

@@ -1,0 +1,121 @@
+"""Charts as inline SVG and as bars in tables; each says in words what it shows."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+
+from shardwright.report.histograms import Histogram, Show, number
+from shardwright.report.markup import attribute, shown
+
+_WIDTH, _HEIGHT = 360, 170
+_LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 12, 26
+_SPLITS = ("train", "eval", "test")
+
+
+def bar(part: float, *, kind: str = "") -> str:
+    """A bar of a part of its cell, 0 to 1."""
+    width = 100 * min(max(part, 0.0), 1.0)
+    return f'<span class="bar {kind}" aria-hidden="true"><span style="width:{width:.2f}%"></span></span>'
+
+
+def split_class(split: str) -> str:
+    """The name of the style of a split."""
+    return f"s-{split}" if split in _SPLITS else "s-other"
+
+
+def histogram(
+    ident: str, title: str, data: Histogram, show: Show = number, marks: Mapping[str, float] | None = None
+) -> str:
+    """A histogram: all images as bars, the outline of every split that has enough of them as a share of its own.
+
+    Args:
+        ident: unique on the page.
+        title: what is measured.
+        data: the counts.
+        show: how a value is written.
+        marks: name -> value, drawn as upright lines.
+    """
+    edges, counts = data.bins()
+    if not edges:
+        return '<p class="note">Nothing was measured.</p>'
+    if data.least == data.most:
+        return f'<p class="same">{html.escape(show(data.least))}</p><p class="figures">The same for all images.</p>'
+    total = [sum(split[i] for split in counts.values()) for i in range(len(edges) - 1)]
+    most = max(total)
+    inner_width, inner_height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    step = inner_width / len(total)
+    bars = []
+    for i, count in enumerate(total):
+        if count:
+            tall = max(1.0, inner_height * count / most)
+            bars.append(
+                f'<rect class="bin" x="{_LEFT + i * step:.1f}" y="{_TOP + inner_height - tall:.1f}" '
+                f'width="{max(step - 1, 0.8):.1f}" height="{tall:.1f}"><title>{html.escape(show(edges[i]))} to '
+                f"{html.escape(show(edges[i + 1]))}: {number(count)}</title></rect>"
+            )
+    outlines = (
+        "".join(_outline(split, counts[split], total, step, inner_height) for split in counts)
+        if len(counts) > 1
+        else ""
+    )
+    words = (
+        f"{title}: {number(data.total)} images, from {show(data.least)} to {show(data.most)}, "
+        f"mean {show(data.mean())}, half of them between {show(data.quantile(0.25))} and {show(data.quantile(0.75))}."
+    )
+    base = _TOP + inner_height
+    ticks = "".join(
+        f'<text x="{x:.1f}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{html.escape(show(value))}</text>'
+        for x, value, anchor in (
+            (_LEFT, edges[0], "start"),
+            (_LEFT + inner_width / 2, _middle(edges), "middle"),
+            (_WIDTH - _RIGHT, edges[-1], "end"),
+        )
+    )
+    lines = "".join(_mark(name, value, edges, step, base) for name, value in (marks or {}).items())
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
+        f'<title id="{ident}-t">{attribute(words, 400)}</title>{"".join(bars)}{outlines}{lines}'
+        f'<line class="axis" x1="{_LEFT}" y1="{base}" x2="{_WIDTH - _RIGHT}" y2="{base}"/>{ticks}</svg>'
+        f'<p class="figures">mean <b>{html.escape(show(data.mean()))}</b> · middle half '
+        f"<b>{html.escape(show(data.quantile(0.25)))} – {html.escape(show(data.quantile(0.75)))}</b> · "
+        f"{html.escape(show(data.least))} to {html.escape(show(data.most))}</p>"
+    )
+
+
+def _middle(edges: Sequence[float]) -> float:
+    count = len(edges) - 1
+    return edges[count // 2] if count % 2 == 0 else (edges[count // 2] + edges[count // 2 + 1]) / 2
+
+
+def _outline(split: str, counts: Sequence[int], total: Sequence[int], step: float, tall: float) -> str:
+    """The shape of one split, scaled so that equal shapes lie on the tops of the bars."""
+    images = sum(counts)
+    if not images:
+        return ""
+    scale = sum(total) / images / max(total)
+    points = []
+    for i, count in enumerate(counts):
+        y = _TOP + tall - tall * min(1.08, count * scale)
+        points += [f"{_LEFT + i * step:.1f},{y:.1f}", f"{_LEFT + (i + 1) * step:.1f},{y:.1f}"]
+    return f'<polyline class="line {split_class(split)}" points="{" ".join(points)}"/>'
+
+
+def _mark(name: str, value: float, edges: Sequence[float], step: float, base: float) -> str:
+    place = sum(value >= edge for edge in edges) - 0.5
+    x = _LEFT + min(max(place, 0), len(edges) - 1) * step
+    return (
+        f'<line class="mark" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{base}"/>'
+        f'<text x="{x:.1f}" y="{_TOP - 2}" text-anchor="middle">{html.escape(name)}</text>'
+    )
+
+
+def split_legend(splits: Sequence[str]) -> str:
+    """Which line is which split."""
+    items = "".join(
+        f'<li class="{split_class(split)}"><span class="swatch"></span>{shown(split)}</li>' for split in splits
+    )
+    return (
+        '<ul class="legend" aria-label="Lines in the charts">'
+        f'<li class="all"><span class="swatch"></span>all images</li>{items}</ul>'
+    )

@@ -1,0 +1,252 @@
+"""One pass over all records of a dataset: everything the report counts, and where the images lie that it shows.
+
+What is measured of pixels comes from the features that the ingest wrote. Where there are none, the pixels of a sample
+are measured, chosen by a hash of the keys. Shapes of masks are looked at in a sample, too. Memory does not grow with
+the number of images, but for some 48 bytes an image, by which duplicates are found.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shardwright.console import SILENT, Progress
+from shardwright.dataset import Dataset, LocatedShard
+from shardwright.fingerprint import text_number
+from shardwright.image_facts import FactsReader, ImageFacts, lot
+from shardwright.image_header import ImageError
+from shardwright.probe.quality import Quality, measure
+from shardwright.probe.thumbnail import thumbnail
+from shardwright.report.histograms import Histogram, Scale
+from shardwright.report.masks import MaskShapes
+from shardwright.report.picks import Lowest, Place, key_folder
+
+SHAPES_OF = 3000
+MEASURED_OF = 1500
+MOST_CLASSES = 24
+_RANDOM, _PER_CLASS, _EXTREME = 24, 6, 12
+_MOST_SIZES = 4096
+
+_QUALITY = ("brightness", "contrast", "sharpness", "colorfulness")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is looked at and shown.
+
+    Attributes:
+        seed: of the random samples.
+        shapes: images whose masks' shapes are looked at, about.
+        measured: images whose pixels are measured where no features tell, about.
+    """
+
+    seed: int = 0
+    shapes: int = SHAPES_OF
+    measured: int = MEASURED_OF
+
+
+DEFAULTS = Options()
+
+
+@dataclass
+class Columns:
+    """A few numbers of every image, by which duplicates are found."""
+
+    shard: array[int] = field(default_factory=lambda: array("l"))
+    offset: array[int] = field(default_factory=lambda: array("q"))
+    content: array[int] = field(default_factory=lambda: array("Q"))
+    perceptual: array[int] = field(default_factory=lambda: array("Q"))
+    average: array[int] = field(default_factory=lambda: array("Q"))
+    labels: array[int] = field(default_factory=lambda: array("Q"))
+
+
+@dataclass
+class Collected:
+    """What one pass found.
+
+    Attributes:
+        dataset: what was read.
+        shards: its shards, as `Place.shard` numbers them.
+        images: split -> images.
+        classes: split -> images of each class.
+        unlabelled: split -> images of no class.
+        histograms: by name; `pixels`, `aspect`, `bytes`, the measures of quality, and `coverage/<number of class>`.
+        sizes: (height, width) -> images; `None` stands for those beyond the first few thousand sizes.
+        formats: format -> images.
+        channels: channels -> images.
+        orientations: Exif orientation -> images.
+        folders: first folder of the key -> images, of the first few hundred.
+        shapes: of masks; `None` where none are stored as runs.
+        measured: images whose pixels were measured for want of features; `None` where features told.
+        columns: for duplicates.
+        random: images chosen by lot.
+        by_class: of each class, images chosen by lot.
+        smallest: masks with the smallest part of their image.
+        largest: with the largest.
+    """
+
+    dataset: Dataset
+    shards: list[LocatedShard]
+    images: Counter[str] = field(default_factory=Counter)
+    classes: dict[str, Counter[int]] = field(default_factory=dict)
+    unlabelled: Counter[str] = field(default_factory=Counter)
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    sizes: Counter[tuple[int, int] | None] = field(default_factory=Counter)
+    formats: Counter[str] = field(default_factory=Counter)
+    channels: Counter[int] = field(default_factory=Counter)
+    orientations: Counter[int] = field(default_factory=Counter)
+    folders: Counter[str] = field(default_factory=Counter)
+    shapes: MaskShapes | None = None
+    measured: int | None = None
+    columns: Columns = field(default_factory=Columns)
+    random: Lowest = field(default_factory=lambda: Lowest(_RANDOM))
+    by_class: dict[int, Lowest] = field(default_factory=dict)
+    smallest: Lowest = field(default_factory=lambda: Lowest(_EXTREME))
+    largest: Lowest = field(default_factory=lambda: Lowest(_EXTREME))
+
+    @property
+    def total(self) -> int:
+        """Number of images."""
+        return sum(self.images.values())
+
+    def class_count(self, label: int, split: str | None = None) -> int:
+        """Images of a class, in one split or in all."""
+        return sum(counts[label] for name, counts in self.classes.items() if split in (None, name))
+
+
+def collect(dataset: Dataset, options: Options = DEFAULTS, shown: Progress = SILENT) -> Collected:
+    """Reads a dataset once.
+
+    Args:
+        dataset: what to read.
+        options: how much to look at.
+        shown: told of every image.
+
+    Raises:
+        DatasetError: the dataset is damaged.
+    """
+    reader = FactsReader(dataset.manifest)
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    found = Collected(dataset, shards)
+    found.histograms = _histograms(len(dataset.manifest.classes) if reader.areas else 0)
+    if reader.runs:
+        found.shapes = MaskShapes(len(dataset.manifest.classes))
+    if reader.quality is None:
+        found.measured = 0
+    total = max(1, sum(shard.records for shard in shards))
+    looker = _Looker(found, options, options.shapes / total, options.measured / total)
+    for number, shard in enumerate(shards):
+        for key, offset, payload in dataset.placed_records(shard):
+            looker.look(shard.split, reader.read(key, payload), Place(number, offset))
+            shown.advance()
+    return found
+
+
+def _histograms(masks: int) -> dict[str, Histogram]:
+    scales = {
+        "pixels": Scale(1, 2**30, log=True),
+        "aspect": Scale(1 / 32, 32, log=True),
+        "bytes": Scale(16, 2**30, log=True),
+        "brightness": Scale(0, 1),
+        "contrast": Scale(0, 0.5),
+        "sharpness": Scale(0, 1),
+        "colorfulness": Scale(0, 1),
+        **{f"coverage/{label}": Scale(1e-6, 1, log=True) for label in range(masks)},
+    }
+    return {name: Histogram(name, scale) for name, scale in scales.items()}
+
+
+@dataclass
+class _Looker:
+    """Adds images to what was collected."""
+
+    found: Collected
+    options: Options
+    shapes_share: float
+    measured_share: float
+
+    def look(self, split: str, facts: ImageFacts, place: Place) -> None:
+        """Adds one image."""
+        found = self.found
+        found.images[split] += 1
+        self._count(split, facts)
+        drawn = lot(facts.key, self.options.seed)
+        found.random.offer(drawn, facts.key, place)
+        counts = found.classes.setdefault(split, Counter())
+        labels = set(facts.labels)
+        counts.update(labels)
+        if not labels:
+            found.unlabelled[split] += 1
+        for label in labels:
+            if label not in found.by_class:
+                found.by_class[label] = Lowest(_PER_CLASS)
+            found.by_class[label].offer(lot(facts.key, self.options.seed + 1), facts.key, place)
+        self._masks(split, facts, place, drawn)
+        self._quality(split, facts, drawn)
+        columns, hashes = found.columns, facts.hashes
+        columns.shard.append(place.shard)
+        columns.offset.append(place.offset)
+        columns.content.append(facts.content)
+        columns.labels.append(text_number(",".join(map(str, sorted(labels)))))
+        if hashes is not None:
+            columns.perceptual.append(hashes[0])
+            columns.average.append(hashes[1])
+
+    def _count(self, split: str, facts: ImageFacts) -> None:
+        found = self.found
+        height, width = facts.size
+        if height and width:
+            found.histograms["pixels"].add(split, height * width)
+            found.histograms["aspect"].add(split, width / height)
+        found.histograms["bytes"].add(split, facts.bytes)
+        size = (height, width)
+        found.sizes[size if size in found.sizes or len(found.sizes) < _MOST_SIZES else None] += 1
+        found.formats[facts.format] += 1
+        found.channels[facts.channels] += 1
+        found.orientations[facts.orientation] += 1
+        folder = key_folder(facts.key)
+        if folder in found.folders or len(found.folders) < _MOST_SIZES:
+            found.folders[folder] += 1
+
+    def _masks(self, split: str, facts: ImageFacts, place: Place, drawn: float) -> None:
+        found = self.found
+        height, width = facts.size
+        if not height * width:
+            return
+        for label, pixels in enumerate(facts.areas or ()):
+            if pixels:
+                part = pixels / (height * width)
+                found.histograms[f"coverage/{label}"].add(split, part)
+                found.smallest.offer(part, facts.key, place, label)
+                found.largest.offer(-part, facts.key, place, label)
+        if found.shapes is not None and drawn < self.shapes_share:
+            masks = [facts.runs(label) for label in range(found.shapes.classes)]
+            found.shapes.add(masks, height, width, facts.orientation)
+
+    def _quality(self, split: str, facts: ImageFacts, drawn: float) -> None:
+        quality = facts.quality
+        if self.found.measured is not None and drawn < self.measured_share:
+            quality = measured(facts)
+            self.found.measured += quality is not None
+        if quality is not None:
+            for name in _QUALITY:
+                self.found.histograms[name].add(split, getattr(quality, name))
+
+
+def measured(facts: ImageFacts) -> Quality | None:
+    """Measures the pixels of an image as the ingest does; `None` where they are stored in a form that is no file."""
+    if facts.header is None:
+        return None
+    try:
+        picture = thumbnail(facts.encoded, facts.header)
+    except ImageError:
+        return None
+    return measure(picture, picture.convert("L"))
+
+
+def as_hashes(values: array[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """A column as an array."""
+    return np.frombuffer(values, np.uint64) if len(values) else np.empty(0, np.uint64)

@@ -1,0 +1,148 @@
+"""Contact sheets: images with their masks laid over, in sheets that each answer a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from shardwright.image_facts import FactsReader, ImageFacts
+from shardwright.report.collect import MOST_CLASSES, Collected
+from shardwright.report.duplicates import Duplicates, Group
+from shardwright.report.histograms import number, percent
+from shardwright.report.looks import colour_legend
+from shardwright.report.markup import attribute, card, dot, section, shown
+from shardwright.report.picks import Pick, Place, read_again
+from shardwright.report.pictures import picture_of
+
+# Of the page's 5 MB, so much may be pictures.
+BUDGET = 3_900_000
+_NAMED = 4
+
+
+class Sheets:
+    """Makes tiles until the page's bytes are spent; then pictures are left out, and the tile says so.
+
+    Args:
+        found: what was collected.
+        budget: bytes that all pictures may take.
+    """
+
+    def __init__(self, found: Collected, budget: int = BUDGET) -> None:
+        self._found = found
+        self._reader = FactsReader(found.dataset.manifest)
+        self._left = budget
+        self.left_out = 0
+
+    def tile(self, place: Place, *, labels: Sequence[int] | None = None, note: str = "") -> str:
+        """One image.
+
+        Args:
+            place: where its record lies.
+            labels: classes whose masks are laid over it; by default all of its own.
+            note: a line below, ready as HTML.
+        """
+        facts = self.facts(place)
+        own = facts.labels if labels is None else labels
+        picture = picture_of(facts, own)
+        split = self._found.shards[place.shard].split
+        names = [self._found.dataset.manifest.classes[label] for label in facts.labels]
+        words = f"{facts.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
+        if not picture.image:
+            inner = '<div class="gone">cannot be shown</div>'
+        elif picture.bytes > self._left:
+            self.left_out += 1
+            inner = '<div class="gone">left out to keep the page small</div>'
+        else:
+            self._left -= picture.bytes
+            size = f'width="{picture.width}" height="{picture.height}"'
+            inner = f'<img src="{picture.image}" alt="{attribute(words, 240)}" {size}>'
+            if picture.overlay:
+                inner += f'<img class="m" src="{picture.overlay}" alt="" {size}>'
+        tags = "".join(self._tag(label) for label in facts.labels[:_NAMED])
+        tags += f'<span class="tag">+{len(facts.labels) - _NAMED}</span>' if len(facts.labels) > _NAMED else ""
+        line = f'<span class="tag">{shown(split, 30)}</span>{tags}'
+        return (
+            f'<figure><div class="pic">{inner}</div><figcaption><span class="k">{shown(facts.key, 80)}</span>'
+            f"{line}{note}</figcaption></figure>"
+        )
+
+    def facts(self, place: Place) -> ImageFacts:
+        """What the record at a place tells."""
+        payload = read_again(self._found.shards, place)
+        facts = self._reader.read("", payload)
+        keys = facts.example.texts(self._found.dataset.manifest.stored("image/key"))
+        return self._reader.read(keys[0] if keys else "(no key)", payload)
+
+    def _tag(self, label: int) -> str:
+        name = shown(self._found.dataset.manifest.classes[label], 30)
+        return f'<span class="tag">{dot(label)}{name}</span>'
+
+    def sheet(self, picks: Iterable[Pick], note: Callable[[Pick], str] = lambda pick: "", *, own: bool = False) -> str:
+        """Several tiles; with `own` only the mask is laid over for which an image was chosen."""
+        tiles = (self.tile(p.place, labels=[p.label] if own and p.label >= 0 else None, note=note(p)) for p in picks)
+        return f'<div class="sheet">{"".join(tiles)}</div>'
+
+
+def contact_sheets(found: Collected, sheets: Sheets) -> str:
+    """Random images, some of every class, the smallest and the largest masks."""
+    names = found.dataset.manifest.classes
+    masked = found.shapes is not None
+    switch = ""
+    if masked:
+        switch = (
+            '<label class="switch"><input type="checkbox" id="show-masks" checked> masks laid over the pictures</label>'
+        )
+    parts = [
+        card(f"{len(found.random.picks())} by lot", sheets.sheet(found.random.picks()), wide=True),
+    ]
+    extremes = [
+        card(title, sheets.sheet(lowest.picks(), _part, own=True), wide=True)
+        for title, lowest in (("The smallest masks", found.smallest), ("The largest masks", found.largest))
+        if lowest.picks()
+    ]
+    by_class = []
+    for label in sorted(found.by_class, key=lambda label: (-found.class_count(label), label))[:MOST_CLASSES]:
+        title = f"{dot(label)}{shown(names[label], 60)}"
+        note = f"{number(found.class_count(label))} images have it."
+        by_class.append(card(title, sheets.sheet(found.by_class[label].picks()), note=note, wide=True))
+    left = len(found.by_class) - len(by_class)
+    rest = f'<p class="note">{number(left)} rarer classes are left out here.</p>' if left > 0 else ""
+    legend = colour_legend(names) if masked else ""
+    return section("samples", "Samples", legend, switch, *parts, *extremes) + (
+        section("each-class", "Each class", *by_class, rest) if by_class else ""
+    )
+
+
+def _part(pick: Pick) -> str:
+    return f"<div>{percent(abs(pick.score))} of the image</div>"
+
+
+def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -> str:
+    """Groups of images that are the same or look alike."""
+    if duplicates.exact is None and duplicates.near is None:
+        return section(
+            "duplicates", "Same and alike", "<p>The records hold no hashes by which copies could be told.</p>"
+        )
+    told = [f"{number(duplicates.exact or 0)} groups of equal files"]
+    if duplicates.near is None:
+        told.append("images that look alike are not known (images.verify: full writes the hashes)")
+    else:
+        told.append(f"{number(duplicates.near)} groups of images that look alike")
+    if duplicates.leaks:
+        told.append(f"{number(duplicates.leaks)} across splits")
+    if duplicates.conflicts:
+        told.append(f"{number(duplicates.conflicts)} with different labels")
+    body = "".join(_group(group, sheets) for group in duplicates.shown)
+    every = (duplicates.exact or 0) + (duplicates.near or 0)
+    note = f"The first {len(duplicates.shown)} of {number(every)} groups." if every > len(duplicates.shown) else ""
+    content = card("Groups", body, note=note, wide=True) if body else ""
+    return section("duplicates", "Same and alike", content, lead="; ".join(told) + ".")
+
+
+def _group(group: Group, sheets: Sheets) -> str:
+    badges = [f"{group.size} images, " + ("equal files" if group.kind == "exact" else "alike")]
+    if group.leaks:
+        badges.append('<span class="badge bad">in more than one split</span>')
+    if group.conflicts:
+        badges.append('<span class="badge warn">different labels</span>')
+    tiles = "".join(sheets.tile(place) for place in group.places)
+    return f'<div class="group"><p>{" ".join(badges)}</p><div class="sheet">{tiles}</div></div>'

@@ -1,0 +1,94 @@
+"""Groups of images that are the same or look the same, across splits too, and those whose labels disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from shardwright.dedup.clusters import equal_clusters, near_clusters
+from shardwright.dedup.decide import groups_of
+from shardwright.report.collect import Collected, as_hashes
+from shardwright.report.picks import Place
+
+# Bits of 64 in which both hashes of near duplicates may differ; more and different photographs of one scene join.
+NEAR_BITS = 4
+_GROUPS_SHOWN = 12
+_MEMBERS_SHOWN = 4
+
+
+class Group(NamedTuple):
+    """Images that are the same.
+
+    Attributes:
+        kind: `exact` or `near`.
+        size: how many.
+        places: where the first few lie.
+        leaks: they lie in more than one split.
+        conflicts: their classes disagree.
+    """
+
+    kind: str
+    size: int
+    places: tuple[Place, ...]
+    leaks: bool
+    conflicts: bool
+
+
+class Duplicates(NamedTuple):
+    """What was found.
+
+    Attributes:
+        exact: groups of equal files; `None` where no hashes are stored.
+        near: groups of images that look the same; `None` likewise.
+        leaks: groups, of either kind, that lie in more than one split.
+        conflicts: groups, of either kind, whose classes disagree.
+        shown: some of them: conflicts and leaks first.
+    """
+
+    exact: int | None
+    near: int | None
+    leaks: int
+    conflicts: int
+    shown: tuple[Group, ...]
+
+
+def find_duplicates(found: Collected) -> Duplicates:
+    """Finds groups by the hashes that the records hold."""
+    columns = found.columns
+    content, perceptual = as_hashes(columns.content), as_hashes(columns.perceptual)
+    exact = (
+        list(_groups("exact", found, equal_clusters(content.view(np.uint8).reshape(-1, 8), content != 0)))
+        if content.any()
+        else None
+    )
+    near = None
+    if len(perceptual) and len(perceptual) == found.total:
+        firsts = near_clusters(perceptual, NEAR_BITS, as_hashes(columns.average), NEAR_BITS)
+        near = list(_groups("near", found, firsts))
+    every = [*(exact or ()), *(near or ())]
+    every.sort(key=lambda group: (not group.conflicts, not group.leaks, group.kind != "near", -group.size))
+    return Duplicates(
+        None if exact is None else len(exact),
+        None if near is None else len(near),
+        sum(group.leaks for group in every),
+        sum(group.conflicts for group in every),
+        tuple(every[:_GROUPS_SHOWN]),
+    )
+
+
+def _groups(kind: str, found: Collected, firsts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[Group]:
+    columns = found.columns
+    splits = [shard.split for shard in found.shards]
+    for members in groups_of(firsts, np.ones(len(firsts), np.bool_)):
+        rows = members.tolist()
+        if kind == "near" and len({columns.content[row] for row in rows}) == 1:
+            continue  # Equal files are told of already.
+        yield Group(
+            kind,
+            len(rows),
+            tuple(Place(columns.shard[row], columns.offset[row]) for row in rows[:_MEMBERS_SHOWN]),
+            len({splits[columns.shard[row]] for row in rows}) > 1,
+            len({columns.labels[row] for row in rows}) > 1,
+        )

@@ -1,0 +1,141 @@
+"""Counts in fixed fine bins, added up record by record and joined to a chart's bins in the end: whole numbers only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+
+_FINE = 960
+_PARTS = 10**6
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where a value lies between two ends.
+
+    Attributes:
+        low: the value at the lower end.
+        high: the value at the upper end; what lies beyond counts as the last bin.
+        log: whether equal steps are equal ratios.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def place(self, value: float) -> int:
+        """The fine bin of a value."""
+        low, high = self._form(self.low), self._form(self.high)
+        part = (self._form(max(value, self.low)) - low) / (high - low)
+        return min(_FINE - 1, max(0, int(part * _FINE)))
+
+    def edge(self, fine: float) -> float:
+        """The value at the lower end of a fine bin."""
+        low, high = self._form(self.low), self._form(self.high)
+        value = low + (high - low) * fine / _FINE
+        return math.exp(value) if self.log else value
+
+    def _form(self, value: float) -> float:
+        return math.log(value) if self.log else value
+
+
+@dataclass
+class Histogram:
+    """Values of one measure, by split.
+
+    Attributes:
+        name: what is measured.
+        scale: of the bins.
+        counts: split -> fine bins.
+        sums: split -> sum of the values in millionths, which is exact.
+        least: the smallest value, infinite before there is one.
+        most: the largest.
+    """
+
+    name: str
+    scale: Scale
+    counts: dict[str, Counts] = field(default_factory=dict)
+    sums: dict[str, int] = field(default_factory=dict)
+    least: float = math.inf
+    most: float = -math.inf
+
+    def add(self, split: str, value: float) -> None:
+        """Counts one value."""
+        if split not in self.counts:
+            self.counts[split] = np.zeros(_FINE, np.int64)
+            self.sums[split] = 0
+        self.counts[split][self.scale.place(value)] += 1
+        self.sums[split] += round(value * _PARTS)
+        self.least, self.most = min(self.least, value), max(self.most, value)
+
+    @property
+    def total(self) -> int:
+        """Number of values."""
+        return sum(int(counts.sum()) for counts in self.counts.values())
+
+    @property
+    def all_counts(self) -> Counts:
+        """Fine bins over all splits."""
+        return sum(self.counts.values(), np.zeros(_FINE, np.int64))
+
+    def mean(self, split: str | None = None) -> float:
+        """Mean of a split, or of all."""
+        splits = list(self.counts) if split is None else [split]
+        count = sum(int(self.counts[name].sum()) for name in splits)
+        return sum(self.sums[name] for name in splits) / _PARTS / max(count, 1)
+
+    def quantile(self, part: float) -> float:
+        """About the value below which that part of all lies: to a fine bin."""
+        reached = np.cumsum(self.all_counts)
+        if not reached[-1]:
+            return math.nan
+        fine = int(np.searchsorted(reached, part * int(reached[-1]), side="left"))
+        return min(max(self.scale.edge(fine + 0.5), self.least), self.most)
+
+    def bins(self, most: int = 32) -> tuple[list[float], dict[str, list[int]]]:
+        """Joins fine bins to at most `most` of a chart.
+
+        Returns:
+            The edges, one more than there are bins; split -> counts.
+        """
+        used = np.flatnonzero(self.all_counts)
+        if not len(used):
+            return [], {}
+        width = max(1, math.ceil((int(used[-1]) + 1 - int(used[0])) / most))
+        first = int(used[0]) // width * width
+        count = -(-(int(used[-1]) + 1 - first) // width)
+        edges = [self.scale.edge(min(_FINE, first + i * width)) for i in range(count + 1)]
+        joined = {}
+        for split, counts in sorted(self.counts.items()):
+            padded = np.zeros(count * width, np.int64)
+            part = counts[first : first + count * width]
+            padded[: len(part)] = part
+            joined[split] = [int(n) for n in padded.reshape(count, width).sum(axis=1)]
+        return edges, joined
+
+
+def number(value: float) -> str:
+    """A figure for people: three digits that count, thousands apart."""
+    if not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}".replace(",", "\u202f")
+    if abs(value) >= 1000:
+        return f"{round(value):,}".replace(",", "\u202f")
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1e}"
+
+
+def percent(value: float) -> str:
+    """A share for people."""
+    if value <= 0:
+        return "0 %"
+    return f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.2g} %" if value >= 0.0001 else "< 0.01 %"
+
+
+Show = Callable[[float], str]

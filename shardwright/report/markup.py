@@ -1,0 +1,85 @@
+"""HTML as text. Whatever comes from a dataset goes through `shown` or `attribute`: names are from strangers."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from shardwright.report.colours import class_colour
+
+# Characters without a shape of their own: controls, marks that turn the direction of writing, surrogates, unassigned.
+_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_LONGEST = 160
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """A text in which every invisible character is written as its number, and which is no longer than it may be."""
+    written = "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _INVISIBLE else c for c in text[: longest + 1])
+    return written if len(text) <= longest else f"{written[: longest - 1]}…"
+
+
+def shown(text: str, longest: int = _LONGEST) -> str:
+    """A text of a stranger between tags; isolated, so that its direction of writing changes nothing around it."""
+    return f"<bdi>{html.escape(plain(text, longest))}</bdi>"
+
+
+def attribute(text: str, longest: int = _LONGEST) -> str:
+    """A text of a stranger within an attribute's quotes."""
+    return html.escape(plain(text, longest), quote=True)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, numbers: Sequence[int] = ()) -> str:
+    """A table whose first column names its rows.
+
+    Args:
+        head: texts of the head, ready as HTML.
+        rows: cells, ready as HTML.
+        caption: what it shows.
+        numbers: columns that hold figures.
+    """
+    kinds = [' class="n"' if column in numbers else "" for column in range(len(head))]
+    top = "".join(f'<th scope="col"{kind}>{cell}</th>' for kind, cell in zip(kinds, head, strict=True))
+    body = []
+    for row in rows:
+        cells = [f'<th scope="row">{row[0]}</th>']
+        cells += [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True)]
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    return (
+        f'<p class="cap" aria-hidden="true">{shown(caption)}</p>'
+        f'<div class="scroll" role="region" aria-label="{attribute(caption)}" tabindex="0">'
+        f'<table aria-label="{attribute(caption)}"><thead><tr>{top}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def section(ident: str, title: str, *parts: str, lead: str = "") -> str:
+    """A part of the page with its heading.
+
+    Args:
+        ident: its anchor.
+        title: its heading.
+        parts: what is in it, ready as HTML.
+        lead: a sentence below the heading, ready as HTML.
+    """
+    told = f'<p class="lead">{lead}</p>' if lead else ""
+    return (
+        f'<section id="{ident}" aria-labelledby="{ident}-h"><h2 id="{ident}-h">{html.escape(title)}</h2>{told}'
+        f"{''.join(parts)}</section>"
+    )
+
+
+def card(title: str, *parts: str, note: str = "", wide: bool = False) -> str:
+    """A box with a heading of the third level."""
+    told = f'<p class="note">{note}</p>' if note else ""
+    return f'<div class="card{" wide" if wide else ""}"><h3>{title}</h3>{"".join(parts)}{told}</div>'
+
+
+def dot(label: int) -> str:
+    """A dot in the colour of a class."""
+    return f'<span class="dot" style="background:{class_colour(label).css}"></span>'
+
+
+def more(summary: str, body: str) -> str:
+    """Something that opens when it is asked for; printed pages leave it out."""
+    return f"<details><summary>{summary}</summary>{body}</details>"

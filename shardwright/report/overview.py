@@ -1,0 +1,182 @@
+"""The upper part of the page: figures at a glance, what is worth a look, the way of the inputs, splits and classes."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+
+from shardwright.manifest import MULTI, NONE, SINGLE, UNLISTED
+from shardwright.report.charts import bar, split_class
+from shardwright.report.collect import Collected
+from shardwright.report.duplicates import Duplicates
+from shardwright.report.histograms import number, percent
+from shardwright.report.markup import card, dot, more, plain, section, shown, table
+
+# Beyond these a table of classes says nothing at a glance.
+_CLASSES_SHOWN = 60
+_IMBALANCE = 20
+_KINDS = {SINGLE: "one class an image", MULTI: "any number of classes an image", NONE: "no labels"}
+
+
+def size_text(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{number(size) if unit == 'bytes' or size >= 100 else f'{size:.1f}'} {unit}"
+        size /= 1000
+    return ""
+
+
+def statistics(found: Collected, duplicates: Duplicates) -> str:
+    """The figures at a glance."""
+    totals = found.dataset.manifest.totals
+    size = sum(shard.bytes for shard in found.shards)
+    rejected = totals.get("rejected", 0) - totals.get(f"rejected/{UNLISTED}", 0)
+    groups = (duplicates.exact or 0) + (duplicates.near or 0)
+    rows = [
+        ("Images", number(found.total), f"of {number(totals.get('inputs', found.total))} inputs"),
+        ("Rejected", number(rejected), percent(rejected / max(1, totals.get("inputs", 1)))),
+        (
+            "Classes",
+            number(len(found.dataset.manifest.classes)),
+            _KINDS.get(found.dataset.manifest.labels, "with masks"),
+        ),
+        ("Splits", number(len(found.images)), " / ".join(html.escape(plain(s, 20)) for s in sorted(found.images))),
+        ("Same or alike", number(groups), "groups" if duplicates.exact is not None else "not known"),
+        ("Size", size_text(size), f"in {number(len(found.shards))} shards"),
+    ]
+    tiles = "".join(
+        f'<div class="stat"><dt>{name}</dt><dd>{value} <small>{more_}</small></dd></div>' for name, value, more_ in rows
+    )
+    return f'<dl class="tiles">{tiles}</dl>'
+
+
+def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> str:
+    """What is worth a look, the gravest first; `further` are (kind, sentence as HTML) of others."""
+    order = {"bad": 0, "warn": 1, "good": 2}
+    rows = sorted([*further, *_findings(found, duplicates)], key=lambda row: order[row[0]])
+    if not any(kind != "good" for kind, _ in rows):
+        rows.insert(0, ("good", "Nothing stands out: no rejects, no leak between splits, every class in every split."))
+    words = {"bad": "Stop", "warn": "Look", "good": "Fine"}
+    items = "".join(f'<li class="{kind}-f"><b>{words[kind]}</b>{text}</li>' for kind, text in rows)
+    return f'<ul class="findings">{items}</ul>'
+
+
+def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, str]]:
+    manifest = found.dataset.manifest
+    if duplicates.leaks:
+        yield (
+            "bad",
+            f"{_groups(duplicates.leaks)} of images that are the same or look alike "
+            f'{_verb(duplicates.leaks)} in more than one split: <a href="#duplicates">leakage</a>.',
+        )
+    if duplicates.conflicts:
+        yield (
+            "warn",
+            f"{_groups(duplicates.conflicts)} of images that are the same or look alike "
+            f'{"has" if duplicates.conflicts == 1 else "have"} <a href="#duplicates">different labels</a>.',
+        )
+    rejected = manifest.totals.get("rejected", 0) - manifest.totals.get(f"rejected/{UNLISTED}", 0)
+    if rejected:
+        yield "warn", f'{number(rejected)} inputs were <a href="#rejected">rejected</a>, each with its reason.'
+    for split in sorted(found.images):
+        missing = [name for label, name in enumerate(manifest.classes) if not found.class_count(label, split)]
+        if missing and manifest.labels != NONE:
+            names = ", ".join(shown(name, 40) for name in missing[:8]) + (", …" if len(missing) > 8 else "")
+            yield "warn", f"Split {shown(split)} has no image of {names}."
+    counts = [found.class_count(label) for label in range(len(manifest.classes))]
+    least, most = min(counts, default=0), max(counts, default=0)
+    if least and most >= _IMBALANCE * least:
+        rare = shown(manifest.classes[counts.index(least)], 40)
+        yield "warn", f"The rarest class, {rare}, has one image for {most // least} of the most frequent."
+    turned = sum(count for orientation, count in found.orientations.items() if orientation != 1)
+    if turned:
+        yield "warn", f"{number(turned)} images are turned by Exif: decoders that ignore it see them lying."
+
+
+def _groups(count: int) -> str:
+    return f"{number(count)} group{'' if count == 1 else 's'}"
+
+
+def _verb(count: int) -> str:
+    return "lies" if count == 1 else "lie"
+
+
+def funnel(found: Collected) -> str:
+    """From inputs to examples, by the totals of the ledger."""
+    totals = found.dataset.manifest.totals
+    inputs = max(1, totals.get("inputs", found.total))
+    rows: list[tuple[str, int, str]] = [("Inputs", totals.get("inputs", found.total), "")]
+    for status, style in (("rejected", "bad"), ("duplicate", "warn")):
+        codes = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith(f"{status}/") and n}
+        rows += [
+            (f"{status}: {html.escape(code)}", n, style)
+            for code, n in sorted(codes.items(), key=lambda c: (-c[1], c[0]))
+        ]
+    rows.append(("Written", totals.get("written", found.total), "good"))
+    rows += [(f"in split {shown(split)}", n, "good") for split, n in _by_size(found)]
+    body = [(name, number(n), percent(n / inputs), bar(n / inputs, kind=style)) for name, n, style in rows]
+    return card(
+        "From inputs to examples",
+        table(("Step", "Images", "Share", "Bar"), body, caption="What became of every input", numbers=(1, 2)),
+    )
+
+
+def _by_size(found: Collected) -> list[tuple[str, int]]:
+    return sorted(found.images.items(), key=lambda item: (-item[1], item[0]))
+
+
+def classes(found: Collected) -> str:
+    """Images of every class by split."""
+    manifest = found.dataset.manifest
+    if not manifest.classes:
+        return card("Classes", "<p>The images have no classes.</p>")
+    splits = [split for split, _ in _by_size(found)]
+    counts = {label: found.class_count(label) for label in range(len(manifest.classes))}
+    order = sorted(counts, key=lambda label: (-counts[label], label))
+    most = max(1, *counts.values())
+    rows = []
+    for label in order[:_CLASSES_SHOWN]:
+        name = f"{dot(label)}{shown(manifest.classes[label], 60)}"
+        cells = [number(found.class_count(label, split)) for split in splits]
+        shares = [found.class_count(label, split) / max(1, found.images[split]) for split in splits]
+        cells = [f"{cell} <small>({percent(share)})</small>" for cell, share in zip(cells, shares, strict=True)]
+        rows.append((name, number(counts[label]), bar(counts[label] / most), *cells))
+    if found.unlabelled:
+        cells = [number(found.unlabelled[split]) for split in splits]
+        total = sum(found.unlabelled.values())
+        rows.append(("<i>no class</i>", number(total), bar(total / most, kind="warn"), *cells))
+    left = len(order) - _CLASSES_SHOWN
+    return card(
+        "Classes",
+        table(
+            ("Class", "Images", "Bar", *(f'<span class="{split_class(s)}">{shown(s)}</span>' for s in splits)),
+            rows,
+            caption="Images of each class; in brackets the part of the split that has it",
+            numbers=(1, *range(3, 3 + len(splits))),
+        ),
+        note=f"{number(left)} rarer classes are left out of the table." if left > 0 else "",
+        wide=True,
+    )
+
+
+def sources(found: Collected) -> str:
+    """Images by the first folder of their keys, where there is more than one."""
+    if len(found.folders) < 2:
+        return ""
+    order = sorted(found.folders.items(), key=lambda item: (-item[1], item[0]))
+    most = order[0][1]
+    rows = [(shown(name, 60) if name else "<i>no folder</i>", number(n), bar(n / most)) for name, n in order]
+    head = ("Folder", "Images", "Bar")
+    first = table(head, rows[:12], caption="Images by the first folder of the key", numbers=(1,))
+    rest = table(head, rows[12:200], caption="Further folders", numbers=(1,)) if len(rows) > 12 else ""
+    return card("Sources", first, more(f"{number(len(rows) - 12)} more", rest) if rest else "")
+
+
+def overview(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> str:
+    """The first sections of the page."""
+    return (
+        section("look", "Worth a look", findings(found, duplicates, further))
+        + section("funnel", "What came in", f'<div class="grid fit">{funnel(found)}{sources(found)}</div>')
+        + section("classes", "Splits and classes", classes(found))
+    )

@@ -1,0 +1,99 @@
+"""The whole page: one file, nothing fetched, no script."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from shardwright.console import SILENT, Progress
+from shardwright.dataset import Dataset
+from shardwright.report.collect import DEFAULTS, Options, collect
+from shardwright.report.contacts import Sheets, contact_sheets, duplicate_sheets
+from shardwright.report.duplicates import find_duplicates
+from shardwright.report.ending import rejected, reproducibility, shards
+from shardwright.report.histograms import number
+from shardwright.report.looks import images, masks
+from shardwright.report.markup import shown
+from shardwright.report.overview import overview, statistics
+from shardwright.report.style import STYLE
+
+MOST_BYTES = 5_000_000
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+class Chapter(NamedTuple):
+    """A section that another part of the house adds: anomalies, drift, a trained model.
+
+    Attributes:
+        ident: its anchor.
+        title: its name in the navigation.
+        body: the section, ready as HTML.
+        findings: what of it is worth a look: (`bad`, `warn` or `good`, a sentence as HTML).
+    """
+
+    ident: str
+    title: str
+    body: str
+    findings: tuple[tuple[str, str], ...] = ()
+
+
+def render(
+    dataset: Dataset, chapters: Sequence[Chapter] = (), options: Options = DEFAULTS, shown_progress: Progress = SILENT
+) -> str:
+    """Renders the report of a dataset.
+
+    Args:
+        dataset: what it is about.
+        chapters: further sections, in their order.
+        options: how much is looked at.
+        shown_progress: told of every image.
+
+    Returns:
+        HTML; the same for the same dataset.
+
+    Raises:
+        DatasetError: the dataset is damaged.
+    """
+    found = collect(dataset, options, shown_progress)
+    duplicates = find_duplicates(found)
+    sheets = Sheets(found)
+    further = [finding for chapter in chapters for finding in chapter.findings]
+    parts = [
+        ("look", "Worth a look", ""),
+        ("funnel", "What came in", ""),
+        ("classes", "Classes", overview(found, duplicates, further)),
+        *((chapter.ident, chapter.title, chapter.body) for chapter in chapters),
+        ("images", "Images", images(found)),
+        ("masks", "Masks", masks(found)),
+        ("samples", "Samples", contact_sheets(found, sheets)),
+        ("duplicates", "Same and alike", duplicate_sheets(found, duplicates, sheets)),
+        ("rejected", "Not written", rejected(dataset)),
+        ("shards", "Shards", shards(dataset)),
+        ("made", "How it was made", reproducibility(dataset)),
+    ]
+    body = "".join(part for _, _, part in parts)
+    links = "".join(
+        f'<li><a href="#{ident}">{html.escape(title)}</a></li>' for ident, title, _ in parts if f'id="{ident}"' in body
+    )
+    manifest = dataset.manifest
+    short = html.escape(manifest.fingerprint[:12])
+    name = f"{number(found.total)} images for {manifest.task}"
+    classes = ", ".join(shown(name, 40) for name in manifest.classes[:8]) + (", …" if len(manifest.classes) > 8 else "")
+    left = f" {number(sheets.left_out)} pictures were left out to keep it small." if sheets.left_out else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="referrer" content="no-referrer">'
+        f"<title>{html.escape(name)} · dataset {short}</title>"
+        f"<style>{STYLE}</style></head><body>"
+        '<a class="skip" href="#main">Skip to the content</a>'
+        f'<header class="wrap"><p class="kicker">Dataset report</p><h1>{html.escape(name)}</h1>'
+        f'<p class="lead">{classes or "no classes"} · fingerprint <code>{short}</code></p>'
+        f"{statistics(found, duplicates)}</header>"
+        f'<nav aria-label="Sections"><ul class="wrap">{links}</ul></nav>'
+        f'<main id="main" class="wrap">{body}</main>'
+        f'<footer class="wrap">Written by Shardwright. This file is whole: it fetches nothing and runs no script.{left}'
+        "</footer></body></html>\n"
+    )

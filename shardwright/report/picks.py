@@ -1,0 +1,93 @@
+"""Which images are shown: the first few by some score, kept while all go by, and read again in the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from shardwright.dataset import LocatedShard
+from shardwright.errors import DatasetError
+from shardwright.records import HEADER_BYTES, RecordError, frame_length, unframe
+from shardwright.storage import open_file
+
+
+class Place(NamedTuple):
+    """Where a record lies.
+
+    Attributes:
+        shard: position among the shards of the dataset.
+        offset: of its frame.
+    """
+
+    shard: int
+    offset: int
+
+
+class Pick(NamedTuple):
+    """An image that is going to be shown; the order is that of the scores.
+
+    Attributes:
+        score: why it was chosen.
+        key: its key.
+        place: where its record lies.
+        label: the class whose mask it is shown for; -1 for none.
+    """
+
+    score: float
+    key: str
+    place: Place
+    label: int = -1
+
+
+class Lowest:
+    """Keeps those with the lowest scores, in memory that does not grow.
+
+    Args:
+        count: how many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._picks: list[Pick] = []
+        self._limit = float("inf")
+
+    def offer(self, score: float, key: str, place: Place, label: int = -1) -> None:
+        """Takes part in the choice."""
+        if score > self._limit:
+            return
+        self._picks.append(Pick(score, key, place, label))
+        if len(self._picks) >= 4 * self._count + 16:
+            self._settle()
+
+    def picks(self) -> list[Pick]:
+        """Those chosen, the lowest first."""
+        self._settle()
+        return list(self._picks)
+
+    def _settle(self) -> None:
+        self._picks = sorted(self._picks)[: self._count]
+        if len(self._picks) == self._count:
+            self._limit = self._picks[-1].score if self._picks else -float("inf")
+
+
+def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
+    """The payload of a record.
+
+    Raises:
+        DatasetError: it has changed since it was read.
+    """
+    shard = shards[place.shard]
+    try:
+        with open_file(shard.file) as file:
+            file.seek(place.offset)
+            header = file.read(HEADER_BYTES)
+            rest = file.read(max(0, frame_length(header) - HEADER_BYTES))
+        return unframe(header + rest, f"{shard.file} at offset {place.offset}")
+    except (OSError, RecordError, ValueError) as error:
+        raise DatasetError(f"{shard.file}: changed while it was read ({error}). Try again.") from None
+
+
+def key_folder(key: str) -> str:
+    """The first folder of a key, which mostly names a source; empty where it has none."""
+    return os.path.dirname(key).split("/", 1)[0]

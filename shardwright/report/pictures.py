@@ -1,0 +1,147 @@
+"""Small pictures for the page: a JPEG of the image as it is displayed, and its masks as a picture to lay over it.
+
+A JPEG is decoded at a reduced size (`shardwright.conversion.decode`). Masks are sampled in run space: none is drawn
+larger than its small picture.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from shardwright.conversion import DCT_RATIOS, decode, turn
+from shardwright.geometry import plan_geometry
+from shardwright.image_facts import ImageFacts
+from shardwright.image_header import ImageError
+from shardwright.orientation import displayed_size, turn_runs
+from shardwright.report.colours import class_colour, ramp
+from shardwright.rle import Runs, draw, resample
+
+_WIDEST, _TALLEST = 232, 176
+_QUALITY = 74
+_FILL, _EDGE = 105, 255
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A small picture.
+
+    Attributes:
+        image: it as a `data:` URL; empty where the image cannot be decoded.
+        overlay: its masks as one; empty where it has none.
+        width: of both, in pixels.
+        height: likewise.
+    """
+
+    image: str
+    overlay: str
+    width: int
+    height: int
+
+    @property
+    def bytes(self) -> int:
+        """What it takes on the page."""
+        return len(self.image) + len(self.overlay)
+
+
+def picture_of(facts: ImageFacts, labels: Sequence[int] = ()) -> Picture:
+    """Makes the small picture of an image.
+
+    Args:
+        facts: the image.
+        labels: the classes whose masks are laid over it.
+    """
+    height, width = facts.size
+    if not height or not width:
+        return Picture("", "", _TALLEST, _TALLEST)
+    orientation = facts.orientation
+    shape = displayed_size(height, width, orientation)
+    rows, columns = _fitted(*shape)
+    small = _decoded(facts, rows, columns)
+    image = "" if small is None else _url("jpeg", small, quality=_QUALITY)
+    masks = [(label, facts.runs(label)) for label in labels]
+    overlay = _overlay(
+        [(label, runs) for label, runs in masks if len(runs)], (height, width), orientation, rows, columns
+    )
+    return Picture(image, overlay, columns, rows)
+
+
+def heat_picture(heat: npt.NDArray[np.int64]) -> str:
+    """A heat map as a `data:` URL: a pixel a place, pale where no mask lies, dark where most do.
+
+    Args:
+        heat: counts, int64 (rows, columns).
+    """
+    most = max(int(heat.max()), 1)
+    levels = [ramp(int(value) / most) for value in heat.reshape(-1)]
+    pixels = np.array(levels, np.uint8).reshape(*heat.shape, 3)
+    return _url("png", Image.fromarray(pixels))
+
+
+def _fitted(height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of the small picture of one of that size; nothing is enlarged beyond it but tiny ones."""
+    scale = min(_WIDEST / width, _TALLEST / height)
+    return max(1, round(height * scale)), max(1, round(width * scale))
+
+
+def _decoded(facts: ImageFacts, rows: int, columns: int) -> Image.Image | None:
+    if facts.format == "raw":
+        picture = _raw(facts)
+        return None if picture is None else turn(picture, facts.orientation).resize((columns, rows))
+    header = facts.header
+    if header is None:
+        return None
+    longest = max(header.height, header.width)
+    wanted = max(rows, columns)
+    ratio = next((r for r in DCT_RATIOS if longest // r >= wanted and min(header.height, header.width) >= r), 1)
+    try:
+        picture = decode(facts.encoded, header, ratio if header.format == "jpeg" else 1)
+    except ImageError:
+        return None
+    turned = turn(picture, header.orientation).convert("RGB")
+    enlarged = turned.width < columns
+    return turned.resize((columns, rows), Image.Resampling.NEAREST if enlarged else Image.Resampling.BOX)
+
+
+def _raw(facts: ImageFacts) -> Image.Image | None:
+    height, width = facts.size
+    pixels = np.frombuffer(facts.encoded, np.uint8)
+    return Image.fromarray(pixels.reshape(height, width, 3)) if len(pixels) == height * width * 3 else None
+
+
+def _overlay(
+    masks: Sequence[tuple[int, Runs]], size: tuple[int, int], orientation: int, rows: int, columns: int
+) -> str:
+    if not masks:
+        return ""
+    shape = displayed_size(*size, orientation)
+    plan = plan_geometry("stretch", *shape, rows, columns)
+    pixels = np.zeros((rows, columns, 4), np.uint8)
+    stripes = np.add.outer(np.arange(rows), np.arange(columns)) // 4
+    for place, (label, runs) in enumerate(masks):
+        mask = draw(resample(turn_runs(runs, *size, orientation), plan), rows, columns).astype(bool)
+        colour = class_colour(label)
+        # Where classes overlap, each shows in stripes of its own.
+        fill = mask & ((pixels[..., 3] == 0) | (stripes % len(masks) == place))
+        pixels[fill] = (*colour, _FILL)
+        pixels[mask & _edges(mask)] = (*colour, _EDGE)
+    return _url("png", Image.fromarray(pixels, "RGBA").quantize(32, Image.Quantize.FASTOCTREE))
+
+
+def _edges(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Pixels that lie at the border of a mask."""
+    padded = np.pad(mask, 1, mode="edge")
+    inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+    return ~inner
+
+
+def _url(form: str, picture: Image.Image, **options: int) -> str:
+    file = io.BytesIO()
+    picture.save(file, form, optimize=True, **options)
+    return f"data:image/{form};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"

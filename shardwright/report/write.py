@@ -1,0 +1,69 @@
+"""Writes the report of a dataset as one HTML file, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardwright.console import progress
+from shardwright.dataset import Dataset
+from shardwright.errors import UsageError
+from shardwright.report.collect import DEFAULTS, Options
+from shardwright.report.page import Chapter, render
+from shardwright.storage import is_remote
+
+REPORT_FILE = "report.html"
+
+
+def write_report(
+    directory: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    chapters: Sequence[Chapter] = (),
+    options: Options = DEFAULTS,
+    quiet: bool = False,
+) -> Path:
+    """Writes the report of a dataset.
+
+    Args:
+        directory: the dataset, a folder or a URL.
+        out: the file; replaced where it is there.
+        chapters: further sections.
+        options: how much is looked at.
+        quiet: show no progress.
+
+    Returns:
+        The file.
+
+    Raises:
+        DatasetError: there is no dataset, or a damaged one.
+        UsageError: the file cannot be written, or would lie within the dataset.
+    """
+    if is_remote(str(out)):
+        raise UsageError(f"--out {out}: the report is written to this machine. Give a file here.")
+    target = Path(out).absolute()
+    dataset = Dataset.open(directory)
+    if not is_remote(dataset.root) and target.resolve().is_relative_to(Path(dataset.root).resolve()):
+        raise UsageError(f"--out {out}: lies within the dataset, which nothing may change. Give a file elsewhere.")
+    total = sum(shard.records for shard in dataset.manifest.shards)
+    with progress(total, "reading records", quiet=quiet) as shown:
+        text = render(dataset, chapters, options, shown)
+    write_whole(target, text)
+    return target
+
+
+def write_whole(target: Path, text: str) -> None:
+    """Writes a text file that appears whole.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UsageError(f"{target}: cannot be written ({error.strerror}). Give another file.") from None

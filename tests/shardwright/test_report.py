@@ -1,0 +1,172 @@
+"""The report of a dataset: sound HTML that fetches nothing, whatever strangers have named their files and classes."""
+
+import html
+import io
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError, UsageError
+from shardwright.report import markup
+from shardwright.report.page import MOST_BYTES, render
+from shardwright.report.write import write_report
+
+VOID = {"meta", "img", "input", "br", "line", "polyline"}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "a\u202egnp.exe",
+    "nul\x00byte",
+    "</style>",
+)
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.ids, self.images, self.urls, self.headings, self.texts = [], [], [], [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append((tag, found))
+        if "id" in found:
+            self.ids.append(found["id"])
+        if tag == "img":
+            self.images.append(found)
+        for name in ("src", "href", "srcset", "action", "data", "xlink:href"):
+            if name in found:
+                self.urls.append(found[name])
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def check(text):
+    page = Page(text)
+    assert page.open == []
+    assert len(text.encode()) <= MOST_BYTES
+    assert len(page.ids) == len(set(page.ids))
+    assert all("alt" in image for image in page.images)
+    assert all(url.startswith(("data:image/", "#")) for url in page.urls)
+    assert {url[1:] for url in page.urls if url[0] == "#"} <= set(page.ids)
+    assert {found["aria-labelledby"] for _, found in page.tags if "aria-labelledby" in found} <= set(page.ids)
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    assert not {tag for tag, _ in page.tags} & {"script", "iframe", "object", "embed", "link", "form", "base"}
+    assert not [name for _, found in page.tags for name in found if name.startswith("on")]
+    assert {"header", "nav", "main", "footer"} <= {tag for tag, _ in page.tags}
+    assert not re.search(r"url\(|@import|https?:", text)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", text)
+    return page
+
+
+def hostile_key(number, example):
+    return {**example, "image/key": f"{HOSTILE[number % len(HOSTILE)]}{number}".encode()}
+
+
+@pytest.fixture(scope="module")
+def masked(small_dataset, tmp_path_factory):
+    return small_dataset(tmp_path_factory.mktemp("masked"), counts={"train": [5, 3], "eval": [2]})
+
+
+def test_a_dataset_with_masks(masked):
+    page = check(render(Dataset.open(masked)))
+    text = " ".join(page.texts)
+    assert "10 images for segmentation" in text
+    assert len([image for image in page.images if image.get("class") == "m"]) >= 10
+    assert len([image for image in page.images if image.get("class") == "heat"]) == 2
+    for name in ("Fish", "Sugar", "train", "eval", "Overlap", "Regions of a mask", "The smallest masks"):
+        assert name in text
+
+
+def test_the_same_dataset_has_the_same_bytes(masked):
+    assert render(Dataset.open(masked)) == render(Dataset.open(masked))
+
+
+def test_hostile_names_are_shown_and_do_nothing(small_dataset, tmp_path):
+    for task in ("segmentation", "classification"):
+        names = tuple(name.replace("/", "∕") for name in HOSTILE)
+        root = small_dataset(tmp_path / task, task=task, classes=names, change=hostile_key)
+        text = render(Dataset.open(root))
+        page = check(text)
+        assert "<script" not in text
+        said = "".join(page.texts)
+        assert names[0] in said
+        assert "\\u202e" in said
+        assert "\\u0000" in said
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_shown_as_it_is(text):
+    page = Page(markup.shown(text, 500))
+    assert [tag for tag, _ in page.tags] == ["bdi"]
+    assert "".join(page.texts) == markup.plain(text, 500)
+    (_, found), *_ = Page(f'<img alt="{markup.attribute(text, 500)}">').tags
+    assert set(found) == {"alt"}
+    assert found["alt"] == markup.plain(text, 500)
+
+
+def test_images_that_cannot_be_decoded_are_named(small_dataset, tmp_path):
+    def broken(number, example):
+        return {**example, "image/encoded": example["image/encoded"][:60]}
+
+    page = check(render(Dataset.open(small_dataset(tmp_path, change=broken))))
+    assert "cannot be shown" in " ".join(page.texts)
+
+
+def test_copies_across_splits_are_a_leak(small_dataset, tmp_path):
+    def same(number, example):
+        return {**example, "image/sha256": b"ab" * 32}
+
+    text = html.unescape(render(Dataset.open(small_dataset(tmp_path, task="classification", change=same))))
+    assert "in more than one split" in text
+    assert "different labels" in text
+    fine = html.unescape(render(Dataset.open(small_dataset(tmp_path / "fine"))))
+    assert "in more than one split" not in fine
+
+
+def test_large_pictures_are_left_out_beyond_the_limit(small_dataset, tmp_path):
+    random = np.random.default_rng(0)
+
+    def noise(number, example):
+        file = io.BytesIO()
+        Image.fromarray(random.integers(0, 256, (176, 232, 3), dtype=np.uint8)).save(file, "png")
+        return {**example, "image/encoded": file.getvalue(), "image/height": 176, "image/width": 232}
+
+    names = tuple(f"class {number}" for number in range(40))
+    root = small_dataset(tmp_path, task="classification", classes=names, counts={"train": [160]}, change=noise)
+    text = render(Dataset.open(root))
+    check(text)
+    assert "rarer classes are left out here" in text
+
+
+def test_the_file_appears_whole_and_beside_the_dataset(masked, tmp_path):
+    file = write_report(masked, tmp_path / "new" / "r.html", quiet=True)
+    check(file.read_text(encoding="utf-8"))
+    assert [path.name for path in file.parent.iterdir()] == ["r.html"]
+    with pytest.raises(UsageError, match="lies within the dataset"):
+        write_report(masked, masked / "r.html", quiet=True)
+    with pytest.raises(DatasetError, match=r"no manifest\.json"):
+        write_report(tmp_path, tmp_path / "x.html", quiet=True)
