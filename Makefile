@@ -25,7 +25,7 @@ check: setup ## ruff, types, shellcheck and the fast tests (under 2 minutes)
 	@$(TIMED) 'fast tests' tools/fast_tests
 
 test: check ## check, and the slow tests (no root needed, at most 30 minutes)
-	@$(TIMED) 'slow tests' $(BIN)/python -m pytest -q -m slow
+	@$(TIMED) 'slow tests' tools/slow_tests
 
 test-full: setup ## the other stack: its fast tests, a pipeline per task, and data sets compared byte by byte (root)
 	@$(TIMED) 'other stack' tools/other_stack.sh

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# No wall time decides a test, and every machine tries the same examples.
-settings.register_profile("shardwright", deadline=None, derandomize=True, database=None)
+# No wall time decides a test, and every machine tries the same examples; `tools/fast_tests` says how many of them.
+_EXAMPLES = int(os.environ.get("SHARDWRIGHT_EXAMPLES", "100"))
+settings.register_profile("shardwright", deadline=None, derandomize=True, database=None, max_examples=_EXAMPLES)
 settings.load_profile("shardwright")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -40,6 +40,6 @@ copy_tree() {
 
 copy_tree
 step set-up "${inside[@]}" tools/setup.sh
-step 'fast tests' "${inside[@]}" tools/fast_tests
+step 'fast tests' "${inside[@]}" env SHARDWRIGHT_EXAMPLES=100 tools/fast_tests
 step 'a pipeline per task' "${inside[@]}" .venv/bin/python -m pytest -q -m two_stacks
 step 'same bytes on both' "$tools/same_bytes.sh" "$copy" "${inside[@]}"
