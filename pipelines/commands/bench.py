@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.bench.figures import Figure
+    from shardwright.bench.loader import Methods
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
@@ -27,19 +31,93 @@ def add(commands: _Commands) -> None:
     ingest.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     ingest.add_argument("--json", action="store_true", help="print the figures as JSON")
     ingest.set_defaults(command=_ingest)
+    loader = subjects.add_parser("loader", help="a dataset into batches, beside nothing but decoding")
+    loader.add_argument("dataset", nargs="?", metavar="DIR", help="a dataset of yours (default: drawn photographs)")
+    loader.add_argument("--split", default="train", metavar="NAME", help="of DIR (default train)")
+    loader.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
+    loader.add_argument("--augment", nargs="*", metavar="NAME", help="with DIR (default: flips)")
+    loader.add_argument("--images", type=int, default=2000, metavar="N", help="photographs, without DIR (default 2000)")
+    loader.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    loader.add_argument("--json", action="store_true", help="print all of it as JSON")
+    loader.set_defaults(command=_loader)
 
 
 def _ingest(options: argparse.Namespace) -> int:
+    _at_least_one(options, "images")
+    with _kept(options) as folder:
+        figures = _measure(folder, options.images)
+    return _told(figures, as_json=options.json)
+
+
+def _loader(options: argparse.Namespace) -> int:
+    _at_least_one(options, "images", "batch")
+    if options.dataset is not None:
+        return _loader_of(options)
     from shardwright.errors import UsageError
 
-    if options.images < 1:
-        raise UsageError(f"--images: {options.images} is too few. Give 1 or more.")
+    if options.images < options.batch:
+        raise UsageError(f"--images: {options.images} do not fill a batch of {options.batch}. Give more.")
+    with _kept(options) as folder, _loader_methods(folder / _LOG) as methods:
+        from shardwright.bench.loader import loader_figures
+
+        figures = loader_figures(folder, options.images, methods, batch=options.batch)
+    return _told(figures, as_json=options.json)
+
+
+def _loader_of(options: argparse.Namespace) -> int:
+    """The shares of a dataset of the user's, and what to set."""
+    augment = ("flip_left_right", "flip_up_down") if options.augment is None else tuple(options.augment)
+    with _kept(options) as folder, _loader_methods(folder / _LOG) as methods:
+        from shardwright.bench.loader_shares import loader_report
+
+        report = loader_report(options.dataset, options.split, methods, batch=options.batch, augment=augment)
+    if options.json:
+        print(json.dumps(dataclasses.asdict(report), indent=1, ensure_ascii=False))
+        return 0
+    for step in report.shares:
+        print(f"{step.step:<8}{step.share:>6.1%}{step.seconds * 1e6:>9,.0f} us of processor an image")
+    print()
+    print(_table(list(report.figures)))
+    print()
+    width = max(len(advice.setting) + len(advice.value) for advice in report.advice)
+    for advice in report.advice:
+        print(f"{f'{advice.setting}: {advice.value}':<{width + 4}}{advice.reason}")
+    return 0
+
+
+@contextmanager
+def _loader_methods(log: Path) -> Iterator[Methods]:
+    """What the loader is compared with; what TensorFlow says meanwhile goes into a file."""
+    from shardwright.bench.loader import Methods
+    from shardwright_pipelines.quiet import quiet
+
+    with quiet(log):
+        from shardwright_pipelines import loader_methods
+
+        names = [field.name for field in dataclasses.fields(Methods)]
+        yield Methods(**{name: getattr(loader_methods, name) for name in names})
+
+
+def _at_least_one(options: argparse.Namespace, *names: str) -> None:
+    from shardwright.errors import UsageError
+
+    for name in names:
+        if getattr(options, name) < 1:
+            raise UsageError(f"--{name}: {getattr(options, name)} is too few. Give 1 or more.")
+
+
+@contextmanager
+def _kept(options: argparse.Namespace) -> Iterator[Path]:
+    """The folder that the user names, or one for this call alone."""
     if options.dir is not None:
-        figures = _measure(Path(options.dir), options.images)
+        yield Path(options.dir).absolute()
     else:
         with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder:
-            figures = _measure(Path(folder), options.images)
-    if options.json:
+            yield Path(folder).absolute()
+
+
+def _told(figures: list[Figure], *, as_json: bool) -> int:
+    if as_json:
         rows = [{**vars(figure), "verdict": figure.verdict} for figure in figures]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
@@ -54,7 +132,6 @@ def _measure(folder: Path, images: int) -> list[Figure]:
     from shardwright.bench.probe import probe_figures
     from shardwright_pipelines.quiet import quiet
 
-    folder = folder.absolute()
     with quiet(folder / _LOG):
         from shardwright_pipelines.notebook import write_records
 

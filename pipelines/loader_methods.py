@@ -1,0 +1,132 @@
+"""The ways of loading that `shardwright bench loader` compares, and the loader's work in single steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from shardwright import pixels
+
+Tensor = Any
+_READ_BUFFER = 1 << 20
+_READY = 2
+
+
+def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
+    """The op that decodes what is stored: `jpeg`, `tensor`, or anything that `pixels.decode` takes."""
+    return {"jpeg": pixels.decode_jpeg, "tensor": pixels.parse_tensor}.get(encoding, pixels.decode)
+
+
+def ceiling(encoded: Sequence[bytes], encoding: str, batch: int) -> Iterator[Any]:
+    """Nothing but decoding: the bytes are in memory, all threads decode, batches are made as the loader makes them."""
+    images = tf.data.Dataset.from_tensor_slices(np.array(encoded, object)).repeat()
+    images = images.map(decoder(encoding), num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
+    return iter(images.batch(batch, drop_remainder=True).prefetch(_READY))
+
+
+def notebook(files: Sequence[str], batch: int, *, floats: bool) -> Iterator[Any]:
+    """What most notebooks do: TFRecordDataset, parse, decode, divide by 255, batch, prefetch."""
+
+    def example(record: Tensor) -> Tensor:
+        parsed = tf.io.parse_single_example(record, {"image/encoded": tf.io.FixedLenFeature([], tf.string)})
+        image = tf.io.decode_jpeg(parsed["image/encoded"], channels=3)
+        return tf.cast(image, tf.float32) / 255.0 if floats else image
+
+    records = tf.data.TFRecordDataset(list(files), num_parallel_reads=tf.data.AUTOTUNE).repeat()
+    images = records.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    return iter(images.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE))
+
+
+def single_files(paths: Sequence[str], batch: int, *, delay: float = 0.0, at_once: int = 1) -> Iterator[Any]:
+    """Images read one by one from files of their own.
+
+    Args:
+        paths: the files.
+        batch: images in a batch.
+        delay: seconds that every read takes longer, as on an object store.
+        at_once: reads in flight.
+    """
+
+    def read(path: Tensor) -> Tensor:
+        if not delay:
+            return tf.io.read_file(path)
+        # `sleep` holds no lock, so that reads in flight wait together.
+        return tf.ensure_shape(tf.numpy_function(_slow_reader(delay), [path], tf.string), [])
+
+    files = tf.data.Dataset.from_tensor_slices(list(paths)).repeat()
+    read_ahead = files.map(read, num_parallel_calls=at_once)
+    images = read_ahead.map(pixels.decode_jpeg, num_parallel_calls=tf.data.AUTOTUNE)
+    return iter(images.batch(batch, drop_remainder=True).prefetch(_READY))
+
+
+def _slow_reader(delay: float) -> Callable[[bytes], bytes]:
+    def read(path: bytes) -> bytes:
+        time.sleep(delay)
+        with open(path, "rb") as file:
+            return file.read()
+
+    return read
+
+
+def reading_work(files: Sequence[str]) -> Callable[[], object]:
+    """Reads all records and does nothing with them."""
+
+    def records(file: Tensor) -> Any:
+        return tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER)
+
+    return _all_of(tf.data.Dataset.from_tensor_slices(list(files)).interleave(records, cycle_length=len(files)))
+
+
+def parsing_work(records: Sequence[bytes], features: dict[str, str]) -> Callable[[], object]:
+    """Parses records that are in memory.
+
+    Args:
+        records: serialized examples.
+        features: name -> `bytes`, of which there is one, or `int64`, of which there is any number.
+    """
+    spec = _spec(features)
+    held = tf.data.Dataset.from_tensor_slices(np.array(records, object))
+    return _all_of(held.map(lambda record: tf.io.parse_single_example(record, spec)))
+
+
+def masking_work(records: Sequence[bytes], masks: dict[str, str], size: tuple[int, int]) -> Callable[[], object]:
+    """Parses and draws the masks of records that are in memory.
+
+    Args:
+        records: serialized examples.
+        masks: names of the features of all classes, as `parsing_work` has them.
+        size: height and width of the images.
+    """
+    spec = _spec(masks)
+
+    def draw(record: Tensor) -> Tensor:
+        parsed = tf.io.parse_single_example(record, spec)
+        coded = [parsed[name] for name in masks]
+        if "bytes" in masks.values():
+            return [tf.io.decode_png(png, channels=1) for png in coded]
+        return pixels.draw_masks(coded, *size)
+
+    held = tf.data.Dataset.from_tensor_slices(np.array(records, object))
+    return _all_of(held.map(draw, num_parallel_calls=tf.data.AUTOTUNE))
+
+
+def _spec(features: dict[str, str]) -> dict[str, Any]:
+    return {
+        name: tf.io.FixedLenFeature([], tf.string) if kind == "bytes" else tf.io.RaggedFeature(tf.int64)
+        for name, kind in features.items()
+    }
+
+
+def decoding_work(encoded: Sequence[bytes], encoding: str) -> Callable[[], object]:
+    """Decodes images that are in memory."""
+    held = tf.data.Dataset.from_tensor_slices(np.array(encoded, object))
+    return _all_of(held.map(decoder(encoding), num_parallel_calls=tf.data.AUTOTUNE, deterministic=False))
+
+
+def _all_of(elements: Any) -> Callable[[], object]:
+    """Takes all elements without handing any to Python."""
+    return lambda: elements.reduce(np.int64(0), lambda count, *_: count + 1).numpy()

@@ -1,0 +1,196 @@
+"""How fast the loader is, beside nothing but decoding and beside what is used elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure
+from shardwright.bench.loader_data import HEIGHT, RECORDS, WIDTH, loader_datasets, many_records
+from shardwright.bench.loader_memory import loading_memory
+from shardwright.bench.loader_rates import ROUNDS, Rate, take_turns
+from shardwright.bench.photographs import warm
+from shardwright.dataset import Dataset
+from shardwright.records import find_feature
+
+TRAIN = "train"
+BATCH = 32
+# Of an object store: what a request takes, and how much one brings of a shard.
+_DELAY, _REQUEST = 0.02, 1 << 20
+_AT_ONCE = 16
+_MOST_IN_MEMORY = 256 << 20
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The ways of loading that are no part of the loader; see `shardwright_pipelines.loader_methods`."""
+
+    ceiling: Callable[[Sequence[bytes], str, int], Iterator[Any]]
+    notebook: Callable[..., Iterator[Any]]
+    single_files: Callable[..., Iterator[Any]]
+    reading_work: Callable[[Sequence[str]], Callable[[], object]]
+    parsing_work: Callable[[Sequence[bytes], dict[str, str]], Callable[[], object]]
+    decoding_work: Callable[[Sequence[bytes], str], Callable[[], object]]
+    masking_work: Callable[[Sequence[bytes], dict[str, str], tuple[int, int]], Callable[[], object]]
+
+
+def loader_figures(
+    folder: Path,
+    images: int,
+    methods: Methods,
+    *,
+    size: tuple[int, int] = (HEIGHT, WIDTH),
+    records: int = RECORDS,
+    batch: int = BATCH,
+) -> list[Figure]:
+    """Measures the promised figures on drawn photographs.
+
+    Args:
+        folder: where images and datasets are kept between calls.
+        images: number of photographs.
+        methods: what is compared with.
+        size: height and width of the photographs.
+        records: records of the epoch that is resumed.
+        batch: images in a batch.
+    """
+    source, labelled, masked = loader_datasets(folder, images, *size)
+    files = [shard.file for shard in Dataset.open(labelled).shards(TRAIN)]
+    warm([*source.paths, *files, *(shard.file for shard in Dataset.open(masked).shards(TRAIN))])
+    encoded = encoded_images(Dataset.open(labelled), TRAIN)
+    rates = take_turns(
+        {
+            "ceiling": partial(methods.ceiling, encoded, "jpeg", batch),
+            "ours": lambda: training(labelled, batch),
+            "float32": lambda: training(labelled, batch, normalize="unit"),
+            "notebook float32": partial(methods.notebook, files, batch, floats=True),
+            "notebook uint8": partial(methods.notebook, files, batch, floats=False),
+            "masks": lambda: training(masked, batch),
+            "exact": lambda: training(labelled, batch, order="exact"),
+            "files": partial(methods.single_files, source.paths, batch),
+        },
+        batch,
+        max(1, images // batch // 2),
+    )
+    many = many_records(folder, records)
+    return [
+        *_ceiling_figures(rates, f"{images} images of {size[0]}x{size[1]}, {source.bytes / images / 1e3:.0f} KB"),
+        *_single_files(source.paths, rates, methods, batch, sum(map(len, encoded)) / len(encoded)),
+        Figure(
+            "loader: exact / fast",
+            rates["exact"].share_of(rates["ours"]),
+            "x",
+            note=f"{rates['exact'].images:,.0f} images/s, shuffled both",
+        ),
+        Figure(
+            f"resuming exact in the middle of {records:,} records",
+            resuming(many, records, batch),
+            "s",
+            AT_MOST,
+            2,
+            f"from load() to the first batch, median of {ROUNDS}",
+        ),
+        *(
+            Figure(f"memory: {name}", loading_memory(path, TRAIN, batch) / 1e9, "GB", AT_MOST, 1.5, "one epoch, VmHWM")
+            for name, path in ((f"{images} images with masks", masked), (f"{records:,} tiny records", many))
+        ),
+    ]
+
+
+def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) -> Iterator[Any]:
+    """The loader's endless batches for a training, as uint8 where nothing else is asked for."""
+    from shardwright.loader import load
+
+    given = {"normalize": "none", "shuffle": True, "seed": 0, "repeat": True, "deterministic": False, **options}
+    return iter(load(dataset, split, batch, **given))
+
+
+def encoded_images(dataset: Dataset, split: str) -> list[bytes]:
+    """The stored images of a split, as many as fit into a quarter of a gigabyte."""
+    name, found, size = dataset.manifest.stored("image/encoded"), [], 0
+    for _, record in dataset.records(split):
+        (data,) = find_feature(record, name) or [b""]
+        found.append(bytes(data))
+        size += len(found[-1])
+        if size > _MOST_IN_MEMORY:
+            break
+    return found
+
+
+def resuming(dataset: str, records: int, batch: int) -> float:
+    """Seconds from asking for the middle of an epoch to its first batch."""
+    from shardwright.loader import load
+
+    middle = records // batch // 2
+    taken = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        batches = load(dataset, TRAIN, batch, shuffle=True, seed=0, repeat=True, order="exact", start_step=middle)
+        next(iter(batches))
+        taken.append(time.perf_counter() - started)
+    return median(taken)
+
+
+def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
+    ceiling = rates["ceiling"]
+
+    def figure(name: str, method: str, target: float | None, about: str = "") -> Figure:
+        rate = rates[method]
+        told = f"{rate.images:,.0f} images/s; processor {ceiling.seconds / rate.seconds:.2f} x; {about}".rstrip("; ")
+        return Figure(name, rate.share_of(ceiling), "x", AT_LEAST if target else "", target, told)
+
+    return [
+        Figure("decoding alone", ceiling.images, "1/s", note=note),
+        figure("loader / decoding alone, no masks", "ours", 0.95, "uint8"),
+        figure("the same as float32", "float32", None),
+        figure("plain notebook loader, float32", "notebook float32", None),
+        figure("plain notebook loader, uint8", "notebook uint8", None),
+        figure("loader / decoding alone, masks of 4 classes", "masks", 0.6),
+    ]
+
+
+def _single_files(
+    paths: Sequence[str], rates: dict[str, Rate], methods: Methods, batch: int, image_bytes: float
+) -> list[Figure]:
+    """Reading shards and reading files, both with a delay for every request; and both without."""
+    slow = {
+        name: partial(methods.single_files, paths, batch, delay=_DELAY, at_once=at_once)
+        for name, at_once in (("one", 1), ("many", _AT_ONCE))
+    }
+    measured = take_turns(slow, batch, 1, ready=1)
+    # What is asked of a shard comes in large parts; here none of that waiting is hidden behind any work.
+    ours = 1 / (1 / rates["ours"].images + _DELAY * image_bytes / _REQUEST)
+    waiting = f"{_DELAY * 1000:.0f} ms a request"
+    return [
+        Figure(
+            f"shards / single files, {waiting}",
+            ours / measured["one"].images,
+            "x",
+            AT_LEAST,
+            10,
+            f"{ours:,.0f} images/s (requests of {_REQUEST >> 20} MB, none overlapped, by arithmetic) beside "
+            f"{measured['one'].images:,.0f}",
+        ),
+        Figure(
+            f"the same with {_AT_ONCE} reads of files in flight",
+            ours / measured["many"].images,
+            "x",
+            note=f"beside {measured['many'].images:,.0f} images/s",
+        ),
+        Figure(
+            "shards / single files, warm local disk",
+            rates["ours"].share_of(rates["files"]),
+            "x",
+            note=f"beside {rates['files'].images:,.0f} images/s",
+        ),
+    ]
+
+
+def first_records(dataset: Dataset, split: str, count: int) -> list[bytes]:
+    """The first records of a split."""
+    return [record for _, record in islice(dataset.records(split), count)]
