@@ -10,6 +10,7 @@ from shardwright.report.duplicates import Duplicates, Group
 from shardwright.report.histograms import number, percent
 from shardwright.report.looks import colour_legend
 from shardwright.report.markup import attribute, card, dot, section, shown
+from shardwright.report.overview import groups
 from shardwright.report.picks import Pick, Place, read_again
 from shardwright.report.pictures import picture_of
 
@@ -122,11 +123,11 @@ def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -
         return section(
             "duplicates", "Same and alike", "<p>The records hold no hashes by which copies could be told.</p>"
         )
-    told = [f"{number(duplicates.exact or 0)} groups of equal files"]
+    told = [f"{groups(duplicates.exact or 0)} of equal files"]
     if duplicates.near is None:
         told.append("images that look alike are not known (images.verify: full writes the hashes)")
     else:
-        told.append(f"{number(duplicates.near)} groups of images that look alike")
+        told.append(f"{groups(duplicates.near)} of images that look alike")
     if duplicates.leaks:
         told.append(f"{number(duplicates.leaks)} across splits")
     if duplicates.conflicts:

@@ -26,7 +26,7 @@ class Group(NamedTuple):
         size: how many.
         places: where the first few lie.
         leaks: they lie in more than one split.
-        conflicts: their classes disagree.
+        conflicts: their classes disagree, or the masks of equal files.
     """
 
     kind: str
@@ -90,5 +90,6 @@ def _groups(kind: str, found: Collected, firsts: np.ndarray[tuple[int], np.dtype
             len(rows),
             tuple(Place(columns.shard[row], columns.offset[row]) for row in rows[:_MEMBERS_SHOWN]),
             len({splits[columns.shard[row]] for row in rows}) > 1,
-            len({columns.labels[row] for row in rows}) > 1,
+            # Of pictures that only look alike, masks are rarely the same to the pixel.
+            len({(columns.labels[row], columns.masks[row] if kind == "exact" else 0) for row in rows}) > 1,
         )

@@ -32,7 +32,7 @@ def statistics(found: Collected, duplicates: Duplicates) -> str:
     totals = found.dataset.manifest.totals
     size = sum(shard.bytes for shard in found.shards)
     rejected = totals.get("rejected", 0) - totals.get(f"rejected/{UNLISTED}", 0)
-    groups = (duplicates.exact or 0) + (duplicates.near or 0)
+    alike = (duplicates.exact or 0) + (duplicates.near or 0)
     rows = [
         ("Images", number(found.total), f"of {number(totals.get('inputs', found.total))} inputs"),
         ("Rejected", number(rejected), percent(rejected / max(1, totals.get("inputs", 1)))),
@@ -42,7 +42,7 @@ def statistics(found: Collected, duplicates: Duplicates) -> str:
             _KINDS.get(found.dataset.manifest.labels, "with masks"),
         ),
         ("Splits", number(len(found.images)), " / ".join(html.escape(plain(s, 20)) for s in sorted(found.images))),
-        ("Same or alike", number(groups), "groups" if duplicates.exact is not None else "not known"),
+        ("Same or alike", number(alike), "groups" if duplicates.exact is not None else "not known"),
         ("Size", size_text(size), f"in {number(len(found.shards))} shards"),
     ]
     tiles = "".join(
@@ -67,13 +67,13 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
     if duplicates.leaks:
         yield (
             "bad",
-            f"{_groups(duplicates.leaks)} of images that are the same or look alike "
+            f"{groups(duplicates.leaks)} of images that are the same or look alike "
             f'{_verb(duplicates.leaks)} in more than one split: <a href="#duplicates">leakage</a>.',
         )
     if duplicates.conflicts:
         yield (
             "warn",
-            f"{_groups(duplicates.conflicts)} of images that are the same or look alike "
+            f"{groups(duplicates.conflicts)} of images that are the same or look alike "
             f'{"has" if duplicates.conflicts == 1 else "have"} <a href="#duplicates">different labels</a>.',
         )
     rejected = manifest.totals.get("rejected", 0) - manifest.totals.get(f"rejected/{UNLISTED}", 0)
@@ -94,7 +94,8 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
         yield "warn", f"{number(turned)} images are turned by Exif: decoders that ignore it see them lying."
 
 
-def _groups(count: int) -> str:
+def groups(count: int) -> str:
+    """So many groups, in words."""
     return f"{number(count)} group{'' if count == 1 else 's'}"
 
 

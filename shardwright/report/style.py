@@ -3,7 +3,7 @@
 STYLE = """
 :root{--bg:#f6f7f9;--card:#fff;--ink:#16202c;--soft:#526071;--line:#d9dfe7;--accent:#0b5cad;--bin:#b9c6d6;
 --good:#0f6b3c;--warn:#8a5300;--bad:#b3261e;--goodbg:#e4f4ea;--warnbg:#fdf1dc;--badbg:#fde7e5;
---train:#0072b2;--eval:#d55e00;--test:#007a5a;--other:#a0447a;--focus:#0b5cad;color-scheme:light dark}
+--train:#0072b2;--eval:#ad4800;--test:#007a5a;--other:#a0447a;--focus:#0b5cad;color-scheme:light dark}
 @media (prefers-color-scheme:dark){:root{--bg:#10151c;--card:#182029;--ink:#e8edf3;--soft:#a3b1c2;--line:#2c3846;
 --accent:#7db8f5;--bin:#46566a;--good:#7fd6a4;--warn:#f2c078;--bad:#ff9d94;--goodbg:#153324;--warnbg:#3a2c12;
 --badbg:#43201d;--train:#56b4e9;--eval:#f29a4a;--test:#3fc79a;--other:#e29ac2;--focus:#7db8f5}}

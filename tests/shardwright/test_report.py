@@ -155,8 +155,8 @@ def test_large_pictures_are_left_out_beyond_the_limit(small_dataset, tmp_path):
         Image.fromarray(random.integers(0, 256, (176, 232, 3), dtype=np.uint8)).save(file, "png")
         return {**example, "image/encoded": file.getvalue(), "image/height": 176, "image/width": 232}
 
-    names = tuple(f"class {number}" for number in range(40))
-    root = small_dataset(tmp_path, task="classification", classes=names, counts={"train": [160]}, change=noise)
+    names = tuple(f"class {number}" for number in range(30))
+    root = small_dataset(tmp_path, task="classification", classes=names, counts={"train": [90]}, change=noise)
     text = render(Dataset.open(root))
     check(text)
     assert "rarer classes are left out here" in text
