@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import shardwright
 from shardwright.errors import ShardwrightError
-from shardwright_pipelines.commands import bench, doctor, preflight, report, verify
+from shardwright_pipelines.commands import bench, doctor, predict, preflight, report, verify
 from shardwright_pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add(commands)
     preflight.add(commands)
     bench.add(commands)
+    predict.add(commands)
     compile_command.add(commands)
     doctor.add(commands)
     return parser

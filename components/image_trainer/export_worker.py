@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from shardwright.tuning import DECISION_FILE, Decision, write_decision
 from shardwright_components.image_trainer import worker
@@ -25,13 +26,19 @@ def export(spec: TrainSpec) -> None:
     fingerprints of training and data, recipe.
     """
     import keras
-    import tensorflow as tf
 
     from shardwright_components.image_trainer.decide import decide
-    from shardwright_components.image_trainer.signatures import ServedModel
 
     model = keras.saving.load_model(Path(spec.output, MODEL_FILE), compile=False)
-    decision = decide(model, spec)
+    save_model(model, spec, decide(model, spec))
+
+
+def save_model(model: Any, spec: TrainSpec, decision: Decision) -> None:
+    """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
+    import tensorflow as tf
+
+    from shardwright_components.image_trainer.signatures import ServedModel
+
     served = ServedModel(model, spec, decision)
     with tempfile.TemporaryDirectory() as folder:
         served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, decision, Path(folder))]

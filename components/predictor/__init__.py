@@ -1,0 +1,1 @@
+"""What an exported model says of images that no one has annotated."""

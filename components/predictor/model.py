@@ -1,0 +1,114 @@
+"""An exported model, opened to be asked: the SavedModel and what its assets tell of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shardwright.blessing import BLESSING_FILE, read_blessing
+from shardwright.errors import DatasetError, UsageError
+from shardwright.storage import is_remote
+
+_SERVING = "serving_default"
+_SAVED = "saved_model.pb"
+# Where TFX's Trainer puts it within its artifact.
+_FORMAT = "Format-Serving"
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A model that answers.
+
+    Attributes:
+        folder: where it lies.
+        task: `segmentation` or `classification`.
+        multi: whether an image may have several classes.
+        classes: names in the order of the outputs.
+        resize: how images are brought to the model's size.
+        fingerprint: of the training.
+        submission: the layout of the table it was trained from; empty where that is not known.
+        loaded: what `tf.saved_model.load` gave.
+    """
+
+    folder: str
+    task: str
+    multi: bool
+    classes: tuple[str, ...]
+    resize: str
+    fingerprint: str
+    submission: str
+    loaded: Any
+
+    def answer(self, images: list[bytes]) -> dict[str, Any]:
+        """What the model says of encoded images: numpy arrays by the names of the signature's outputs.
+
+        Raises:
+            tf.errors.InvalidArgumentError: one of them cannot be decoded.
+        """
+        import tensorflow as tf
+
+        outputs = self.loaded.signatures[_SERVING](image_bytes=tf.constant(images, tf.string))
+        return {name: np.asarray(value) for name, value in outputs.items()}
+
+
+def model_folder(place: str) -> Path:
+    """The SavedModel that a path means: itself, the blessed one of a push folder, or that of a Trainer's `model`.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if is_remote(place):
+        raise UsageError(f"{place}: models are opened on this machine. Copy it here first.")
+    folder = Path(place)
+    if Path(folder, BLESSING_FILE).is_file():
+        blessing = read_blessing(folder)
+        return Path(folder, blessing.model) if blessing else folder
+    for candidate in (folder, folder / _FORMAT):
+        if Path(candidate, _SAVED).is_file():
+            return candidate
+    raise UsageError(
+        f"{place}: no {_SAVED} and no {BLESSING_FILE} there. Give a SavedModel that a pipeline exported, or its push "
+        "folder."
+    )
+
+
+def open_model(place: str) -> ExportedModel:
+    """Opens a model.
+
+    Args:
+        place: see `model_folder`.
+
+    Raises:
+        UsageError: there is no model.
+        DatasetError: it is none that this version exported.
+    """
+    folder = model_folder(place)
+    import tensorflow as tf
+
+    try:
+        training, preparation = _read(folder, "training"), _read(folder, "preparation")
+        loaded = tf.saved_model.load(os.fspath(folder))
+        return ExportedModel(
+            folder=os.fspath(folder),
+            task=str(training["task"]),
+            multi=bool(training["multi"]),
+            classes=tuple(str(name) for name in _read(folder, "classes")),
+            resize=str(preparation["resize"]),
+            fingerprint=str(training["fingerprint"]),
+            submission=str(training.get("submission", "")),
+            loaded=loaded,
+        )
+    except (OSError, ValueError, KeyError, TypeError, tf.errors.OpError) as error:
+        problem = str(error).splitlines()[0][:200]
+        raise DatasetError(
+            f"{folder}: not a model that this version of Shardwright exported ({problem}). Export it anew."
+        ) from None
+
+
+def _read(folder: Path, name: str) -> Any:
+    return json.loads(Path(folder, "assets", f"{name}.json").read_text(encoding="utf-8"))

@@ -1,0 +1,210 @@
+"""Images in, a table out: masks in the layout of a published set, or labels with their probabilities.
+
+Images are read with many reads in flight, checked by their header before any decoder sees them, and asked about in
+batches. What cannot be read or decoded is named and left out; the table appears whole, in the order of the keys.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shardwright.config import ImagesConfig
+from shardwright.console import progress
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.image_header import ImageError
+from shardwright.images import read_header
+from shardwright.restore import restore
+from shardwright.storage import Listing, in_parallel, is_remote, list_inputs, read_bytes, readers
+from shardwright.submission import DEFAULT, Layout, choose_layout, mask_rows
+from shardwright_components.predictor.model import ExportedModel, open_model
+
+_DIGITS = 6
+
+
+class Failure(NamedTuple):
+    """An image that was left out: its key, why as a word, why as a sentence."""
+
+    key: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a prediction came to.
+
+    Attributes:
+        out: the table.
+        dialect: layout of its masks; empty for labels.
+        images: images that were predicted.
+        rows: rows of the table.
+        failures: images that were left out.
+    """
+
+    out: str
+    dialect: str
+    images: int
+    rows: int
+    failures: tuple[Failure, ...]
+
+
+class _Read(NamedTuple):
+    key: str
+    data: bytes
+    height: int
+    width: int
+    failure: Failure | None
+
+
+def predict(
+    model: str, images: str, out: str, *, dialect: str | None = None, batch_size: int = 16, quiet: bool = False
+) -> Prediction:
+    """Predicts a folder of images.
+
+    Args:
+        model: a SavedModel that a pipeline exported, or the folder that models are pushed to.
+        images: folder or glob of images, also on a bucket.
+        out: the table to write, a CSV; replaced when it is there.
+        dialect: a layout of `shardwright.submission`, for masks; by default that of the table the model learned from.
+        batch_size: images that the model is asked about at a time.
+        quiet: show no progress.
+
+    Raises:
+        UsageError: there is no such model, folder or layout.
+        CheckFailed: no image at all could be predicted; nothing is written.
+    """
+    if batch_size < 1:
+        raise UsageError(f"--batch-size: {batch_size} is too small. Use at least 1.")
+    target = _checked_target(out)
+    listing = list_inputs(images if is_remote(images) else os.path.abspath(os.path.expanduser(images)))
+    opened = open_model(model)
+    writer = _writer(opened, dialect)
+    failures = [Failure(refused.key, refused.code, refused.reason) for refused in listing.refused]
+    done = rows = 0
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with (
+            temporary.open("w", encoding="utf-8", newline="") as file,
+            progress(len(listing.keys), "predicting", quiet=quiet) as bar,
+        ):
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(writer.header)
+            for batch in _batches(_read_all(listing), batch_size):
+                failures += [read.failure for read in batch if read.failure]
+                good = [read for read in batch if not read.failure]
+                answers, undecodable = _ask(opened, good)
+                failures += undecodable
+                for read, answer in answers:
+                    written = list(writer.rows(read, answer))
+                    table.writerows(written)
+                    done, rows = done + 1, rows + len(written)
+                bar.advance(len(batch))
+        if not done:
+            first = f": {failures[0].key}: {failures[0].reason}" if failures else ""
+            raise CheckFailed(f"{images}: none of {len(failures)} images could be predicted{first}")
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Prediction(str(target), writer.name, done, rows, tuple(sorted(failures)))
+
+
+def _checked_target(out: str) -> Path:
+    if is_remote(out):
+        raise UsageError(f"--out {out}: tables are written on this machine. Give a path here.")
+    target = Path(out).expanduser().absolute()
+    if target.is_dir():
+        raise UsageError(f"--out {out}: is a folder. Give the name of a file, e.g. {out.rstrip('/')}/submission.csv.")
+    if not target.parent.is_dir():
+        raise UsageError(f"--out {out}: there is no folder {target.parent}. Make it first.")
+    return target
+
+
+def _read_all(listing: Listing) -> Iterator[_Read]:
+    most = ImagesConfig().max_pixels
+
+    def read(position: int) -> _Read:
+        key = listing.keys[position]
+        try:
+            data = read_bytes(listing.path(position), listing.pin(position))
+            header = read_header(data, max_pixels=most)
+        except ImageError as error:
+            return _Read(key, b"", 0, 0, Failure(key, error.code, error.reason))
+        except OSError as error:
+            return _Read(key, b"", 0, 0, Failure(key, "unreadable", f"cannot be read ({error.strerror or error})"))
+        return _Read(key, data, header.height, header.width, None)
+
+    sizes = listing.sizes
+    return in_parallel(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
+
+
+def _batches(reads: Iterable[_Read], size: int) -> Iterator[list[_Read]]:
+    rest = iter(reads)
+    while batch := list(itertools.islice(rest, size)):
+        yield batch
+
+
+def _ask(model: ExportedModel, reads: Sequence[_Read]) -> tuple[list[tuple[_Read, dict[str, Any]]], list[Failure]]:
+    """What the model says of every image; where one breaks the batch, each is asked about alone."""
+    import tensorflow as tf
+
+    if not reads:
+        return [], []
+    try:
+        outputs = model.answer([read.data for read in reads])
+    except tf.errors.InvalidArgumentError:
+        if len(reads) == 1:
+            reason = f"the header is sound, but these {len(reads[0].data)} bytes cannot be decoded"
+            return [], [Failure(reads[0].key, "undecodable", reason)]
+        alone = [_ask(model, [read]) for read in reads]
+        return [pair for pairs, _ in alone for pair in pairs], [f for _, failed in alone for f in failed]
+    answers = [{name: values[i] for name, values in outputs.items()} for i in range(len(reads))]
+    return list(zip(reads, answers, strict=True)), []
+
+
+class _MaskRows:
+    """Rows of masks."""
+
+    def __init__(self, model: ExportedModel, name: str) -> None:
+        self.name = name
+        self._model = model
+        self._layout: Layout = choose_layout(name, model.classes)
+        self.header: Sequence[str] = self._layout.header
+
+    def rows(self, read: _Read, answer: dict[str, Any]) -> Iterator[list[str]]:
+        masks = answer["masks"]
+        size = read.height, read.width
+        runs = [restore(masks[..., c], self._model.resize, *size) for c in range(len(self._model.classes))]
+        return mask_rows(self._layout, read.key, runs, self._model.classes, size)
+
+
+class _LabelRows:
+    """A row of labels and probabilities an image."""
+
+    name = ""
+
+    def __init__(self, model: ExportedModel) -> None:
+        self._model = model
+        self.header: Sequence[str] = ("image", "labels" if model.multi else "label", *model.classes)
+
+    def rows(self, read: _Read, answer: dict[str, Any]) -> Iterator[list[str]]:
+        if self._model.multi:
+            label = " ".join(self._model.classes[i] for i in np.flatnonzero(answer["classes"]))
+        else:
+            label = answer["labels"].decode("utf-8")
+        yield [read.key, label, *(f"{value:.{_DIGITS}f}" for value in answer["probabilities"].tolist())]
+
+
+def _writer(model: ExportedModel, dialect: str | None) -> _MaskRows | _LabelRows:
+    if model.task == "segmentation":
+        return _MaskRows(model, dialect or model.submission or DEFAULT)
+    if dialect is not None:
+        raise UsageError(f"--dialect {dialect}: this model predicts labels, not masks. Leave it out.")
+    return _LabelRows(model)

@@ -1,0 +1,67 @@
+"""`shardwright predict`: what a model says of images, as a table to hand in."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import sys
+from typing import TypeAlias
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    predict = commands.add_parser("predict", help="masks or labels of images, as a CSV to hand in")
+    predict.add_argument(
+        "model", metavar="MODEL", help="SavedModel of a pipeline, or the folder that models are pushed to"
+    )
+    predict.add_argument("images", metavar="IMAGES", help="folder or glob of images")
+    predict.add_argument("--out", required=True, metavar="FILE", help="CSV to write")
+    layout = predict.add_mutually_exclusive_group()
+    layout.add_argument("--dialect", metavar="NAME", help="layout of masks (default: that of the model's own table)")
+    layout.add_argument("--like", metavar="CSV", help="the layout of this table, e.g. a sample submission")
+    predict.add_argument("--batch-size", type=int, default=16, metavar="N", help="images at a time (default 16)")
+    predict.add_argument("--json", action="store_true", help="print what was done as JSON")
+    predict.set_defaults(command=_predict)
+
+
+def _predict(options: argparse.Namespace) -> int:
+    dialect = options.dialect if options.like is None else _told_by(options.like)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from shardwright_components.predictor.predict import predict
+
+    found = predict(
+        options.model,
+        options.images,
+        options.out,
+        dialect=dialect,
+        batch_size=options.batch_size,
+        quiet=options.json,
+    )
+    if options.json:
+        failures = [failure._asdict() for failure in found.failures]
+        print(json.dumps({**vars(found), "failures": failures}, indent=1, ensure_ascii=False))
+    else:
+        layout = f" in the layout of {found.dialect}" if found.dialect else ""
+        print(f"{found.out}: {found.images} images, {found.rows} rows{layout}")
+    for failure in found.failures:
+        key = failure.key if failure.key.isprintable() else ascii(failure.key)
+        print(f"shardwright: {key}: {failure.code}: {failure.reason}", file=sys.stderr)
+    return 1 if found.failures else 0
+
+
+def _told_by(path: str) -> str:
+    from shardwright.errors import UsageError
+    from shardwright.storage import open_table
+    from shardwright.submission import LAYOUTS, told_by_header
+
+    with open_table(path) as file:
+        header = next(csv.reader(file), [])
+    name = told_by_header(header)
+    if name is None:
+        known = "; ".join(f"{name}: {','.join(layout.header)}" for name, layout in LAYOUTS.items())
+        raise UsageError(f"--like {path}: its header {','.join(header)[:200]!r} is that of no known layout ({known}).")
+    return name

@@ -1,0 +1,216 @@
+"""`shardwright predict` with exported models whose answers are known: the colours of the image."""
+
+import csv
+import dataclasses
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shardwright import rle
+from shardwright.blessing import Blessing, model_digest, write_blessing
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.ingest import ingest
+from shardwright.records import decode_example
+from shardwright.tuning import Decision
+from shardwright_components.image_trainer.spec import Recipe, TrainSpec
+from shardwright_components.predictor.predict import predict
+from shardwright_pipelines.cli import main
+
+pytestmark = pytest.mark.slow
+
+RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "stretch", None, None, "run", "export")
+
+
+def save(folder: Path, model, spec: TrainSpec, decision: Decision) -> Path:
+    from shardwright_components.image_trainer.export_worker import save_model
+
+    save_model(model, dataclasses.replace(spec, export=str(folder)), decision)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def segmenter(tmp_path_factory):
+    """Red is Fish, green from 0.75 on and in regions of at least 5 pixels is Sugar."""
+    place = tmp_path_factory.mktemp("model") / "1"
+    return save(place, lambda images, training: images[..., :2], SPEC, Decision((0.5, 0.75), (0, 5)))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Images of several sizes and kinds; key -> pixels."""
+    root = tmp_path_factory.mktemp("pictures")
+    made = {}
+    for number, (height, width) in enumerate([(12, 16), (24, 32), (7, 40), (12, 16)]):
+        image = np.zeros((height, width, 3), np.uint8)
+        image[: height // 2, : width // 4, 0] = 255
+        image[height // 2 :, width // 2 :, 1] = 230
+        key = f"{['b', 'a', 'c/d', 'a,x'][number]}.png"
+        (root / key).parent.mkdir(exist_ok=True)
+        Image.fromarray(image).save(root / key)
+        made[key] = image
+    return root, made
+
+
+def rows_of(file: Path) -> list[list[str]]:
+    with file.open(newline="", encoding="utf-8") as table:
+        return list(csv.reader(table))
+
+
+def test_masks_are_written_in_the_images_own_size_in_the_order_of_the_keys(segmenter, pictures, tmp_path):
+    root, made = pictures
+    found = predict(str(segmenter), str(root), str(tmp_path / "out.csv"), quiet=True)
+    assert (found.images, found.rows, found.failures, found.dialect) == (4, 8, (), "clouds")
+    header, *rows = rows_of(tmp_path / "out.csv")
+    assert header == ["Image_Label", "EncodedPixels"]
+    assert [row[0] for row in rows] == [f"{key}_{name}" for key in sorted(made) for name in SPEC.classes]
+    codes = dict(rows)
+    for key, image in made.items():
+        height, width = image.shape[:2]
+        for c, name in enumerate(SPEC.classes):
+            drawn = rle.draw(rle.parse_pairs(codes[f"{key}_{name}"], height=height, width=width), height, width)
+            wanted = image[..., c] > 127
+            assert (drawn != wanted).mean() < 0.06, (key, name)
+            if (height, width) == (12, 16):
+                np.testing.assert_array_equal(drawn, wanted)
+
+
+def test_the_batch_size_changes_no_byte(segmenter, pictures, tmp_path):
+    root, _ = pictures
+    for size in (1, 3):
+        predict(str(segmenter), str(root), str(tmp_path / f"{size}.csv"), batch_size=size, quiet=True)
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "3.csv").read_bytes()
+
+
+@pytest.mark.parametrize("dialect", ["clouds", "severstal", "coco"])
+def test_what_is_written_can_be_ingested(segmenter, pictures, tmp_path, dialect):
+    root, _ = pictures
+    predict(str(segmenter), str(root), str(tmp_path / "out.csv"), dialect=dialect, quiet=True)
+    classes = ["Fish", "Sugar"] if dialect == "clouds" else {"Fish": 1, "Sugar": 2}
+    raw = {
+        "input": {"images": str(root), "classes": classes, "labels": {"path": str(tmp_path / "out.csv")}},
+        "split": {"train": 1.0},
+        "evaluator": {"split": "train"},
+    }
+    ingest(parse_config(raw, base="/"), str(tmp_path / "ds"), workers=1)
+    predict(str(segmenter), str(root), str(tmp_path / "again.csv"), quiet=True)
+    codes = dict(rows_of(tmp_path / "again.csv")[1:])
+    stored = [decode_example(record) for _, record in Dataset.open(tmp_path / "ds").records("train")]
+    assert len(stored) == 4
+    for example in stored:
+        key = example["image/key"][0].decode()
+        for name in SPEC.classes:
+            runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
+            assert rle.to_pairs(runs) == codes[f"{key}_{name}"]
+
+
+def damaged_png(file: Path) -> None:
+    """A sound header and sound checksums over pixels that cannot be unpacked."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 9, 9, 8, 2, 0, 0, 0)
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"nothing") + chunk(b"IEND", b""))
+
+
+def test_hostile_files_are_named_and_the_others_written(segmenter, tmp_path, capsys):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("good", "last"):
+        Image.new("RGB", (16, 12), "red").save(folder / f"{name}.png")
+    damaged_png(folder / "hollow.png")
+    (folder / "=cmd.jpg").write_bytes(b"<html>")
+    (folder / "empty.jpg").write_bytes(b"")
+    code = main(["predict", str(segmenter), str(folder), "--out", str(tmp_path / "out.csv"), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert (told["images"], told["rows"]) == (2, 4)
+    assert [(f["key"], f["code"]) for f in told["failures"]] == [
+        ("=cmd.jpg", "not_an_image"),
+        ("empty.jpg", "empty_file"),
+        ("hollow.png", "undecodable"),
+    ]
+    assert [row[0] for row in rows_of(tmp_path / "out.csv")[1:]] == [
+        f"{image}.png_{name}" for image in ("good", "last") for name in SPEC.classes
+    ]
+
+
+def test_nothing_is_written_where_nothing_could_be_predicted(segmenter, tmp_path, capsys):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.jpg").write_bytes(b"")
+    (tmp_path / "out.csv").write_text("as it was")
+    assert main(["predict", str(segmenter), str(folder), "--out", str(tmp_path / "out.csv")]) == 1
+    assert "none of 1 images could be predicted: a.jpg: the file has no bytes" in capsys.readouterr().err
+    assert (tmp_path / "out.csv").read_text() == "as it was"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.csv"]
+
+
+def test_the_push_folder_means_its_blessed_model_and_a_sample_tells_the_layout(segmenter, pictures, tmp_path, capsys):
+    write_blessing(segmenter.parent, Blessing(segmenter.name, model_digest(segmenter)))
+    (tmp_path / "sample.csv").write_text("ImageId,ClassId,EncodedPixels\nx,1,\n")
+    arguments = ["predict", str(segmenter.parent), str(pictures[0]), "--out", str(tmp_path / "out.csv")]
+    assert main([*arguments, "--like", str(tmp_path / "sample.csv")]) == 0
+    assert "4 images, 8 rows in the layout of severstal" in capsys.readouterr().out
+    assert rows_of(tmp_path / "out.csv")[1][:2] == ["a,x.png", "1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "nowhere"}, "nowhere: no saved_model.pb"),
+        ({"images": "nowhere"}, "nowhere"),
+        ({"out": "."}, "is a folder. Give the name of a file"),
+        ({"out": "no/such/file.csv"}, "there is no folder"),
+        ({"out": "gs://b/x.csv"}, "tables are written on this machine"),
+        ({"more": ["--dialect", "x"]}, "--dialect 'x' is not known. Use one of: clouds"),
+        ({"more": ["--dialect", "tgs"]}, "'tgs' has no column of classes"),
+        ({"more": ["--batch-size", "0"]}, "--batch-size: 0 is too small"),
+        ({"more": ["--like", "bad.csv"]}, "--like bad.csv: its header 'a,b' is that of no known layout"),
+    ],
+)
+def test_wrong_calls_end_with_a_message(segmenter, pictures, tmp_path, capsys, monkeypatch, change, message):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.csv").write_text("a,b\n")
+    call = {"model": str(segmenter), "images": str(pictures[0]), "out": "out.csv", "more": [], **change}
+    assert main(["predict", call["model"], call["images"], "--out", call["out"], *call["more"]]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_labels_come_with_their_probabilities(pictures, tmp_path):
+    import tensorflow as tf
+
+    def model(images, training):
+        return tf.nn.softmax(10 * tf.reduce_mean(images, axis=(1, 2)))
+
+    spec = dataclasses.replace(SPEC, task="classification", classes=("red", "green", "blue"))
+    place = save(tmp_path / "model", model, spec, Decision.fixed(3))
+    found = predict(str(place), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
+    header, *rows = rows_of(tmp_path / "out.csv")
+    assert header == ["image", "label", "red", "green", "blue"]
+    assert {row[1] for row in rows} == {"green"}
+    assert all(sum(map(float, row[2:])) == pytest.approx(1, abs=1e-5) for row in rows)
+    assert found.dialect == ""
+
+
+def test_several_classes_an_image_are_those_above_their_thresholds(pictures, tmp_path):
+    import tensorflow as tf
+
+    spec = dataclasses.replace(SPEC, task="classification", multi=True, classes=("red", "green", "blue"))
+    place = save(
+        tmp_path / "model",
+        lambda images, training: tf.reduce_max(images, axis=(1, 2)),
+        spec,
+        Decision((0.5, 0.95, 0.0), (0, 0, 0)),
+    )
+    predict(str(place), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
+    header, *rows = rows_of(tmp_path / "out.csv")
+    assert header[1] == "labels"
+    assert {row[1] for row in rows} == {"red blue"}

@@ -1,0 +1,64 @@
+"""Tables of predicted masks: read back they are the masks; masks come back to the image's own size."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright import rle
+from shardwright.errors import UsageError
+from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.regions import find_regions
+from shardwright.restore import restore
+from shardwright.submission import LAYOUTS, choose_layout, mask_rows, told_by_header
+
+sides = st.integers(1, 30)
+
+
+@given(sides, sides, sides, sides, st.sampled_from(POLICIES), st.integers(0, 2**32 - 1))
+def test_a_mask_comes_back_pixel_by_pixel(height, width, model_height, model_width, policy, seed):
+    mask = np.random.default_rng(seed).random((model_height, model_width)) < 0.5
+    found = rle.draw(restore(mask, policy, height, width), height, width)
+    plan = plan_geometry(policy, height, width, model_height, model_width)
+    wanted = np.zeros((height, width), np.uint8)
+    for y in range(plan.crop_height):
+        for x in range(plan.crop_width):
+            row = plan.pad_top + (2 * y + 1) * plan.resized_height // (2 * plan.crop_height)
+            column = plan.pad_left + (2 * x + 1) * plan.resized_width // (2 * plan.crop_width)
+            wanted[plan.crop_top + y, plan.crop_left + x] = mask[row, column]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@given(sides, sides, st.sampled_from(sorted(LAYOUTS)), st.integers(0, 2**32 - 1), st.floats(0, 1))
+def test_rows_hold_the_masks(height, width, name, seed, share):
+    layout = LAYOUTS[name]
+    classes = ["Fish", "7"] if layout.classes else ["Fish"]
+    masks = [rle.encode(np.random.default_rng([seed, c]).random((height, width)) < share) for c in range(len(classes))]
+    rows = list(mask_rows(layout, "a/b_1.jpg", masks, classes, (height, width)))
+    assert all(len(row) == len(layout.header) for row in rows)
+    named = {"file_Class": "_{}", "file_id": "_{}"}.get(layout.classes, "")
+    image = "a/b_1.jpg" if layout.extension else "a/b_1"
+    for number, (label, runs) in enumerate(zip(classes, masks, strict=True)):
+        shown = "Fish" if layout.classes in ("file_Class", "name") else "1"
+        shown = shown if label == "Fish" else "7"
+        heads = [[image + named.format(shown)], [image, shown]]
+        mine = [row for row in rows if row[:-1] in heads or not layout.classes]
+        read = [layout.dialect.parse(row[-1], height=height, width=width) for row in mine]
+        np.testing.assert_array_equal(rle.union(read), runs)
+        regions = len(find_regions(runs, height).areas)
+        assert len(mine) == (max(regions, 1) if layout.instances else 1), number
+
+
+def test_headers_tell_the_layout():
+    assert told_by_header(["Image_Label", "EncodedPixels"]) == "clouds"
+    assert told_by_header(["img", "RLE_mask"]) == "carvana"
+    assert told_by_header(["ImageId", "ClassId", "EncodedPixels"]) == "severstal"
+    assert told_by_header(["a", "b"]) is None
+
+
+def test_a_layout_without_classes_is_refused_for_several():
+    assert choose_layout("airbus", ["ship"]).instances
+    with pytest.raises(UsageError, match=r"'airbus' has no column of classes, and the model has 2: a, b\. Use one of"):
+        choose_layout("airbus", ["a", "b"])
+    with pytest.raises(UsageError, match="'cloud' is not known. Use one of: clouds"):
+        choose_layout("cloud", ["a"])
