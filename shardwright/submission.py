@@ -19,16 +19,18 @@ Where a layout numbers its classes, a class whose name is a number has that numb
 
 from __future__ import annotations
 
+import csv
 import posixpath
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.errors import UsageError
+from shardwright.errors import ShardwrightError, UsageError
 from shardwright.regions import find_regions
 from shardwright.rle import Runs, normalize
 from shardwright.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
+from shardwright.storage import open_table
 
 DEFAULT = "clouds"
 
@@ -94,6 +96,16 @@ def told_by_header(header: Sequence[str]) -> str | None:
         if names == [_reduced(field) for field in layout.header]:
             return name
     return None
+
+
+def told_by_table(path: str) -> str | None:
+    """The layout that the header of a table is of; `None` for another one, and where there is no such table."""
+    try:
+        with open_table(path) as file:
+            header = next(csv.reader(file), [])
+    except (ShardwrightError, OSError, UnicodeDecodeError, csv.Error):
+        return None
+    return told_by_header(header)
 
 
 def mask_rows(

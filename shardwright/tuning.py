@@ -163,7 +163,6 @@ class RegionCounts:
         image, areas, predicted, hits = found
         kept = areas >= area
         count = self._images
-        return (
-            np.bincount(image[kept], weights=hits[kept], minlength=count),
-            np.bincount(image[kept], weights=predicted[kept], minlength=count),
-        )
+        summed = (np.bincount(image[kept], weights=part[kept], minlength=count) for part in (hits, predicted))
+        first, second = (np.asarray(part, np.float64) for part in summed)
+        return first, second

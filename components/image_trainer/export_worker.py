@@ -62,6 +62,7 @@ def _write_assets(spec: TrainSpec, decision: Decision, folder: Path) -> list[Pat
             "multi": spec.multi,
             "fingerprint": spec.fingerprint,
             "dataset": spec.dataset_fingerprint,
+            "submission": recipe.submission,
             "recipe": recipe.to_dict(),
         },
     }

@@ -10,7 +10,7 @@ from shardwright.errors import UsageError
 from shardwright.geometry import POLICIES, plan_geometry
 from shardwright.regions import find_regions
 from shardwright.restore import restore
-from shardwright.submission import LAYOUTS, choose_layout, mask_rows, told_by_header
+from shardwright.submission import LAYOUTS, choose_layout, mask_rows, told_by_header, told_by_table
 
 sides = st.integers(1, 30)
 
@@ -54,6 +54,14 @@ def test_headers_tell_the_layout():
     assert told_by_header(["img", "RLE_mask"]) == "carvana"
     assert told_by_header(["ImageId", "ClassId", "EncodedPixels"]) == "severstal"
     assert told_by_header(["a", "b"]) is None
+
+
+def test_a_table_tells_its_layout(tmp_path):
+    (tmp_path / "a.csv").write_text("\ufeffImage_Label,EncodedPixels\nx,\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "c.csv").write_bytes(b"")
+    assert told_by_table(str(tmp_path / "a.csv")) == "clouds"
+    assert [told_by_table(str(tmp_path / name)) for name in ("b.csv", "c.csv", "none.csv", "")] == [None] * 4
 
 
 def test_a_layout_without_classes_is_refused_for_several():
