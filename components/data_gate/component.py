@@ -5,20 +5,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from tfx import v1 as tfx
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
+from tfx.types.experimental import simple_artifacts
 
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright_components.data_gate import executor
 from shardwright_components.data_gate.anomalies import ANOMALY_KINDS
 
-
-class GateDecision(tfx.dsl.Artifact):
-    """Holds `decision.json`: the anomalies that were found and allowed. Where the gate stays shut, there is none."""
-
-    TYPE_NAME = "ShardwrightGateDecision"
+# Holds `decision.json`: the anomalies that were found and allowed. Where the gate stays shut, there is none. It is no
+# type of our own: the name of one would have to be that of a class in a top-level module, to be told in a compiled
+# pipeline.
+GateDecision = simple_artifacts.File
 
 
 class DataGateSpec(component_spec.ComponentSpec):
