@@ -24,7 +24,9 @@ def delimited(field: int, body: bytes) -> bytes:
 
 def delimited_start(field: int, length: int) -> bytes:
     """Writes what stands before a body of `length` bytes; field numbers up to 15."""
-    return bytes([field << 3 | DELIMITED]) + varint(length)
+    if length < 0x80:  # Nearly all.
+        return bytes((field << 3 | DELIMITED, length))
+    return bytes((field << 3 | DELIMITED,)) + varint(length)
 
 
 def varint(value: int) -> bytes:

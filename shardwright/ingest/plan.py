@@ -141,6 +141,7 @@ def plan_ingest(
     recipe: IngestRecipe,
     location: InputLocation,
     *,
+    surveyed: SurveyedInput | None = None,
     expected_fingerprint: str | None = None,
     quiet: bool = True,
     staging_root: str | None = None,
@@ -151,6 +152,7 @@ def plan_ingest(
     Args:
         recipe: the options.
         location: where the input lies.
+        surveyed: the input, where it was surveyed already.
         expected_fingerprint: content fingerprint the input must have.
         quiet: show no progress.
         staging_root: folder of staging folders, where probe rows are kept for all of them; `None` to keep none.
@@ -160,7 +162,7 @@ def plan_ingest(
         UsageError: see `survey_input`.
         CheckFailed: see `survey_input`, `find_duplicates` and `split_images`; or the input is not the expected one.
     """
-    surveyed = survey_input(recipe, location)
+    surveyed = survey_input(recipe, location) if surveyed is None else surveyed
     listing, survey = surveyed.listing, surveyed.survey
     cache = None if staging_root is None else os.path.join(local_folder(staging_root), _PROBED)
     hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, quiet=quiet)

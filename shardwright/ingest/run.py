@@ -14,12 +14,13 @@ from shardwright.config import Config
 from shardwright.config.images import FULL
 from shardwright.console import progress
 from shardwright.errors import UsageError
+from shardwright.ingest.inputs import survey_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
 from shardwright.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.mirror import local_folder
-from shardwright.processes import in_processes
+from shardwright.processes import in_processes, warm_up
 from shardwright.staging import ShardResult, Staging
 from shardwright.storage import is_remote
 
@@ -67,7 +68,11 @@ def ingest(
         if there is not None:
             _remove_leftovers(staging_root, config, out, there.fingerprint)
             return there
-    prepared = plan_ingest(recipe, location, quiet=quiet, staging_root=staging_root, workers=workers)
+    surveyed = survey_input(recipe, location)
+    if _processes(sum(surveyed.listing.sizes), workers) > 1:
+        warm_up(write_shard)  # Their imports take as long as hashing a thousand photographs, which comes first.
+    prepared = plan_ingest(recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers)
+    del surveyed
     plan = prepared.plan
     if _real(out).startswith(os.path.join(_real(plan.root), "")):
         _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
@@ -152,11 +157,16 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
 
 def _write_all(plan: IngestPlan, staging: Staging, todo: list[int], workers: int | None) -> Iterator[ShardResult]:
     """Writes the shards that are not finished yet; yields each as it is done."""
-    if workers is None:
-        workers = (os.cpu_count() or 1) if plan.total_bytes > _BYTES_WORTH_PROCESSES else 1
-    workers = min(workers, len(todo))
+    workers = min(_processes(plan.total_bytes, workers), len(todo))
     if workers <= 1:
         for number in todo:
             yield write_shard(number, plan, staging)
         return
     yield from in_processes(partial(write_shard, plan=plan, staging=staging), todo, workers, _LOST)
+
+
+def _processes(total: int, workers: int | None) -> int:
+    """How many processes are used for so many bytes of images where `workers` are asked for."""
+    if workers is None:
+        return (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
+    return workers
