@@ -1,7 +1,7 @@
 """The one graph, whatever runs it: from a folder of images and a CSV to a pushed model.
 
 ImageExampleGen -> StatisticsGen -> ImportSchemaGen (the rendered, curated schema) beside SchemaGen (inferred, to
-compare) -> ExampleValidator -> DataGate -> ImageTransform -> Trainer -> BaselineResolver -> Evaluator -> Pusher.
+compare) -> ExampleValidator -> DataGate -> ImageTransform -> BaselineResolver -> Trainer -> Evaluator -> Pusher.
 
 Everything that decides a cache key is a value here: fingerprints, recipes, paths relative to the run's root. Nothing
 absolute and no clock.
@@ -81,8 +81,8 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     gate = DataGate(anomalies=validator.outputs["anomalies"], examples=examples, schema=schema, allow=config.gate.allow)
     transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
-    train = trainer(config, transform, custom_job=inputs.custom_job)
     baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
+    train = trainer(config, transform, baseline=baseline, custom_job=inputs.custom_job)
     models = (train.outputs["model"], baseline.outputs["model"])
     evaluate = evaluator(config, inputs.classes, examples, *models, multi=inputs.multi)
     pusher = Pusher(
@@ -100,8 +100,9 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
         validator,
         gate,
         transform,
-        train,
+        # The trainer may begin with its model.
         baseline,
+        train,
         evaluate,
         pusher,
     ]

@@ -21,10 +21,12 @@ from pathlib import Path
 
 from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
+from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
 from shardwright.staging import STAGING_VARIABLE
+from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
 
@@ -144,6 +146,8 @@ def _keep_schema(text: str) -> str:
 def _working_in(run_root: Path, config: Config, prepared: PreparedInput) -> Iterator[None]:
     staging = config.resolve(config.run.staging) if config.run.staging else str(run_root / "staging")
     variables = {INPUT_VARIABLE: json.dumps(asdict(prepared.location)), STAGING_VARIABLE: staging}
+    if config.trainer.warm_start not in (FRESH, BLESSED):
+        variables[WARM_START_VARIABLE] = config.resolve(config.trainer.warm_start)
     before = {name: os.environ.get(name) for name in variables}
     here = os.getcwd()
     os.environ.update(variables)

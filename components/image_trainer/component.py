@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,14 +10,21 @@ from tfx import v1 as tfx
 from tfx.v1.types import BaseNode
 
 from shardwright.config import Config
-from shardwright_components.image_trainer.run_fn import RECIPE_KEY
-from shardwright_components.image_trainer.spec import Recipe
+from shardwright.config.trainer import BLESSED
+from shardwright.storage import is_remote
+from shardwright.submission import told_by_table
+from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY
+from shardwright_components.image_trainer.spec import AS_USUAL, Recipe, Running
 
 _RUN_FN = "shardwright_components.image_trainer.run_fn.run_fn"
 
 
 def trainer(
-    config: Config, transform: BaseNode, *, custom_job: Mapping[str, Any] | None = None
+    config: Config,
+    transform: BaseNode,
+    *,
+    baseline: BaseNode | None = None,
+    custom_job: Mapping[str, Any] | None = None,
 ) -> tfx.components.Trainer:
     """TFX's Trainer for a configuration.
 
@@ -24,13 +32,14 @@ def trainer(
         config: its `trainer`, `loader` and `evaluator.threshold` make the recipe, which is all that TFX's cache sees.
         transform: the ImageTransform whose examples are learned from; its graph ties the model to the pixels in the
             lineage.
+        baseline: the BaselineResolver whose model `trainer.warm_start: blessed` begins with.
         custom_job: what TFX's extension for Vertex AI is told; then a job there trains, on a machine of its own.
 
     Returns:
         A component with outputs `model` and `model_run`. Its `model_run` holds model.keras, history.json, spec.json and
         TensorBoard logs.
     """
-    recipe = Recipe.from_config(config)
+    recipe = dataclasses.replace(Recipe.from_config(config), submission=_submission(config))
     held_out = [recipe.eval_split] if recipe.eval_split else ["train"]
     kind = tfx.components.Trainer
     if custom_job is not None:
@@ -44,5 +53,22 @@ def trainer(
         transform_graph=transform.outputs["transform_graph"],
         train_args=tfx.proto.TrainArgs(splits=["train"]),
         eval_args=tfx.proto.EvalArgs(splits=held_out),
-        custom_config={RECIPE_KEY: recipe.to_dict(), **(custom_job or {})},
+        # Its artifact is another one whenever another model was blessed, and so is the cache key.
+        base_model=baseline.outputs["model"] if baseline and recipe.warm_start == BLESSED else None,
+        custom_config={RECIPE_KEY: recipe.to_dict(), **_how(config), **(custom_job or {})},
     )
+
+
+def _how(config: Config) -> dict[str, Any]:
+    """How it runs, where that is not the default: accelerator, hosts, checkpoints. No path of this machine."""
+    running, start = Running.from_config(config), config.trainer.warm_start
+    told: dict[str, Any] = {} if running == AS_USUAL else {RUNNING_KEY: running.to_dict()}
+    return {**told, WARM_START_KEY: start} if is_remote(start) else told
+
+
+def _submission(config: Config) -> str:
+    """The layout of the table of masks that is learned from, where it is one that `predict` can write."""
+    labels = config.input.labels
+    if config.task != "segmentation" or labels.path is None or labels.code:
+        return ""
+    return told_by_table(config.resolve(labels.path)) or ""

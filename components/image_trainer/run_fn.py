@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from shardwright import loader
+from shardwright.config.trainer import BLESSED
 from shardwright.console import progress
 from shardwright.dataset import Dataset
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, UsageError
+from shardwright.fingerprint import sha256_file
 from shardwright.lineage import LINEAGE_FILE, write_lineage
 from shardwright.manifest import MULTI, NONE
 from shardwright.metrics import headline
+from shardwright.staging import STAGING_VARIABLE
+from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.class_weights import balanced_weights
-from shardwright_components.image_trainer.spec import SPEC_FILE, Recipe, TrainSpec
+from shardwright_components.image_trainer.hosts import this_host
+from shardwright_components.image_trainer.placement import BACKEND, Machine, place
+from shardwright_components.image_trainer.spec import AS_USUAL, MODEL_FILE, SPEC_FILE, Recipe, Running, TrainSpec
+from shardwright_components.image_trainer.warm_start import KEPT_MODEL, WARM_START_VARIABLE, weights_file
 from shardwright_components.image_trainer.worker import Message, run_worker
 
 RECIPE_KEY = "recipe"
+RUNNING_KEY = "running"
+WARM_START_KEY = "warm_start"
+
 
 _TRAIN = "train"
 _PACKAGE = __name__.rpartition(".")[0]
@@ -31,61 +43,123 @@ def run_fn(fn_args: Any) -> None:
     """Trains and exports, as TFX's Trainer asks for it.
 
     Args:
-        fn_args: `tfx.components.FnArgs`; `custom_config[RECIPE_KEY]` holds `Recipe.to_dict()`. The examples are a
-            dataset of ImageTransform, found through the first of `train_files`.
+        fn_args: `tfx.components.FnArgs`; `custom_config[RECIPE_KEY]` holds `Recipe.to_dict()`, and `[RUNNING_KEY]`
+            `Running.to_dict()` where it is not the default. The examples are a dataset of ImageTransform, found through
+            the first of `train_files`. On a host that is not the first nothing is written to the places that it names.
 
     Raises:
         ShardwrightError: a worker failed.
     """
     # TFX names <dataset>/Split-train/*.
     dataset = Path(fn_args.train_files[0]).parents[1]
+    recipe = Recipe.from_dict(fn_args.custom_config[RECIPE_KEY])
+    running = Running(**fn_args.custom_config.get(RUNNING_KEY, {}))
+    warm_from = _warm_from(recipe, fn_args)
+    if not this_host(os.environ, running.hosts).publishes:
+        with tempfile.TemporaryDirectory() as folder:
+            own, nowhere = Path(folder, "run"), Path(folder, "export")
+            train_and_export(
+                recipe, dataset=dataset, run_folder=own, export_folder=nowhere, running=running, warm_from=warm_from
+            )
+        return
     train_and_export(
-        Recipe.from_dict(fn_args.custom_config[RECIPE_KEY]),
+        recipe,
         dataset=dataset,
         run_folder=Path(fn_args.model_run_dir),
         export_folder=Path(fn_args.serving_model_dir),
+        running=running,
+        warm_from=warm_from,
     )
     # The model's artifact begins two folders above: <model>/Format-Serving.
     model_root = Path(fn_args.serving_model_dir).parent
     shutil.copyfile(Path(fn_args.serving_model_dir, LINEAGE_FILE), model_root / LINEAGE_FILE)
 
 
-def train_and_export(recipe: Recipe, *, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
-    """Trains on a transformed dataset and writes the SavedModel.
+def train_and_export(
+    recipe: Recipe,
+    *,
+    dataset: Path,
+    run_folder: Path,
+    export_folder: Path,
+    running: Running = AS_USUAL,
+    warm_from: str = "",
+) -> TrainSpec:
+    """Trains on a transformed dataset and writes the SavedModel; a training that was interrupted goes on.
+
+    Checkpoints go to the staging folder of the run where there is one (it outlives an attempt of TFX), else to
+    `run_folder`; they are deleted when the model is there. On a host that is not the first there is no export.
 
     Args:
         recipe: what shapes the model.
         dataset: folder of a dataset of ImageTransform.
-        run_folder: gets spec.json, model.keras, history.json, TensorBoard logs and the workers' logs.
+        run_folder: gets spec.json, model.keras, history.json, training.json, TensorBoard logs and the workers' logs.
         export_folder: gets the SavedModel.
+        running: how it runs.
+        warm_from: a file of weights, or a folder with one, that the training begins with; empty: with none.
 
     Returns:
         What the workers were told.
 
     Raises:
         DatasetError: there is no such dataset, or nothing to train on.
+        ConfigError: this machine has no such accelerator, or is not one of so many hosts.
         ShardwrightError: a worker failed.
     """
+    host = this_host(os.environ, running.hosts)
+    placement = place(running.accelerator, host.count, Machine.look(os.environ))
     manifest = Dataset.open(dataset).manifest
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = _spec(recipe, dataset, run_folder, export_folder)
+    if warm_from:
+        file = weights_file(warm_from)
+        spec = dataclasses.replace(spec, warm_from=os.fspath(file), warm_digest=sha256_file(file))
+    staging = os.environ.get(STAGING_VARIABLE) or os.fspath(run_folder)
+    spec = dataclasses.replace(spec, running=running, checkpoints=f"{staging}/training/{spec.fingerprint[:32]}")
     spec_file = run_folder / SPEC_FILE
     spec.write(spec_file)
-    backend = {"KERAS_BACKEND": "tensorflow"}
     with _shown(recipe.epochs, headline(spec.task, multi=spec.multi)) as show:
         run_worker(
-            f"{_PACKAGE}.train_worker", spec_file, run_folder / "train.log", environment=backend, on_message=show
+            f"{_PACKAGE}.train_worker",
+            spec_file,
+            run_folder / "train.log",
+            environment={**placement.to_environment(os.environ), **host.to_environment()},
+            on_message=show,
         )
-    run_worker(f"{_PACKAGE}.export_worker", spec_file, run_folder / "export.log", environment=backend)
+    if not host.publishes:
+        return spec
+    run_worker(f"{_PACKAGE}.export_worker", spec_file, run_folder / "export.log", environment={BACKEND: "tensorflow"})
+    kept = export_folder / KEPT_MODEL
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(run_folder / MODEL_FILE, kept)
     for folder, kind in ((run_folder, "training"), (export_folder, "model")):
         write_lineage(
             folder,
             kind=kind,
             fingerprint=spec.fingerprint,
-            parents={"dataset": manifest.digest},
+            parents={"dataset": manifest.digest, **({"warm_start": spec.warm_digest} if spec.warm_digest else {})},
             recipe=recipe.to_dict(),
         )
+    CheckpointFolder(spec.checkpoints).remove()
     return spec
+
+
+def _warm_from(recipe: Recipe, fn_args: Any) -> str:
+    """Where the weights lie that a training begins with; empty where it begins with none.
+
+    Raises:
+        UsageError: they are not there any more, or are others.
+    """
+    if not recipe.warm_start:
+        return ""
+    if recipe.warm_start == BLESSED:
+        # Of a push folder without a blessed model, the resolver hands on nothing.
+        found = Path(fn_args.base_model or "", KEPT_MODEL)
+        return os.fspath(found) if fn_args.base_model and found.is_file() else ""
+    told = fn_args.custom_config.get(WARM_START_KEY) or os.environ.get(WARM_START_VARIABLE, "")
+    file = weights_file(told)
+    if sha256_file(file) != recipe.warm_start:
+        raise UsageError(f"trainer.warm_start: {file} has changed since the pipeline was built. Run it again.")
+    return os.fspath(file)
 
 
 def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
@@ -129,11 +203,27 @@ def _shown(epochs: int, metric: str) -> Iterator[Callable[[Message], None]]:
     with progress(epochs, "training", quiet=not terminal) as bar:
 
         def show(message: Message) -> None:
-            bar.advance()
-            if not terminal:
-                held_out = message.get("eval", {})
-                measured = f", {metric} {held_out[metric]:.3f}" if metric in held_out else ""
-                line = f"  epoch {message['epoch']}/{message['epochs']}: loss {message['loss']:.4f}{measured}"
-                print(line, file=sys.stderr, flush=True)
+            if "epoch" in message:
+                bar.advance()
+            line = training_line(message, metric)
+            if line and not (terminal and "epoch" in message):
+                print(f"  {line}", file=sys.stderr, flush=True)
 
         yield show
+
+
+def training_line(message: Message, metric: str) -> str:
+    """A message of the training worker in words; empty for one that is not for people.
+
+    Args:
+        message: see `loop.Loop`.
+        metric: the metric that is told.
+    """
+    if "epoch" in message:
+        held_out = message.get("eval", {})
+        measured = f", {metric} {held_out[metric]:.3f}" if metric in held_out else ""
+        fast = f", {message['images_per_second']:.1f} images/s" if message.get("images_per_second") else ""
+        return f"epoch {message['epoch']}/{message['epochs']}: loss {message['loss']:.4f}{measured}{fast}"
+    if "resumed" in message:
+        return f"goes on from its checkpoint: step {message['resumed']} of {message['steps']}"
+    return str(message.get("note", ""))

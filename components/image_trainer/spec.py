@@ -11,13 +11,16 @@ from typing import Any
 
 from shardwright.config import Config
 from shardwright.config.learning import COMPACT, MODELS
+from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint
+from shardwright.fingerprint import fingerprint, sha256_file
+from shardwright_components.image_trainer.warm_start import weights_file
 
 # Part of every recipe: raised when the same options give another model, so that caches let go of the old one.
 RECIPE_VERSION = 3
 
 EVAL_SPLIT = "eval"
+WEIGHT_DECAY = 1e-3
 
 # What counts as predicted until thresholds are tuned.
 _UNTUNED = 0.5
@@ -45,6 +48,14 @@ class Recipe:
         tuned: which of `threshold` and `min_area` are chosen per class on `eval_split` after the training; before, and
             without such a split, the given ones hold.
         min_area: pixels of the smallest region of a mask.
+        submission: layout of the table of masks, see `shardwright.submission`; what `predict` writes by default.
+        optimizer: `adamw`, `adam` or `sgd`, see `optimizers.build_optimizer`.
+        weight_decay: of `adamw`.
+        schedule: `cosine`, `linear` or `constant`.
+        warm_up: share of the steps in which the learning rate rises.
+        patience: epochs without a better one after which the training ends; 0: it never does.
+        precision: `float32`, or `bfloat16` for what is between the layers.
+        warm_start: SHA-256 of the file whose weights the training begins with, or `blessed`; empty: with none.
     """
 
     model: str
@@ -65,6 +76,14 @@ class Recipe:
     weights: str = ""
     tuned: tuple[str, ...] = ()
     min_area: int = 0
+    submission: str = ""
+    optimizer: str = "adamw"
+    weight_decay: float = WEIGHT_DECAY
+    schedule: str = "cosine"
+    warm_up: float = 0.05
+    patience: int = 0
+    precision: str = "float32"
+    warm_start: str = ""
     version: int = RECIPE_VERSION
 
     @classmethod
@@ -88,6 +107,13 @@ class Recipe:
             loss=trainer.loss,
             class_weights=trainer.class_weights,
             encoder=trainer.encoder,
+            optimizer=trainer.optimizer,
+            weight_decay=WEIGHT_DECAY if trainer.weight_decay is None else trainer.weight_decay,
+            schedule=trainer.schedule,
+            warm_up=trainer.warm_up,
+            patience=trainer.patience or 0,
+            precision=trainer.precision,
+            warm_start=_warm_start(config),
             eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
         )
 
@@ -111,8 +137,20 @@ class Recipe:
                 f"{RECIPE_VERSION}; fields that do not fit: {', '.join(wrong) or 'none'}). "
                 "Run it with the Shardwright that wrote it, or compile the pipeline again."
             )
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in value.items()})
+        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
+        return cls(**plain)
 
+
+def _warm_start(config: Config) -> str:
+    """What a recipe says of `trainer.warm_start`: never where the file lies."""
+    told = config.trainer.warm_start
+    if told in (FRESH, BLESSED):
+        return "" if told == FRESH else told
+    return sha256_file(weights_file(config.resolve(told)))
+
+
+# Of a specification: where it reads and writes, and how it runs.
+_PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from")
 
 # Options that came later, with their defaults.
 _OPTIONAL: dict[str, Any] = {
@@ -120,6 +158,36 @@ _OPTIONAL: dict[str, Any] = {
     for field in dataclasses.fields(Recipe)
     if field.default is not dataclasses.MISSING and field.name not in ("order", "version")
 }
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a training runs, which does not shape the model.
+
+    Attributes:
+        accelerator: `trainer.accelerator`, see `placement`.
+        hosts: `trainer.hosts`.
+        every: steps between two checkpoints.
+        keep: checkpoints that are kept.
+    """
+
+    accelerator: str = "auto"
+    hosts: int = 1
+    every: int = 500
+    keep: int = 2
+
+    @classmethod
+    def from_config(cls, config: Config) -> Running:
+        """What a configuration says."""
+        trainer = config.trainer
+        return cls(trainer.accelerator, trainer.hosts, trainer.checkpoint.every, trainer.checkpoint.keep)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without those that are the default."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
+
+
+AS_USUAL = Running()
 
 
 @dataclass(frozen=True)
@@ -141,6 +209,10 @@ class TrainSpec:
         ignore: whether masks mark pixels that are not counted.
         multi: whether an image may have several classes.
         class_weights: weight of every class in the loss; `None`: all alike.
+        running: how it runs.
+        checkpoints: folder or URL for checkpoints.
+        warm_from: file whose weights the training begins with; empty: with none.
+        warm_digest: SHA-256 of that file.
     """
 
     recipe: Recipe
@@ -158,20 +230,24 @@ class TrainSpec:
     ignore: bool = False
     multi: bool = False
     class_weights: tuple[float, ...] | None = None
+    running: Running = AS_USUAL
+    checkpoints: str = ""
+    warm_from: str = ""
+    warm_digest: str = ""
 
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the training: the same data and recipe have the same one, wherever they lie."""
         value = self.to_dict()
-        for place in ("dataset", "output", "export"):
-            del value[place]
+        for place in _PLACES:
+            value.pop(place, None)
         return fingerprint(value)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        value["recipe"] = self.recipe.to_dict()
-        for name in ("ignore", "multi", "class_weights"):
+        value["recipe"], value["running"] = self.recipe.to_dict(), self.running.to_dict()
+        for name in ("ignore", "multi", "class_weights", "running", "checkpoints", "warm_from", "warm_digest"):
             if not value[name]:
                 del value[name]  # A training without has the fingerprint that it had before there was such a thing.
         return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}
@@ -181,6 +257,7 @@ class TrainSpec:
         """From `to_dict`'s form."""
         plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
         plain["recipe"] = Recipe.from_dict(value["recipe"])
+        plain["running"] = Running(**value.get("running", {}))
         return cls(**plain)
 
     def write(self, file: Path) -> None:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from shardwright_components.image_trainer.spec import TrainSpec
 Message = dict[str, Any]
 
 _LAST_LINES = 12
+# What a worker that was told to end gets to save its state; Kubernetes gives as much by default.
+_SECONDS_TO_SAVE = 30
 _ERROR = "error"
 
 
@@ -56,6 +60,7 @@ def run_worker(
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=variables, text=True
         ) as process,
+        _told_on(process),
     ):
         try:
             for line in process.stdout or ():
@@ -68,10 +73,32 @@ def run_worker(
                 else:
                     on_message(message)
         except BaseException:
-            process.kill()
+            _end(process)
             raise
     if process.returncode:
         raise ShardwrightError(failure or _unexplained(module, process.returncode, log_file))
+
+
+@contextmanager
+def _told_on(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Tells the worker to end, too, when this process is: it saves its state, says so, and the error ends this one."""
+    if threading.current_thread() is not threading.main_thread():
+        # Then this process ends at once, and the worker hears of that from its pipe.
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(_SECONDS_TO_SAVE)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def main(work: Callable[[TrainSpec], None]) -> None:
@@ -94,10 +121,13 @@ def send(message: Message) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the one that started it is gone: killed, it cannot end its worker, but its pipe closes."""
+    """Ends this process when the one that started it is gone: killed, it cannot end its worker, but its pipe closes.
+
+    By the signal that a worker may take as the word to save its state first.
+    """
     # Not through `sys.stdin`: its lock, held by this thread, would spoil a regular end of the interpreter.
     os.read(0, 1)
-    os._exit(1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _silence_tensorflow() -> None:

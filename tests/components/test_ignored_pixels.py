@@ -15,7 +15,7 @@ from shardwright.dataset import Dataset
 from shardwright.geometry import POLICIES, plan_geometry
 from shardwright.metrics import UNCOUNTED, MaskSums
 from shardwright.records import byte_strings, decode_example, encode_example, floats, ints
-from shardwright_components.image_trainer.callbacks import evaluate
+from shardwright_components.image_trainer.evaluation import evaluate
 from shardwright_components.image_trainer.losses import build_loss
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe, TrainSpec

@@ -1,0 +1,126 @@
+"""Which of the hosts of a training this process is, told by its environment.
+
+A training over several hosts is the same program, started once on each of them, with the same specification. Looked at
+in this order:
+
+| environment | who sets it |
+|---|---|
+| `SHARDWRIGHT_COORDINATOR` (`host:port` of host 0), `SHARDWRIGHT_HOSTS` (how many), `SHARDWRIGHT_HOST` (from 0; else
+  `JOB_COMPLETION_INDEX`, which Kubernetes gives to every pod of an indexed Job or JobSet) | you, or a rendered JobSet |
+| `CLUSTER_SPEC` | Vertex AI, in every replica of a custom job |
+| `TPU_WORKER_HOSTNAMES`, `TPU_WORKER_ID` | GKE, in pods of a multi-host TPU slice |
+
+Where none is set there is one host. Port 8476 is JAX's own for its coordinator; the pods must reach each other on it.
+Every host reads the same dataset; only host 0 needs to write to the staging folder and to publish.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardwright.errors import ConfigError, UsageError
+
+COORDINATOR, HOSTS, HOST = "SHARDWRIGHT_COORDINATOR", "SHARDWRIGHT_HOSTS", "SHARDWRIGHT_HOST"
+_JOB_INDEX = "JOB_COMPLETION_INDEX"
+_VERTEX = "CLUSTER_SPEC"
+_TPU_NAMES, _TPU_INDEX = "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"
+_PORT = 8476
+
+
+@dataclass(frozen=True)
+class HostPlace:
+    """This host among all.
+
+    Attributes:
+        index: number of this host, from 0; host 0 publishes.
+        count: number of hosts.
+        coordinator: `host:port` where host 0 listens; empty with one host.
+    """
+
+    index: int = 0
+    count: int = 1
+    coordinator: str = ""
+
+    @property
+    def publishes(self) -> bool:
+        """Whether what this host makes is what counts."""
+        return self.index == 0
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that tell a worker process the same."""
+        if self.count == 1:
+            return {}
+        return {COORDINATOR: self.coordinator, HOSTS: str(self.count), HOST: str(self.index)}
+
+
+def this_host(environment: Mapping[str, str], expected: int | None = None) -> HostPlace:
+    """This host, from the environment.
+
+    Args:
+        environment: `os.environ`.
+        expected: `trainer.hosts`; `None` takes any number.
+
+    Raises:
+        UsageError: the variables contradict themselves.
+        ConfigError: there are not so many hosts as the configuration says.
+    """
+    found = _explicit(environment) or _vertex(environment) or _tpu(environment) or HostPlace()
+    if not 0 <= found.index < found.count:
+        raise UsageError(f"{HOST}: host {found.index} of {found.count}; count hosts from 0.")
+    if expected is not None and found.count != expected:
+        raise ConfigError(
+            "trainer.hosts",
+            f"{expected}, but this machine is one of {found.count}",
+            f"Start {expected} processes with {COORDINATOR}, {HOSTS} and {HOST}, or change it.",
+        )
+    return found
+
+
+def _explicit(environment: Mapping[str, str]) -> HostPlace | None:
+    coordinator = environment.get(COORDINATOR, "")
+    if not coordinator and HOSTS not in environment:
+        return None
+    count = _number(environment, HOSTS)
+    if count == 1:
+        return HostPlace()
+    if not coordinator:
+        raise UsageError(f"{COORDINATOR}: not set, and there are {count} hosts. Set it to host:port of host 0.")
+    return HostPlace(_number(environment, HOST if HOST in environment else _JOB_INDEX), count, _with_port(coordinator))
+
+
+def _vertex(environment: Mapping[str, str]) -> HostPlace | None:
+    if _VERTEX not in environment:
+        return None
+    try:
+        told = json.loads(environment[_VERTEX])
+        # Pool 0 holds the chief, the others the rest; evaluators and reduction servers would be pools 3 and 2.
+        pools = sorted((name, list(hosts)) for name, hosts in told["cluster"].items())
+        names = [(pool, index, name) for pool, hosts in pools for index, name in enumerate(hosts)]
+        task = (str(told["task"]["type"]), int(told["task"]["index"]))
+        index = [(pool, number) for pool, number, _ in names].index(task)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{_VERTEX}: not readable ({error}). Set {COORDINATOR}, {HOSTS} and {HOST} instead.") from None
+    if len(names) == 1:
+        return HostPlace()
+    # The port of the list is that of TensorFlow's own servers.
+    return HostPlace(index, len(names), _with_port(names[0][2].partition(":")[0]))
+
+
+def _tpu(environment: Mapping[str, str]) -> HostPlace | None:
+    names = [name.strip() for name in environment.get(_TPU_NAMES, "").split(",") if name.strip()]
+    if len(names) < 2:
+        return None
+    return HostPlace(_number(environment, _TPU_INDEX), len(names), _with_port(names[0]))
+
+
+def _with_port(name: str) -> str:
+    return name if ":" in name else f"{name}:{_PORT}"
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    text = environment.get(name, "")
+    if not text.isdecimal() or not text.isascii():
+        raise UsageError(f"{name}: {text!r} is no number. Set {COORDINATOR}, {HOSTS} and {HOST} on every host.")
+    return int(text)

@@ -1,0 +1,262 @@
+"""The training loop: steps, epochs, evaluation, checkpoints, and going on where a killed training had got to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardwright.errors import ShardwrightError
+from shardwright.metrics import better
+from shardwright_components.image_trainer.batch_keys import keys_at, shown
+from shardwright_components.image_trainer.checkpoints import (
+    Arrays,
+    CheckpointFolder,
+    decode_checkpoint,
+    encode_checkpoint,
+)
+from shardwright_components.image_trainer.evaluation import evaluate
+from shardwright_components.image_trainer.hosts import HostPlace
+from shardwright_components.image_trainer.memory import out_of_memory, readable
+from shardwright_components.image_trainer.preemption import Preemption
+from shardwright_components.image_trainer.progress import Progress, Rate
+from shardwright_components.image_trainer.spec import TrainSpec
+from shardwright_components.image_trainer.steps import Steps, weights_of
+
+# Steps after which the hosts ask each other whether one of them was told to end.
+_AGREE_EVERY = 10
+# A loss that was there in less had not been waited for: the devices were idle before.
+_AT_ONCE = 1e-3
+_BEST = "best/"
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a loop works with.
+
+    Attributes:
+        spec: the training.
+        place: this host among all.
+        batch_size: images of a batch of all hosts.
+        steps_per_epoch: steps of an epoch, as many on every host.
+        data: training batches of this host from a step on, without end: images, targets, positions in the split.
+        evaluation: one pass over this host's part of the evaluation split; `None`: there is no such split.
+        loss: Keras loss.
+        memory: bytes that a step needs by estimate.
+    """
+
+    spec: TrainSpec
+    place: HostPlace
+    batch_size: int
+    steps_per_epoch: int
+    data: Callable[[int], Any]
+    evaluation: Callable[[], Iterable[tuple[Any, ...]]] | None
+    loss: Any
+    memory: int
+
+
+class Loop:
+    """A training from its checkpoint, or its beginning, to its end.
+
+    Args:
+        work: what to train on.
+        steps: the model in training.
+        folder: its checkpoints; only host 0 reads and writes them.
+        preemption: whether this host was told to end.
+        send: is given the values of every epoch: `epoch` from 1, `epochs`, `loss` and, under `eval`, the metrics.
+
+    Attributes:
+        work: what is trained on.
+        progress: how far it is.
+        best: weights of the best epoch; without an evaluation split those of the last one.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        steps: Steps,
+        folder: CheckpointFolder,
+        preemption: Preemption,
+        send: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.work = work
+        self._steps, self._folder = steps, folder
+        self._preemption, self._send = preemption, send
+        self._saved = -1
+        self._positions: Any = ()
+        self._waited = self._worked = 0.0
+        self._counted = 0
+        self.progress = Progress()
+        self.best: Arrays = {}
+
+    def run(self) -> None:
+        """Trains.
+
+        Raises:
+            ShardwrightError: the loss is no number any more, the memory does not do, or the process was told to end.
+        """
+        self._resume()
+        recipe = self.work.spec.recipe
+        try:
+            if not self.progress.ended(recipe.epochs, recipe.patience):
+                batches = iter(self._steps.batches(self.work.data(self.progress.step)))
+                batch = next(batches)
+                while not self.progress.ended(recipe.epochs, recipe.patience):
+                    batch = self._epoch(batch, batches)
+        except ShardwrightError:
+            raise
+        except Exception as error:
+            if out_of_memory(error):
+                raise ShardwrightError(self._no_memory()) from None
+            raise
+        if not self.best:
+            self.best = weights_of(self._steps.state())
+
+    def _epoch(self, batch: tuple[Any, ...], batches: Any) -> tuple[Any, ...]:
+        """What is left of an epoch; returns the first batch of the next one."""
+        work, progress = self.work, self.progress
+        started = time.perf_counter()
+        self._waited = self._worked = 0.0
+        self._counted = 0
+        end = (progress.epochs + 1) * work.steps_per_epoch
+        while progress.step < end:
+            batch = self._step(batch, batches)
+            if self._told_to_end():
+                self._save()
+                raise ShardwrightError(self._ended_early())
+            if progress.step % work.spec.running.every == 0 and progress.step < end:
+                self._save()
+        progress.losses.append(progress.epoch_loss / work.steps_per_epoch)
+        progress.epoch_loss = 0.0
+        self._evaluate()
+        speed = self._counted / self._worked if self._worked else 0.0
+        share = self._waited / self._worked if self._worked else 0.0
+        progress.rates.append(Rate(speed, share, time.perf_counter() - started))
+        self._save()
+        self._report(progress.epochs - 1)
+        return batch
+
+    def _step(self, batch: tuple[Any, ...], batches: Any) -> tuple[Any, ...]:
+        """One step; the next batch is fetched while the devices work."""
+        steps, traces, begun = self._steps, self._steps.traces, time.perf_counter()
+        images, targets, self._positions = batch
+        result = steps.train(images, targets)
+        dispatched = time.perf_counter()
+        following = next(batches)
+        fetched = time.perf_counter()
+        loss = float(result)
+        done = time.perf_counter()
+        if steps.traces == traces:
+            self._worked += done - begun
+            self._waited += fetched - dispatched if done - fetched < _AT_ONCE else 0.0
+            self._counted += self.work.batch_size
+        if not math.isfinite(loss):
+            raise ShardwrightError(self._no_number(loss))
+        self.progress.step += 1
+        self.progress.epoch_loss += loss
+        return tuple(following)
+
+    def _evaluate(self) -> None:
+        work, progress = self.work, self.progress
+        if work.evaluation is None:
+            progress.best_epoch, progress.best_step = progress.epochs, 0
+            return
+        before = progress.best
+        batches = self._steps.batches(work.evaluation())
+        metrics = evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
+        progress.evaluations.append(metrics)
+        if better(work.spec.task, metrics, before, multi=work.spec.multi):
+            progress.best_epoch, progress.best_step = progress.epochs, progress.step
+            self.best = weights_of(self._steps.state())
+            self._refuse_broken(self.best)
+            if work.place.publishes:
+                self._folder.save_best(progress.step, self.best)
+
+    def _report(self, index: int) -> None:
+        """Sends what an epoch came to."""
+        progress, rate = self.progress, self.progress.rates[index]
+        message = {
+            "epoch": index + 1,
+            "epochs": self.work.spec.recipe.epochs,
+            "loss": progress.losses[index],
+            "images_per_second": rate.images_per_second,
+            "input_bound": rate.input_bound,
+        }
+        self._send({**message, "eval": progress.evaluations[index]} if progress.evaluations else message)
+
+    def _save(self) -> None:
+        """Host 0 writes the state; the others wait, so that none goes away before it is there."""
+        if self._saved == self.progress.step:
+            return
+        arrays = self._steps.state()
+        self._refuse_broken(arrays)
+        if self.work.place.publishes:
+            self._folder.save(self.progress.step, self.progress.to_dict(), arrays, self.progress.best_step)
+        self._steps.together(np.zeros(1))
+        self._saved = self.progress.step
+
+    def _resume(self) -> None:
+        found = self._folder.latest() if self.work.place.publishes else None
+        data = b""
+        if found is not None:
+            best = {f"{_BEST}{name}": array for name, array in found.best.items()}
+            data = encode_checkpoint(found.meta, {**found.arrays, **best})
+        data = self._steps.from_first(data)
+        if not data:
+            return
+        meta, arrays = decode_checkpoint(data)
+        self._steps.restore({name: array for name, array in arrays.items() if not name.startswith(_BEST)})
+        self.best = {n.removeprefix(_BEST): array for n, array in arrays.items() if n.startswith(_BEST)}
+        self.progress = Progress.from_dict(meta)
+        self._saved = self.progress.step
+        self.progress.resumed.append(self.progress.step)
+        for number in range(self.progress.epochs):
+            self._report(number)
+        self._send({"resumed": self.progress.step, "steps": self._all_steps()})
+
+    def _told_to_end(self) -> bool:
+        """Whether any host was; asked at the same steps on all of them."""
+        if self.work.place.count == 1:
+            return bool(self._preemption.signal)
+        if self.progress.step % _AGREE_EVERY:
+            return False
+        return bool(self._steps.together(np.array([float(bool(self._preemption.signal))]))[0])
+
+    def _refuse_broken(self, arrays: Arrays) -> None:
+        """Never keeps a state from which nothing can be learned."""
+        for array in arrays.values():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                self.progress.step -= 1
+                raise ShardwrightError(self._no_number(math.nan, what="a weight"))
+
+    def _no_number(self, value: float, *, what: str = "the loss") -> str:
+        work, step = self.work, self.progress.step
+        keys = keys_at(work.spec.dataset, TRAIN, np.asarray(self._positions).tolist())
+        kept = self._folder.steps() if work.place.publishes else []
+        return (
+            f"{what} became {value} in epoch {step // work.steps_per_epoch + 1}, step {step + 1} of "
+            f"{self._all_steps()}. Its batch held {shown(keys)}. Lower trainer.learning_rate, or look at these images. "
+            f"{f'The last checkpoint is that of step {kept[-1]}.' if kept else 'There is no checkpoint yet.'}"
+        )
+
+    def _no_memory(self) -> str:
+        return (
+            f"out of memory at step {self.progress.step + 1}: a batch of {self.work.batch_size} images needs about "
+            f"{readable(self.work.memory)} on each of {self._steps.devices} devices. "
+            "Lower trainer.batch_size, trainer.width or transform.size."
+        )
+
+    def _ended_early(self) -> str:
+        how = self._preemption.signal or "another host"
+        return (
+            f"the training was told to end ({how}) and saved its state at step {self.progress.step} of "
+            f"{self._all_steps()}. Run it again to go on from there."
+        )
+
+    def _all_steps(self) -> int:
+        return self.work.steps_per_epoch * self.work.spec.recipe.epochs

@@ -1,0 +1,70 @@
+"""How weights follow gradients: optimizers, and learning rates over the steps of a training."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+
+from shardwright_components.image_trainer.spec import Recipe
+
+_FLOOR = 0.01
+_CLIP = 1.0
+_MOMENTUM = 0.9
+
+
+def build_optimizer(recipe: Recipe, steps: int) -> keras.optimizers.Optimizer:
+    """The optimizer of a recipe.
+
+    Gradients are clipped to a norm of 1, each variable's by itself. Over the first `warm_up` of the steps the rate
+    rises in a line, from `warm_up` times itself; then it stays (`constant`), or falls to a hundredth of itself along
+    half a cosine (`cosine`) or a line (`linear`).
+
+    Args:
+        recipe: `optimizer`, `learning_rate`, `schedule`, `warm_up` and `weight_decay`.
+        steps: steps of the whole training.
+    """
+    rate = _rate(recipe, steps)
+    if recipe.optimizer == "adamw":
+        return keras.optimizers.AdamW(rate, weight_decay=recipe.weight_decay, clipnorm=_CLIP)
+    if recipe.optimizer == "adam":
+        return keras.optimizers.Adam(rate, clipnorm=_CLIP)
+    return keras.optimizers.SGD(rate, momentum=_MOMENTUM, nesterov=True, clipnorm=_CLIP)
+
+
+def _rate(recipe: Recipe, steps: int) -> Any:
+    warm_up = math.ceil(recipe.warm_up * steps)
+    rate, first = recipe.learning_rate, recipe.learning_rate * recipe.warm_up
+    if recipe.schedule == "cosine":
+        rest = max(steps - warm_up, 1)
+        if not warm_up:
+            return keras.optimizers.schedules.CosineDecay(rate, rest, alpha=_FLOOR)
+        return keras.optimizers.schedules.CosineDecay(
+            first, rest, alpha=_FLOOR, warmup_target=rate, warmup_steps=warm_up
+        )
+    return _Line(rate, first, warm_up, steps, rate if recipe.schedule == "constant" else rate * _FLOOR)
+
+
+class _Line(keras.optimizers.schedules.LearningRateSchedule):
+    """From `first` to `rate` over the warm-up, then to `last` over the rest."""
+
+    def __init__(self, rate: float, first: float, warm_up: int, steps: int, last: float) -> None:
+        super().__init__()
+        self._rate, self._first, self._warm_up, self._steps, self._last = rate, first, warm_up, steps, last
+
+    def __call__(self, step: Any) -> Any:
+        step = keras.ops.cast(step, "float32")
+        rising = self._first + (self._rate - self._first) * step / max(self._warm_up, 1)
+        done = keras.ops.clip((step - self._warm_up) / max(self._steps - self._warm_up, 1), 0.0, 1.0)
+        return keras.ops.where(step < self._warm_up, rising, self._rate + (self._last - self._rate) * done)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments."""
+        return {
+            "rate": self._rate,
+            "first": self._first,
+            "warm_up": self._warm_up,
+            "steps": self._steps,
+            "last": self._last,
+        }

@@ -1,0 +1,158 @@
+"""Where a training runs: accelerator, backend of Keras and how batches are spread, as one value from one table.
+
+| accelerator | hosts | backend | devices |
+|---|---|---|---|
+| cpu | 1 | TensorFlow | one |
+| cpu | 1, `SHARDWRIGHT_CPU_DEVICES` set | JAX | so many virtual ones, to try what a TPU does |
+| cpu | more | JAX, collectives by gloo | one a host, or as above |
+| gpu | any | JAX where it can use GPUs | all |
+| gpu | 1 | TensorFlow where JAX cannot | one |
+| tpu | any | JAX | all |
+
+On JAX a batch is split over all devices of all hosts and every device holds all weights (data parallelism). TensorFlow
+has no TPU wheel any more. On two cores of a CPU it is the faster one: `shardwright bench train` compares them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwright.errors import ConfigError
+
+ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
+CPU_DEVICES = "SHARDWRIGHT_CPU_DEVICES"
+BACKEND = "KERAS_BACKEND"
+
+_JAX, _TENSORFLOW = "jax", "tensorflow"
+_VIRTUAL_FLAG = "--xla_force_host_platform_device_count"
+_GPU_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin", "jax_rocm7_plugin", "jax_rocm60_plugin")
+_GPU_FILE = re.compile(r"nvidia\d+|kfd")
+_TPU_FILE = re.compile(r"accel\d+")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What this machine has.
+
+    Attributes:
+        gpu: there is a GPU.
+        tpu: there is a TPU, and JAX can use it.
+        jax_on_gpu: JAX can use GPUs.
+        cpu_devices: virtual devices that were asked for; 0: none.
+    """
+
+    gpu: bool = False
+    tpu: bool = False
+    jax_on_gpu: bool = False
+    cpu_devices: int = 0
+
+    @staticmethod
+    def look(environment: Mapping[str, str], devices: Path = Path("/dev")) -> Machine:
+        """Looks for device files and plug-ins, not by starting JAX: a TPU belongs to the first process that does.
+
+        Raises:
+            ConfigError: `SHARDWRIGHT_CPU_DEVICES` is no number.
+        """
+        names = [entry.name for entry in devices.iterdir()] if devices.is_dir() else []
+        virtual = environment.get(CPU_DEVICES, "0")
+        if not (virtual.isdecimal() and virtual.isascii()):
+            raise ConfigError(CPU_DEVICES, f"{virtual!r} is no number", "Set it to e.g. 8, or not at all.")
+        on_tpu = any(_TPU_FILE.fullmatch(name) for name in names) or (devices / "vfio" / "0").exists()
+        return Machine(
+            gpu=any(_GPU_FILE.fullmatch(name) for name in names),
+            tpu=on_tpu and importlib.util.find_spec("libtpu") is not None,
+            jax_on_gpu=any(importlib.util.find_spec(name) is not None for name in _GPU_PLUGINS),
+            cpu_devices=int(virtual),
+        )
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A row of the table.
+
+    Attributes:
+        accelerator: `cpu`, `gpu` or `tpu`.
+        backend: `jax` or `tensorflow`.
+        hosts: number of hosts.
+        cpu_devices: virtual devices of this host; 0: none.
+    """
+
+    accelerator: str
+    backend: str
+    hosts: int = 1
+    cpu_devices: int = 0
+
+    def to_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """What a worker's environment needs on top of this one; it must be there before Keras and JAX are imported."""
+        variables = {BACKEND: self.backend}
+        if self.backend == _JAX:
+            variables["JAX_PLATFORMS"] = {"gpu": "cuda,rocm,cpu", "tpu": "tpu,cpu"}.get(self.accelerator, "cpu")
+            if self.cpu_devices:
+                flags = [f for f in environment.get("XLA_FLAGS", "").split() if not f.startswith(_VIRTUAL_FLAG)]
+                variables["XLA_FLAGS"] = " ".join([*flags, f"{_VIRTUAL_FLAG}={self.cpu_devices}"])
+        elif self.accelerator == "cpu":
+            # A GPU that nobody asked for would give other weights than the next machine's.
+            variables["CUDA_VISIBLE_DEVICES"] = "-1"
+        return variables
+
+
+def place(accelerator: str, hosts: int, machine: Machine) -> Placement:
+    """Where to train.
+
+    Args:
+        accelerator: `trainer.accelerator`.
+        hosts: `trainer.hosts`.
+        machine: what this machine has.
+
+    Raises:
+        ConfigError: this machine has no such accelerator, or it cannot be used by so many hosts.
+    """
+    chosen = accelerator
+    if accelerator == "auto":
+        chosen = "tpu" if machine.tpu else "gpu" if machine.gpu else "cpu"
+    if chosen == "cpu":
+        plain = hosts == 1 and not machine.cpu_devices
+        return Placement(chosen, _TENSORFLOW if plain else _JAX, hosts, machine.cpu_devices)
+    if not {"gpu": machine.gpu, "tpu": machine.tpu}[chosen]:
+        what = {"gpu": "/dev/nvidia0", "tpu": "/dev/accel0 (or /dev/vfio/0) with the package libtpu"}[chosen]
+        raise ConfigError(
+            "trainer.accelerator", f"{chosen!r}, but this machine has none (no {what})", "Use auto, or another machine."
+        )
+    if chosen == "gpu" and not machine.jax_on_gpu:
+        if hosts > 1:
+            raise ConfigError(
+                "trainer.hosts", f"{hosts} hosts with GPUs need JAX that can use them", "Install jax[cuda12], or use 1."
+            )
+        return Placement(chosen, _TENSORFLOW, hosts)
+    return Placement(chosen, _JAX, hosts)
+
+
+def device_batch(batch_size: int, records: int, devices: int) -> int:
+    """Images of a batch of all devices together: what was asked for, or what there is.
+
+    Args:
+        batch_size: `trainer.batch_size`.
+        records: images of the train split.
+        devices: devices of all hosts.
+
+    Raises:
+        ConfigError: it cannot be split into equal parts, one a device.
+    """
+    if batch_size % devices:
+        near = sorted({max(batch_size // devices, 1) * devices, -(-batch_size // devices) * devices})
+        raise ConfigError(
+            "trainer.batch_size",
+            f"{batch_size} images cannot be split over {devices} devices equally",
+            f"Use {' or '.join(map(str, near))}.",
+        )
+    if records < devices:
+        raise ConfigError(
+            "trainer.accelerator",
+            f"{devices} devices, and the train split has {records} images",
+            "Use fewer devices, or more images.",
+        )
+    return min(batch_size, records - records % devices)

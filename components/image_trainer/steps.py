@@ -1,0 +1,143 @@
+"""One step of training, and one prediction, whatever the backend: what the loop works with.
+
+A backend's module (`steps_jax`, `steps_tensorflow`) implements `Steps`; both run the same Keras model, loss and
+optimizer, so there is one model code and one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import keras
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.errors import ShardwrightError
+from shardwright_components.image_trainer.checkpoints import Arrays
+from shardwright_components.image_trainer.hosts import HostPlace
+from shardwright_components.image_trainer.placement import Placement
+
+_GROUPS = ("weights", "state", "optimizer")
+
+
+class Steps(Protocol):
+    """A model in training on the devices of its backend.
+
+    Attributes:
+        devices: devices of all hosts, over which a batch is split.
+        device: what they are, in words.
+        traces: how often a training step was compiled.
+    """
+
+    devices: int
+    device: str
+    traces: int
+
+    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+        """This host's batches of a `tf.data.Dataset`, as `train` and `predict` take them."""
+        ...
+
+    def train(self, images: Any, targets: Any) -> Any:
+        """Does a step, perhaps in the background; `float(result)` waits for it: the loss over the batch of all hosts.
+
+        Args:
+            images: float32 [b, H, W, 3], this host's part.
+            targets: this host's part.
+        """
+        ...
+
+    def predict(self, images: Any) -> npt.NDArray[np.float32]:
+        """Probabilities of this host's images, in their order."""
+        ...
+
+    def state(self) -> Arrays:
+        """All that a step changes: weights, other variables of the model (seeds among them), the optimizer's."""
+        ...
+
+    def restore(self, arrays: Arrays) -> None:
+        """Sets what `state` gave."""
+        ...
+
+    def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The sums of small arrays over all hosts; all of them must call it."""
+        ...
+
+    def from_first(self, data: bytes) -> bytes:
+        """The bytes that host 0 gives, on every host; all of them must call it."""
+        ...
+
+
+def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> Steps:
+    """The steps of a placement; `connect` was called before the model was built.
+
+    Raises:
+        ShardwrightError: the backend does not find the accelerator.
+    """
+    if placement.backend == "jax":
+        from shardwright_components.image_trainer.steps_jax import JaxSteps
+
+        return JaxSteps(place, model, loss, optimizer)
+    from shardwright_components.image_trainer.steps_tensorflow import TensorFlowSteps
+
+    return TensorFlowSteps(model, loss, optimizer)
+
+
+def connect(placement: Placement, place: HostPlace) -> int:
+    """Joins the hosts of a training and checks the accelerator, before anything is computed.
+
+    Returns:
+        Devices of all hosts, over which a batch is split.
+
+    Raises:
+        ShardwrightError: the other hosts do not answer, or the backend does not find the accelerator.
+    """
+    if keras.backend.backend() != placement.backend:
+        raise ShardwrightError(
+            f"Keras runs on {keras.backend.backend()}, and {placement.backend} was chosen. Start the worker with "
+            f"KERAS_BACKEND={placement.backend}."
+        )
+    if placement.backend == "jax":
+        from shardwright_components.image_trainer import steps_jax
+
+        return steps_jax.connect(placement, place)
+    from shardwright_components.image_trainer import steps_tensorflow
+
+    return steps_tensorflow.connect(placement)
+
+
+def variables(model: Any, optimizer: Any) -> dict[str, list[Any]]:
+    """The variables of a training by their groups."""
+    groups = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
+    return dict(zip(_GROUPS, groups, strict=True))
+
+
+def named(group: str, index: int) -> str:
+    """Name of a variable in a checkpoint: names that Keras gives depend on how many models a process has built."""
+    return f"{group}/{index:05d}"
+
+
+def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
+    """Sets the variables of a training to what was saved.
+
+    Raises:
+        ShardwrightError: the arrays are of another model.
+    """
+    for group, members in variables(model, optimizer).items():
+        for index, variable in enumerate(members):
+            array = arrays.get(named(group, index))
+            if array is None or tuple(array.shape) != tuple(variable.shape):
+                raise ShardwrightError(f"the checkpoint does not fit the model at {variable.path}. Delete it.")
+            variable.assign(array.astype(variable.dtype))
+
+
+def set_weights(model: Any, arrays: Arrays) -> None:
+    """Sets the variables of a model, without an optimizer, to those of a checkpoint."""
+    for group, members in zip(_GROUPS, (model.trainable_variables, model.non_trainable_variables), strict=False):
+        for index, variable in enumerate(members):
+            variable.assign(arrays[named(group, index)].astype(variable.dtype))
+
+
+def weights_of(arrays: Arrays) -> Arrays:
+    """The part of a state that is the model's."""
+    return {name: array for name, array in arrays.items() if not name.startswith("optimizer/")}

@@ -1,0 +1,92 @@
+"""Training steps on TensorFlow, on one device: the variables of the model are the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from shardwright.errors import ShardwrightError
+from shardwright_components.image_trainer.checkpoints import Arrays
+from shardwright_components.image_trainer.placement import Placement
+from shardwright_components.image_trainer.steps import assign, named, variables
+
+_ONE_GPU = "GPU"
+
+
+def connect(placement: Placement) -> int:
+    """Makes ops deterministic, and checks that there is a GPU where one was asked for; returns 1, for one device.
+
+    Raises:
+        ShardwrightError: there is none.
+    """
+    tf.config.experimental.enable_op_determinism()
+    found = tf.config.list_physical_devices(_ONE_GPU)
+    if placement.accelerator == "gpu" and not found:
+        raise ShardwrightError(
+            "trainer.accelerator: gpu, but TensorFlow finds none. Install tensorflow[and-cuda], or use cpu."
+        )
+    if found:
+        tf.config.set_visible_devices(found[:1], _ONE_GPU)
+        tf.config.experimental.set_memory_growth(found[0], True)
+    return 1
+
+
+class TensorFlowSteps:
+    """See `steps.Steps`.
+
+    Args:
+        model: the model.
+        loss: its loss.
+        optimizer: built for the model.
+    """
+
+    def __init__(self, model: Any, loss: Any, optimizer: Any) -> None:
+        self._model, self._loss, self._optimizer = model, loss, optimizer
+        self.devices = 1
+        gpus = tf.config.get_visible_devices(_ONE_GPU)
+        self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"] if gpus else "cpu"
+        self.traces = 0
+        # On a CPU, XLA costs more time compiling than it saves in a run of minutes.
+        self._train = tf.function(self._step, jit_compile=False)
+        self._predict = tf.function(lambda images: model(images, training=False), jit_compile=False)
+
+    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+        """See `Steps.batches`."""
+        yield from data
+
+    def train(self, images: Any, targets: Any) -> Any:
+        """See `Steps.train`."""
+        return self._train(images, targets)
+
+    def predict(self, images: Any) -> npt.NDArray[np.float32]:
+        """See `Steps.predict`."""
+        return np.asarray(self._predict(images), np.float32)
+
+    def state(self) -> Arrays:
+        """See `Steps.state`."""
+        groups = variables(self._model, self._optimizer)
+        return {named(g, i): np.array(v) for g, members in groups.items() for i, v in enumerate(members)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Steps.restore`."""
+        assign(self._model, self._optimizer, arrays)
+
+    def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """See `Steps.together`: there is one host."""
+        return values
+
+    def from_first(self, data: bytes) -> bytes:
+        """See `Steps.from_first`: there is one host."""
+        return data
+
+    def _step(self, images: Any, targets: Any) -> Any:
+        self.traces += 1  # Runs when the function is traced, not when it is called.
+        trained = self._model.trainable_variables
+        with tf.GradientTape() as tape:
+            loss = self._loss(targets, self._model(images, training=True))
+        self._optimizer.apply(tape.gradient(loss, trained), trained)
+        return loss

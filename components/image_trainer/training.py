@@ -1,0 +1,210 @@
+"""A training from its specification to `model.keras`: what a worker does once Keras may be imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from shardwright import loader
+from shardwright.dataset import Dataset
+from shardwright.lineage import package_versions
+from shardwright_components.image_trainer.checkpoints import CheckpointFolder
+from shardwright_components.image_trainer.events import ScalarLog
+from shardwright_components.image_trainer.history import History, write_history
+from shardwright_components.image_trainer.hosts import HostPlace
+from shardwright_components.image_trainer.loop import TRAIN, Loop, Work
+from shardwright_components.image_trainer.losses import loss_of
+from shardwright_components.image_trainer.memory import step_bytes
+from shardwright_components.image_trainer.models import build_model
+from shardwright_components.image_trainer.optimizers import build_optimizer
+from shardwright_components.image_trainer.placement import Placement, device_batch
+from shardwright_components.image_trainer.preemption import Preemption
+from shardwright_components.image_trainer.spec import LOG_FOLDER, MODEL_FILE, TrainSpec
+from shardwright_components.image_trainer.steps import Steps, build_steps, connect, set_weights
+from shardwright_components.image_trainer.training_summary import (
+    TrainingSummary,
+    epoch_rows,
+    weights_digest,
+    write_summary,
+)
+from shardwright_components.image_trainer.warm_start import begin_with
+
+Send = Callable[[dict[str, Any]], None]
+
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+_BYTES = {"float32": 4, "bfloat16": 2}
+
+
+def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemption: Preemption, send: Send) -> None:
+    """Trains, and writes what came out to `spec.output`. Every host does all of it; that of host 0 counts.
+
+    Args:
+        spec: the training.
+        placement: where it runs; Keras runs on its backend already.
+        place: this host among all.
+        preemption: whether this host was told to end.
+        send: is given messages, see `loop.Loop`.
+
+    Raises:
+        ShardwrightError: the loss is no number any more, the memory does not do, or the process was told to end.
+    """
+    devices = connect(placement, place)
+    recipe = spec.recipe
+    keras.utils.set_random_seed(recipe.seed)
+    model = _model(spec, recipe.precision)
+    if spec.warm_from:
+        begin_with(model, spec.warm_from)
+    work = _work(spec, place, devices, model)
+    optimizer = build_optimizer(recipe, work.steps_per_epoch * recipe.epochs)
+    optimizer.build(model.trainable_variables)
+    steps = build_steps(placement, place, model, work.loss, optimizer)
+    folder = CheckpointFolder(
+        spec.checkpoints or str(Path(spec.output, "checkpoints")),
+        keep=spec.running.keep,
+        damaged=lambda message: send({"note": message}),
+    )
+    if place.publishes:
+        with folder.locked(), _Curves(spec, send) as curves:
+            loop = Loop(work, steps, folder, preemption, curves.note)
+            loop.run()
+    else:
+        loop = Loop(work, steps, folder, preemption, send)
+        loop.run()
+    _publish(spec, loop)
+    write_summary(spec.output, _summary(spec, placement, work, steps, loop))
+    # No host goes away while another one still needs it.
+    steps.together(np.zeros(1))
+
+
+def _model(spec: TrainSpec, precision: str) -> Any:
+    keras.config.set_dtype_policy(_POLICIES[precision])
+    recipe = spec.recipe
+    return build_model(
+        recipe.model,
+        height=spec.height,
+        width=spec.width,
+        classes=len(spec.classes),
+        filters=recipe.filters,
+        seed=recipe.seed,
+        multi=spec.multi,
+    )
+
+
+def _work(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work:
+    recipe, dataset = spec.recipe, Dataset.open(spec.dataset)
+    records = dataset.num_records(TRAIN)
+    batch_size = device_batch(recipe.batch_size, records, devices)
+    shared: dict[str, Any] = {
+        "normalize": recipe.normalize,
+        "statistics": {"mean": spec.mean, "std": spec.std} if recipe.normalize == "dataset" else None,
+        "host": place.index,
+        "hosts": place.count,
+    }
+    host_batch = batch_size // place.count
+
+    def data(step: int) -> Any:
+        exact = recipe.order == "exact"
+        batches = loader.load(
+            spec.dataset,
+            TRAIN,
+            host_batch,
+            augment=recipe.augment,
+            shuffle=True,
+            seed=recipe.seed,
+            repeat=True,
+            drop_remainder=True,
+            shuffle_buffer=recipe.shuffle_buffer,
+            order=recipe.order,
+            start_step=step if exact else 0,
+            ids=True,
+            **shared,
+        )
+        # `fast` has no other way to a place in its order than reading up to it.
+        return batches if exact or not step else batches.skip(step)
+
+    def evaluation() -> Any:
+        # All hosts have equally many batches of one shape.
+        return loader.load(spec.dataset, recipe.eval_split, host_batch, order="exact", **shared)
+
+    held_out = recipe.eval_split and dataset.num_records(recipe.eval_split)
+    return Work(
+        spec=spec,
+        place=place,
+        batch_size=batch_size,
+        steps_per_epoch=records // batch_size,
+        data=data,
+        evaluation=evaluation if held_out else None,
+        loss=loss_of(spec),
+        memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.precision]),
+    )
+
+
+def _publish(spec: TrainSpec, loop: Loop) -> None:
+    """Writes the best weights as a model in float32: 16 bits are for learning, and serve nowhere on a CPU."""
+    model = _model(spec, "float32")
+    set_weights(model, loop.best)
+    model.save(Path(spec.output, MODEL_FILE))
+    progress = loop.progress
+    history = History(
+        fingerprint=spec.fingerprint,
+        parameters=model.count_params(),
+        steps_per_epoch=loop.work.steps_per_epoch,
+        eval_split=spec.recipe.eval_split if progress.evaluations else "",
+        best_epoch=progress.best_epoch,
+        loss=progress.losses,
+        evaluation=progress.evaluations,
+    )
+    write_history(spec.output, history)
+
+
+def _summary(spec: TrainSpec, placement: Placement, work: Work, steps: Steps, loop: Loop) -> TrainingSummary:
+    progress = loop.progress
+    return TrainingSummary(
+        fingerprint=spec.fingerprint,
+        accelerator=placement.accelerator,
+        device=steps.device,
+        backend=placement.backend,
+        hosts=work.place.count,
+        devices=steps.devices,
+        batch_size=work.batch_size,
+        compilations=steps.traces,
+        step_bytes=work.memory,
+        warm_start=spec.warm_digest,
+        resumed=progress.resumed,
+        epochs=epoch_rows(progress),
+        best_epoch=progress.best_epoch,
+        stopped_early=progress.epochs < spec.recipe.epochs,
+        weights=weights_digest(loop.best),
+        versions=package_versions(),
+    )
+
+
+class _Curves:
+    """Sends messages on and keeps their numbers for TensorBoard."""
+
+    def __init__(self, spec: TrainSpec, send: Send) -> None:
+        self._send = send
+        # Two runs in TensorBoard, so that both losses share a chart.
+        self._logs = {run: ScalarLog(Path(spec.output, LOG_FOLDER, run)) for run in (TRAIN, "eval")}
+
+    def __enter__(self) -> _Curves:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for log in self._logs.values():
+            log.close()
+
+    def note(self, message: dict[str, Any]) -> None:
+        """Sends a message on; of an epoch it keeps the numbers."""
+        if "epoch" in message:
+            self._write(message["epoch"], message["loss"], message.get("eval", {}))
+        self._send(message)
+
+    def _write(self, epoch: int, loss: float, metrics: dict[str, float]) -> None:
+        self._logs[TRAIN].write(epoch, {"loss": loss})
+        if metrics:
+            self._logs["eval"].write(epoch, metrics)

@@ -1,0 +1,82 @@
+"""Beginning with the weights of an earlier training instead of random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from shardwright.errors import UsageError
+
+# Where an exported model keeps what it was made from: TensorFlow leaves that folder of a SavedModel to its writers.
+KEPT_MODEL = "assets.extra/model.keras"
+# Says where the weights of `trainer.warm_start: PATH` lie; the recipe holds only what they are.
+WARM_START_VARIABLE = "SHARDWRIGHT_WARM_START"
+_PLACES = ("", KEPT_MODEL, "model.keras")
+_SHOWN = 4
+
+
+def weights_file(path: str) -> Path:
+    """The file of weights that a path means: itself, or that of an exported model or of a training's folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for place in _PLACES:
+        file = Path(path, place) if place else Path(path)
+        if file.is_file():
+            return file
+    raise UsageError(
+        f"trainer.warm_start: {path} is no file, and no model of shardwright's lies there. Give model.keras of a "
+        "training, or the folder of a pushed model."
+    )
+
+
+def begin_with(model: Any, file: str) -> None:
+    """Sets a model's weights to those of a file.
+
+    Args:
+        model: a built Keras model.
+        file: a `.keras` file.
+
+    Raises:
+        UsageError: the file cannot be read, or its model is of another architecture; the message shows the difference.
+    """
+    import keras
+
+    try:
+        other = keras.saving.load_model(file, compile=False)
+    except Exception as error:
+        raise UsageError(f"trainer.warm_start: {file} cannot be read ({error}). Give model.keras.") from None
+    found = difference([_told(w) for w in model.weights], [_told(w) for w in other.weights])
+    if found:
+        raise UsageError(
+            f"trainer.warm_start: {file} holds weights of another architecture: {found}. Use the same model, width, "
+            "encoder and classes, or trainer.warm_start: none."
+        )
+    model.set_weights(other.get_weights())
+
+
+def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+    """In which weights two models differ, in words; empty where they have the same shapes in the same order.
+
+    Args:
+        wanted: name and shape of every weight of the model.
+        given: the same of the other one.
+    """
+    different = [
+        f"{_shown(mine)} here, {_shown(theirs)} there"
+        for mine, theirs in zip_longest(wanted, given)
+        if mine is None or theirs is None or mine[1] != theirs[1]
+    ]
+    more = f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+    return "; ".join(different[:_SHOWN]) + more
+
+
+def _told(weight: Any) -> tuple[str, tuple[int, ...]]:
+    return str(weight.path), tuple(weight.shape)
+
+
+def _shown(weight: tuple[str, tuple[int, ...]] | None) -> str:
+    return f"{weight[0]} {list(weight[1])}" if weight else "nothing"
