@@ -128,6 +128,14 @@ class Dataset:
         if next(entries, None) is not None:
             raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
 
+    def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
+        """Key and offset of every record of a shard, by its index; no record is read.
+
+        Raises:
+            DatasetError: the index is missing or damaged.
+        """
+        return self._index(shard)
+
     def keys(self, split: str) -> list[str]:
         """Keys of a split in the order of its records: the key of the image that the loader calls `i` is `keys[i]`.
 

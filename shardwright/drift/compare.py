@@ -1,0 +1,170 @@
+"""Compares two samples of images: a test for every measure, and one bound on false alarms for all of them.
+
+Half of the bound goes to the classes, which carry the least signal; a fifth to the embedding, whose permutations cannot
+tell smaller chances; the rest is shared by all others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shardwright.drift.rows import NUMBERS
+from shardwright.drift.sample import Sample, frequent
+from shardwright.drift.two_samples import Outcome, chi_square, discrepancy, holm, kolmogorov_smirnov
+
+# Of any false alarm; docs/drift.md has what 500 resamples come to.
+ALPHA = 0.006
+CLASSES, EMBEDDED = "classes", "embedding"
+_CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
+_KIND_WORDS = {"format": "file format", "size": "height and width", "channels": "channels"}
+# Fewer images say nothing, whatever the tests say.
+LEAST = 20
+
+
+class Measure(NamedTuple):
+    """One test that was made."""
+
+    name: str
+    words: str
+    outcome: Outcome
+    weight: float
+    one: float | None
+    other: float | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One measure of both samples.
+
+    Attributes:
+        measure: its name: of `rows.NUMBERS`, `format`, `size`, `channels`, `classes`, `area/<class>` or `embedding`.
+        words: the same for people.
+        drifted: whether it speaks, with the bound on false alarms over all measures.
+        p: chance of such a difference without a change.
+        distance: how large it is, from 0.
+        reference: mean of the reference, of measures that are numbers.
+        current: mean of the other one.
+    """
+
+    measure: str
+    words: str
+    drifted: bool
+    p: float
+    distance: float
+    reference: float | None
+    current: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the comparison of two samples says.
+
+    Attributes:
+        reference: name of the one.
+        current: name of the other.
+        reference_images: images looked at.
+        current_images: likewise.
+        findings: of every measure, those that drifted first.
+    """
+
+    reference: str
+    current: str
+    reference_images: int
+    current_images: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def drifted(self) -> tuple[Finding, ...]:
+        """Those that speak."""
+        return tuple(finding for finding in self.findings if finding.drifted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "findings": [asdict(finding) for finding in self.findings]}
+
+
+def compare(
+    reference: Sample, current: Sample, *, alpha: float = ALPHA, ignore: Sequence[str] = (), seed: int = 0
+) -> Comparison:
+    """Compares two samples.
+
+    Args:
+        reference: what is expected.
+        current: what there is now.
+        alpha: the bound on the chance of any false alarm.
+        ignore: names of measures that are not looked at; `area` stands for all areas.
+        seed: of the embedding's permutations.
+
+    Returns:
+        A finding a measure; none of them drifted where a sample has fewer than 20 images.
+    """
+    measures = [
+        measure
+        for measure in _measures(reference, current, seed)
+        if measure.name not in ignore and measure.name.split("/")[0] not in ignore
+    ]
+    enough = min(len(reference), len(current)) >= LEAST
+    speaks = holm([m.outcome.p for m in measures], _weights(measures), alpha)
+    findings = [
+        Finding(m.name, m.words, drifted and enough, m.outcome.p, round(m.outcome.distance, 6), m.one, m.other)
+        for m, drifted in zip(measures, speaks, strict=True)
+    ]
+    findings.sort(key=lambda f: (not f.drifted, f.p, f.measure))
+    return Comparison(reference.name, current.name, len(reference), len(current), tuple(findings))
+
+
+def _weights(measures: Sequence[Measure]) -> list[float]:
+    """Named shares as they are; what is left is dealt among the others."""
+    named = sum(measure.weight for measure in measures)
+    others = sum(measure.weight == 0 for measure in measures)
+    return [measure.weight or (1 - named) / others for measure in measures]
+
+
+def _measures(reference: Sample, current: Sample, seed: int) -> Iterator[Measure]:
+    for column, (name, words) in enumerate(NUMBERS.items()):
+        one, other = reference.numbers[:, column], current.numbers[:, column]
+        yield Measure(name, words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
+    for name, words in _KIND_WORDS.items():
+        outcome = chi_square(_counts(reference.kinds[name]), _counts(current.kinds[name]))
+        yield Measure(name, words, outcome, 0.0, None, None)
+    yield Measure(
+        EMBEDDED,
+        "what the pictures show",
+        discrepancy(reference.embeddings, current.embeddings, seed),
+        _EMBEDDING_WEIGHT,
+        None,
+        None,
+    )
+    if reference.labels and current.labels:
+        yield Measure(CLASSES, "balance of the classes", _class_outcome(reference, current), _CLASS_WEIGHT, None, None)
+        for name in frequent((reference, current)) if any(reference.areas) else ():
+            one, other = reference.areas_of(name), current.areas_of(name)
+            words = f"area of {name}"
+            yield Measure(f"area/{name}", words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
+
+
+def _class_outcome(reference: Sample, current: Sample) -> Outcome:
+    """Of one class an image: their shares. Of several: for each whether an image has it, the smallest p of all."""
+    if all(len(names) <= 1 for sample in (reference, current) for names in sample.labels):
+        return chi_square(_counts(reference.labels), _counts(current.labels))
+    outcomes = []
+    for name in frequent((reference, current)):
+        has = [[name in names for names in sample.labels] for sample in (reference, current)]
+        outcomes.append(chi_square(_counts(has[0]), _counts(has[1])))
+    if not outcomes:
+        return Outcome(1.0, 0.0)
+    least = min(outcomes)
+    return Outcome(min(1.0, least.p * len(outcomes)), least.distance)
+
+
+def _counts(values: Sequence[Hashable]) -> Counter[Hashable]:
+    return Counter(values)
+
+
+def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
+    return round(float(values.mean()), 6) if len(values) else None

@@ -1,0 +1,199 @@
+"""Draws images of a dataset, of some of its splits, or of a folder, and measures them.
+
+Which images are drawn follows from their keys alone, so the same ones are drawn again, in whatever order they lie. Of a
+dataset only the index and the drawn records are read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.console import SILENT, Progress
+from shardwright.dataset import Dataset
+from shardwright.drift.rows import EMBEDDING, NUMBERS, Row, measure_row
+from shardwright.errors import DatasetError
+from shardwright.image_facts import FactsReader, lot
+from shardwright.image_header import ImageError
+from shardwright.images import read_header
+from shardwright.report.picks import Place, read_again
+from shardwright.storage import list_inputs, read_bytes
+
+SIZE = 2000
+# Beyond these the most frequent classes stand for all.
+_MOST_CLASSES = 40
+_MOST_PIXELS = 200_000_000
+
+
+@dataclass
+class Sample:
+    """Measured images.
+
+    Attributes:
+        name: what it is a sample of, for people.
+        total: how many images it was drawn from.
+        keys: of its images.
+        numbers: float64 (n, measures), in the order of `rows.NUMBERS`.
+        embeddings: float64 (n, `rows.EMBEDDING`).
+        kinds: name -> a kind for each image: `format`, `size`, `channels`.
+        classes: names of its classes; empty for a folder, which has no labels.
+        labels: of each image, its classes by name.
+        areas: of each image, name of a class -> part of the image that its mask covers, where it has one.
+        places: where the records lie; empty for a folder.
+    """
+
+    name: str
+    total: int
+    keys: list[str] = field(default_factory=list)
+    numbers: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, len(NUMBERS))))
+    embeddings: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, EMBEDDING)))
+    kinds: dict[str, list[Hashable]] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    labels: list[tuple[str, ...]] = field(default_factory=list)
+    areas: list[dict[str, float]] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def areas_of(self, name: str) -> npt.NDArray[np.float64]:
+        """Parts of the image that masks of a class cover, of images that have one."""
+        return np.array([areas[name] for areas in self.areas if name in areas])
+
+    def picked(self, rows: npt.NDArray[np.int64]) -> Sample:
+        """A sample of some of these images, which may come more than once."""
+        chosen = rows.tolist()
+        return Sample(
+            self.name,
+            self.total,
+            [self.keys[i] for i in chosen],
+            self.numbers[rows],
+            self.embeddings[rows],
+            {name: [values[i] for i in chosen] for name, values in self.kinds.items()},
+            self.classes,
+            [self.labels[i] for i in chosen] if self.labels else [],
+            [self.areas[i] for i in chosen] if self.areas else [],
+            [self.places[i] for i in chosen] if self.places else [],
+        )
+
+
+def sample_dataset(
+    dataset: Dataset,
+    splits: Collection[str] | None = None,
+    *,
+    size: int = SIZE,
+    seed: int = 0,
+    name: str = "",
+    shown: Progress = SILENT,
+) -> Sample:
+    """Draws and measures images of a dataset.
+
+    Args:
+        dataset: the dataset.
+        splits: of which splits; all by default.
+        size: how many at most.
+        seed: another one draws others.
+        name: what to call it.
+        shown: told of every image.
+
+    Raises:
+        DatasetError: there is no such split, or the dataset is damaged.
+    """
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    wanted = set(dataset.splits if splits is None else splits)
+    for split in wanted - set(dataset.splits):
+        raise DatasetError(f"{dataset.root}: no split {split!r}. It has: {', '.join(dataset.splits)}.")
+    total = sum(shard.records for shard in shards if shard.split in wanted)
+    entries = (
+        (lot(key, seed), key, Place(number, offset))
+        for number, shard in enumerate(shards)
+        if shard.split in wanted
+        for key, offset in dataset.entries(shard)
+    )
+    drawn = heapq.nsmallest(size, entries)
+    reader = FactsReader(dataset.manifest)
+    sample = Sample(name or ", ".join(sorted(wanted)), total, classes=dataset.manifest.classes)
+    builder = _Builder(sample)
+    for _, key, place in drawn:
+        facts = reader.read(key, read_again(shards, place))
+        shown.advance()
+        if facts.header is None:
+            continue
+        try:
+            row = measure_row(facts.encoded, facts.header)
+        except ImageError:
+            continue
+        names = tuple(sorted({dataset.manifest.classes[label] for label in facts.labels}))
+        sample.places.append(place)
+        sample.labels.append(names)
+        height, width = facts.size
+        areas = zip(dataset.manifest.classes, facts.areas or (), strict=False)
+        sample.areas.append({name: pixels / max(1, height * width) for name, pixels in areas if pixels})
+        builder.add(key, row, facts.format, (height, width), facts.channels)
+    return builder.done()
+
+
+def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progress = SILENT) -> Sample:
+    """Draws and measures images of a folder or a glob, such as those that a model was asked about.
+
+    Args:
+        folder: absolute folder, glob or URL.
+        size: how many at most.
+        seed: another one draws others.
+        shown: told of every image.
+
+    Raises:
+        NothingThere: there are no files.
+    """
+    listing = list_inputs(folder)
+    order = heapq.nsmallest(size, ((lot(key, seed), i) for i, key in enumerate(listing.keys)))
+    sample = Sample(os.path.basename(os.path.normpath(folder)), len(listing.keys))
+    builder = _Builder(sample)
+    for _, number in order:
+        shown.advance()
+        try:
+            data = read_bytes(listing.path(number))
+            header = read_header(data, max_pixels=_MOST_PIXELS)
+            row = measure_row(data, header)
+        except (ImageError, OSError):
+            continue
+        builder.add(listing.keys[number], row, header.format, (header.height, header.width), header.channels)
+    return builder.done()
+
+
+class _Builder:
+    """Gathers rows, which become arrays in the end."""
+
+    def __init__(self, sample: Sample) -> None:
+        self._sample = sample
+        self._rows: list[Row] = []
+        sample.kinds = {"format": [], "size": [], "channels": []}
+
+    def add(self, key: str, row: Row, form: str, size: tuple[int, int], channels: int) -> None:
+        sample = self._sample
+        sample.keys.append(key)
+        self._rows.append(row)
+        sample.kinds["format"].append(form)
+        sample.kinds["size"].append(size)
+        sample.kinds["channels"].append(channels)
+
+    def done(self) -> Sample:
+        if self._rows:
+            self._sample.numbers = np.stack([row.numbers for row in self._rows])
+            self._sample.embeddings = np.stack([row.embedding for row in self._rows])
+        return self._sample
+
+
+def frequent(samples: Iterable[Sample]) -> Iterator[str]:
+    """The most frequent classes of several samples together, the most frequent first."""
+    counts: dict[str, int] = {}
+    for sample in samples:
+        for names in sample.labels:
+            for name in names:
+                counts[name] = counts.get(name, 0) + 1
+    yield from sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_CLASSES]

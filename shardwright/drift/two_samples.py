@@ -1,0 +1,175 @@
+"""Two-sample tests: could two samples be of one population? Pure numpy; every one returns a p-value.
+
+Kolmogorov and Smirnov for numbers (Smirnov's asymptotic law; ties make it careful, not bold), Pearson's chi-square for
+kinds (rare kinds are put together, so that the law holds), and for embeddings the maximum mean discrepancy (Gretton et
+al., 2012) of random Fourier features (Rahimi and Recht, 2007) under permutations. Several are judged together by Holm's
+procedure (1979) with weights, which bounds the chance of any false alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
+
+_LEAST_EXPECTED = 5.0
+_FEATURES = 96
+_PERMUTATIONS = 999
+_TERMS = 100
+
+
+class Outcome(NamedTuple):
+    """What a test says.
+
+    Attributes:
+        p: chance of such a difference, or a larger one, where nothing has changed.
+        distance: how large the difference is, from 0 (none).
+    """
+
+    p: float
+    distance: float
+
+
+def kolmogorov_smirnov(one: Numbers, other: Numbers) -> Outcome:
+    """Tests whether two samples of numbers are of one distribution.
+
+    Args:
+        one: float64 (n,), no NaN.
+        other: float64 (m,).
+
+    Returns:
+        p and the largest distance between the two distribution functions, 0 to 1; p is 1 where a sample is empty.
+    """
+    if not len(one) or not len(other):
+        return Outcome(1.0, 0.0)
+    one, other = np.sort(one), np.sort(other)
+    every = np.concatenate([one, other])
+    below_one = np.searchsorted(one, every, side="right") / len(one)
+    below_other = np.searchsorted(other, every, side="right") / len(other)
+    distance = float(np.abs(below_one - below_other).max())
+    root = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
+    # Stephens (1970): brings the asymptotic law close for small samples, too.
+    return Outcome(_kolmogorov(distance * (root + 0.12 + 0.11 / root)), distance)
+
+
+def _kolmogorov(x: float) -> float:
+    """The chance that Kolmogorov's statistic exceeds x."""
+    if x < 0.2:
+        return 1.0
+    total = sum((-1) ** (k - 1) * math.exp(-2 * (k * x) ** 2) for k in range(1, _TERMS))
+    return min(1.0, max(0.0, 2 * total))
+
+
+def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> Outcome:
+    """Tests whether two samples of kinds have the same shares.
+
+    Args:
+        one: kind -> how many, of the first sample.
+        other: likewise.
+
+    Returns:
+        p and the share of images that would have to change their kind, 0 to 1; p is 1 where a sample is empty.
+    """
+    size_one, size_other = sum(one.values()), sum(other.values())
+    kinds = sorted({*one, *other}, key=str)
+    if not size_one or not size_other or len(kinds) < 2:
+        return Outcome(1.0, 0.0)
+    counts = np.array([[one.get(kind, 0), other.get(kind, 0)] for kind in kinds], np.float64)
+    sizes = np.array([size_one, size_other], np.float64)
+    shares = counts / sizes
+    distance = float(np.abs(shares[:, 0] - shares[:, 1]).sum() / 2)
+    counts = _crowded(counts, sizes)
+    if len(counts) < 2:
+        return Outcome(1.0, distance)
+    expected = counts.sum(axis=1, keepdims=True) * sizes / sizes.sum()
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    return Outcome(chi_square_tail(statistic, len(counts) - 1), distance)
+
+
+def _crowded(counts: Numbers, sizes: Numbers) -> Numbers:
+    """Puts kinds together that are too rare for the law, the rarest first."""
+    order = np.argsort(counts.sum(axis=1), kind="stable")
+    counts = counts[order]
+    least = _LEAST_EXPECTED * sizes.sum() / sizes.min()
+    while len(counts) > 1 and counts[0].sum() < least:
+        counts = np.concatenate([[counts[0] + counts[1]], counts[2:]])
+        counts = counts[np.argsort(counts.sum(axis=1), kind="stable")]
+    return counts
+
+
+def chi_square_tail(x: float, freedom: int) -> float:
+    """The chance that a chi-square variable of so many degrees of freedom exceeds x (Abramowitz and Stegun, 26.4)."""
+    half = x / 2
+    if freedom % 2 == 0:
+        term, total = 1.0, 1.0
+        for i in range(1, freedom // 2):
+            term *= half / i
+            total += term
+        return min(1.0, math.exp(-half) * total)
+    total = math.erfc(math.sqrt(half))
+    term = math.exp(-half) * math.sqrt(half) * 2 / math.sqrt(math.pi)
+    for i in range(freedom // 2):
+        total += term
+        term *= half / (i + 1.5)
+    return min(1.0, total)
+
+
+def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int = _PERMUTATIONS) -> Outcome:
+    """Tests whether two samples of vectors are of one distribution, under permutations.
+
+    Args:
+        one: float64 (n, d).
+        other: float64 (m, d).
+        seed: of features and permutations.
+        permutations: how many; the smallest p is 1 / (permutations + 1).
+
+    Returns:
+        p and the maximum mean discrepancy.
+    """
+    if len(one) < 2 or len(other) < 2:
+        return Outcome(1.0, 0.0)
+    random = np.random.default_rng(seed)
+    every = np.concatenate([one, other])
+    features = _fourier(every, random)
+    features -= features.mean(axis=0)
+    side = np.zeros(len(every))
+    side[: len(one)] = 1 / len(one)
+    side[len(one) :] = -1 / len(other)
+    found = float(np.square(side @ features).sum())
+    signs = np.stack([random.permutation(side) for _ in range(permutations)])
+    shuffled = np.square(signs.astype(np.float32) @ features.astype(np.float32)).sum(axis=1)
+    return Outcome((1 + int((shuffled >= found).sum())) / (permutations + 1), math.sqrt(found))
+
+
+def _fourier(points: Numbers, random: np.random.Generator) -> Numbers:
+    """Random features whose products are about those of a Gaussian kernel as wide as the median distance."""
+    pairs = random.integers(0, len(points), (2, min(4096, 4 * len(points))))
+    squares = np.square(points[pairs[0]] - points[pairs[1]]).sum(axis=1)
+    width = math.sqrt(float(np.median(squares[squares > 0]))) if (squares > 0).any() else 1.0
+    waves = points @ (random.standard_normal((points.shape[1], _FEATURES)) / width)
+    return np.concatenate([np.cos(waves), np.sin(waves)], axis=1) / math.sqrt(_FEATURES)
+
+
+def holm(p_values: Sequence[float], weights: Sequence[float], alpha: float) -> list[bool]:
+    """Which of several tests speak, so that the chance of any false one is at most alpha.
+
+    Args:
+        p_values: one a test.
+        weights: how much of alpha each may use, positive.
+        alpha: the bound, 0 to 1.
+    """
+    speaks = [False] * len(p_values)
+    left = float(sum(weights))
+    for test in sorted(range(len(p_values)), key=lambda i: p_values[i] / weights[i]):
+        if p_values[test] / weights[test] > alpha / left:
+            break
+        speaks[test] = True
+        left -= weights[test]
+        if left <= 0:
+            break
+    return speaks

@@ -1,0 +1,105 @@
+"""Samples of images are compared: what has changed speaks, nothing else does; and where samples come from."""
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFilter
+
+from shardwright.dataset import Dataset
+from shardwright.drift.calibration import CHANGES, measure_all, table
+from shardwright.drift.compare import compare
+from shardwright.drift.sample import sample_dataset, sample_folder
+from shardwright.errors import DatasetError
+
+
+def scene(number, size=(96, 64)):
+    random = np.random.default_rng(number)
+    cells = Image.fromarray(random.integers(40, 200, (6, 8, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
+    noise = random.normal(0, 12, (size[1], size[0], 1))
+    return Image.fromarray((np.asarray(cells) + noise).clip(0, 255).astype(np.uint8))
+
+
+def encoded(picture):
+    return CHANGES["none"](picture)
+
+
+@pytest.fixture(scope="module")
+def files():
+    return [encoded(scene(number)) for number in range(120)]
+
+
+@pytest.fixture(scope="module")
+def still(files):
+    return measure_all(files, CHANGES["none"])
+
+
+@pytest.mark.parametrize(
+    ("change", "measures"),
+    [
+        ("brightness +10 %", {"brightness"}),
+        ("blur of sigma 1", {"sharpness", "bytes"}),
+        ("JPEG quality 95 -> 60", {"steps", "bytes"}),
+        ("another camera", {"size", "pixels"}),
+    ],
+)
+def test_a_change_speaks_by_its_own_measure(files, still, change, measures):
+    found = {finding.measure for finding in compare(still, measure_all(files, CHANGES[change])).drifted}
+    assert measures <= found
+
+
+def test_nothing_speaks_without_a_change(files, still):
+    assert compare(still, still).drifted == ()
+    half = np.arange(60)
+    found = compare(still.picked(half), still.picked(half + 60))
+    assert found.drifted == ()
+    assert found.reference_images == found.current_images == 60
+    assert {"brightness", "embedding", "size"} <= {finding.measure for finding in found.findings}
+
+
+def test_measures_can_be_left_out_and_few_images_say_nothing(files, still):
+    darker = measure_all(files, lambda picture: encoded(picture.point(lambda level: level // 2)))
+    drifted = compare(still, darker).drifted
+    assert "brightness" in {finding.measure for finding in drifted}
+    left = compare(still, darker, ignore=[finding.measure for finding in drifted])
+    assert not {f.measure for f in left.findings} & {f.measure for f in drifted}
+    few = np.arange(10)
+    assert compare(still.picked(few), darker.picked(few)).drifted == ()
+
+
+def test_the_table_has_a_row_for_each_change(files):
+    lines = {line.change: line for line in table(files[:60], images=80, resamples=3, quiet=True)}
+    assert lines["none"].alarms == 0
+    assert lines["brightness +10 %"].alarms == 1
+    assert lines["5 % of the images from another camera"].measures.keys() <= {"size", "pixels", "aspect", "embedding"}
+
+
+def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path):
+    root = Dataset.open(small_dataset(tmp_path, counts={"train": [9, 4], "eval": [6]}, image_format="jpeg"))
+    every = sample_dataset(root)
+    assert len(every) == every.total == 19
+    assert sample_dataset(root, size=5).keys == every.keys[:5]
+    train, evaluation = sample_dataset(root, ["train"]), sample_dataset(root, ["eval"])
+    assert sorted([*train.keys, *evaluation.keys]) == sorted(every.keys)
+    assert all(0 < part <= 1 for areas in every.areas for part in areas.values())
+    with pytest.raises(DatasetError, match="no split 'test'"):
+        sample_dataset(root, ["test"])
+    folder = tmp_path / "folder"
+    reader = {key: data for split in root.splits for key, data in root.records(split)}
+    for key in train.keys:
+        from shardwright.records import find_feature
+
+        file = folder / f"{key}.jpg"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(find_feature(reader[key], "image/encoded")[0])
+    (folder / "broken.jpg").write_bytes(b"no image")
+    files = sample_folder(str(folder))
+    assert files.total == 14
+    order = np.argsort(files.keys)
+    assert np.array_equal(files.numbers[order], train.numbers[np.argsort(train.keys)])
+    assert compare(train, files).drifted == ()
+
+
+def test_sharpness_is_that_of_the_full_size():
+    large = scene(1, (900, 700))
+    blurred = large.filter(ImageFilter.GaussianBlur(1))
+    sharp, soft = (measure_all([encoded(picture)], CHANGES["none"]).numbers[0, 2] for picture in (large, blurred))
+    assert soft < 0.6 * sharp

@@ -1,0 +1,80 @@
+"""The two-sample tests: laws they must keep, and values computed elsewhere."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.drift.two_samples import chi_square, chi_square_tail, discrepancy, holm, kolmogorov_smirnov
+
+NUMBERS = st.lists(st.integers(-20, 20), min_size=1, max_size=30).map(lambda values: np.array(values, np.float64))
+COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 200), max_size=6)
+
+
+@given(NUMBERS, NUMBERS)
+def test_ks_is_the_largest_distance_between_the_steps(one, other):
+    every = np.concatenate([one, other])
+    wanted = max(abs((one <= value).mean() - (other <= value).mean()) for value in every)
+    found = kolmogorov_smirnov(one, other)
+    assert found.distance == pytest.approx(wanted)
+    assert 0 <= found.p <= 1
+    assert found == kolmogorov_smirnov(other, one)
+    assert found == kolmogorov_smirnov(np.exp(one / 10), np.exp(other / 10))  # Only the order counts.
+
+
+def test_ks_has_the_values_of_the_law():
+    # Smirnov's table: the limits of 5 % and 1 % are 1.3581 and 1.6276 over the root of nm / (n + m).
+    size = 200_000
+    for limit, p in ((1.3581, 0.05), (1.6276, 0.01)):
+        shift = round(limit / math.sqrt(size / 2) * size)
+        found = kolmogorov_smirnov(np.arange(size, dtype=float), np.arange(size, dtype=float) + shift)
+        assert found.p == pytest.approx(p, rel=0.02)
+
+
+def test_chi_square_tail_has_the_values_of_the_tables():
+    table = {(3.841, 1): 0.05, (6.635, 1): 0.01, (5.991, 2): 0.05, (11.345, 3): 0.01, (18.307, 10): 0.05}
+    for (x, freedom), p in table.items():
+        assert chi_square_tail(x, freedom) == pytest.approx(p, rel=1e-3)
+    assert chi_square_tail(0, 1) == chi_square_tail(0, 6) == 1
+
+
+@given(COUNTS, COUNTS)
+def test_chi_square_keeps_its_laws(one, other):
+    found = chi_square(one, other)
+    assert 0 <= found.p <= 1
+    assert 0 <= found.distance <= 1
+    assert found.p == pytest.approx(chi_square(other, one).p)
+    assert chi_square(one, one).p == pytest.approx(1)
+
+
+def test_chi_square_of_a_table():
+    # 30 of 100 against 45 of 100: statistic 4.8, one degree of freedom.
+    found = chi_square({"a": 30, "b": 70}, {"a": 45, "b": 55})
+    assert found.p == pytest.approx(0.02846, rel=1e-3)
+    assert found.distance == pytest.approx(0.15)
+
+
+def test_discrepancy_is_the_same_for_the_same_seed_and_sees_a_shift():
+    random = np.random.default_rng(1)
+    one, other = random.standard_normal((2, 200, 5))
+    assert discrepancy(one, other, 3, 199) == discrepancy(one, other, 3, 199)
+    assert discrepancy(one, other, 3, 199).p > 0.01
+    assert discrepancy(one, other + 0.5, 3, 199).p == 1 / 200
+    assert discrepancy(one * 0, other[:50] * 0, 3, 99).p == 1
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1)), min_size=1, max_size=8), st.floats(0.001, 0.2))
+def test_holm_lies_between_bonferroni_and_none(tests, alpha):
+    p_values, weights = [p for p, _ in tests], [weight for _, weight in tests]
+    speaks = holm(p_values, weights, alpha)
+    for p, weight, says in zip(p_values, weights, speaks, strict=True):
+        if p / weight <= alpha / sum(weights):
+            assert says
+        if p > alpha:
+            assert not says
+
+
+def test_holm_as_in_the_paper():
+    assert holm([0.01, 0.04, 0.03, 0.005], [1, 1, 1, 1], 0.05) == [True, False, False, True]
