@@ -49,6 +49,7 @@ from PIL import (
 )
 
 from shardwright.exif import has_position, read_orientation
+from shardwright.geometry import DCT_RATIOS as DCT_RATIOS
 from shardwright.image_header import (
     DAMAGED,
     TOO_LARGE,
@@ -62,8 +63,6 @@ from shardwright.images import other_format, read_header
 from shardwright.jpeg import EXIF_PREFIX
 from shardwright.metadata import strip_metadata
 from shardwright.orientation import displayed_size, inverse
-
-DCT_RATIOS = (8, 4, 2, 1)
 
 # By the names of `images.other_format`.
 FORMATS: dict[str, type[ImageFile.ImageFile]] = {

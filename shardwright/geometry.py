@@ -16,6 +16,8 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 
 POLICIES = ("stretch", "fill_crop", "letterbox")
+# What a JPEG can be divided by while it is decoded (libjpeg computes a smaller inverse DCT then).
+DCT_RATIOS = (8, 4, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,13 @@ def plan_longest_side(source_height: int, source_width: int, longest: int) -> Ge
     elif source_width > source_height:
         height = _rounded(source_height * longest, max(1, source_width))
     return plan_geometry("stretch", source_height, source_width, height, width)
+
+
+def dct_ratio(geometry: Geometry) -> int:
+    """The largest of `DCT_RATIOS` with which a JPEG still has all the pixels wanted: nothing has to be enlarged."""
+    g = geometry
+    fits = (r for r in DCT_RATIOS if g.crop_height >= r * g.resized_height and g.crop_width >= r * g.resized_width)
+    return next(fits, 1)
 
 
 def source_rows(geometry: Geometry) -> IntArray:

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from shardwright.geometry import DCT_RATIOS, Geometry, dct_ratio
+
 Tensor = Any
 
-DCT_RATIOS = (8, 4, 2, 1)
 # One int32 of bits per pixel is summed up for so many classes at once; the sign bit stays free.
 _CLASSES_AT_ONCE = 31
 
@@ -177,6 +178,30 @@ def decode_resized(encoded: Tensor, height: int, width: int, policy: str) -> Ten
     return tf.ensure_shape(image, [height, width, 3])
 
 
+def decode_planned(encoded: Tensor, plan: Geometry, *, jpeg: bool) -> Tensor:
+    """`decode_resized` for one whose header has been read: the same ops on the same values, without the branches.
+
+    Args:
+        encoded: string scalar, JPEG or PNG.
+        plan: what is to happen to its pixels.
+        jpeg: whether it is a JPEG.
+
+    Returns:
+        uint8 [height, width, 3], RGB.
+
+    Raises:
+        tf.errors.InvalidArgumentError: the bytes cannot be decoded.
+    """
+    ratio = dct_ratio(plan) if jpeg else 1
+    image = decode_jpeg(encoded, ratio) if jpeg else _decode_png(encoded)
+    height, width = plan.height, plan.width
+    ready = (plan.crop_height, plan.crop_width) == (ratio * height, ratio * width)
+    if ready and image.shape[:2] == (height, width):
+        return image
+    tensors = {name: tf.constant(getattr(plan, name), tf.int64) for name in GeometryTensors._fields}
+    return _resample(image, GeometryTensors(**tensors), tf.constant(ratio, tf.int64), height, width)
+
+
 def _resample(image: Tensor, plan: GeometryTensors, ratio: Tensor, height: int, width: int) -> Tensor:
     """Crop and resize in one op; a decoded pixel at (y, x) covers `ratio` x `ratio` pixels of the source."""
     crop = tf.cast(tf.stack([plan.crop_height, plan.crop_width]), tf.float32)
@@ -194,27 +219,6 @@ def _resample(image: Tensor, plan: GeometryTensors, ratio: Tensor, height: int, 
     rounded = tf.cast(tf.clip_by_value(tf.floor(resampled + 0.5), 0.0, 255.0), tf.uint8)
     after = tf.constant([height, width], tf.int64) - resized - tf.stack([plan.pad_top, plan.pad_left])
     return tf.pad(rounded, [[plan.pad_top, after[0]], [plan.pad_left, after[1]], [0, 0]])
-
-
-def encode(image: Tensor, encoding: str, quality: int = 90) -> Tensor:
-    """Encodes an image.
-
-    Args:
-        image: uint8 [h, w, 3], RGB.
-        encoding: `jpeg` (baseline, 4:2:0) or `png`.
-        quality: JPEG quality, 1 to 100; PNG ignores it.
-
-    Returns:
-        string scalar.
-
-    Raises:
-        ValueError: the encoding is not known.
-    """
-    if encoding == "jpeg":
-        return tf.io.encode_jpeg(image, format="rgb", quality=quality, chroma_downsampling=True)
-    if encoding == "png":
-        return tf.io.encode_png(image)
-    raise ValueError(f"encoding {encoding!r} is not known; use jpeg or png")
 
 
 def normalize(

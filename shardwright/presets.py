@@ -7,6 +7,8 @@
 `rle_text`        our own names, but run lengths as text in `image/segmentation/<class>/rle_text`, one per row of the
                   source
 
+The transform may also store masks as PNG under our own names, in `image/segmentation/<class>/png`.
+
 Further features of the input (columns, captions, boxes) keep their names under each. `features.map` renames any.
 
 Sources: tensorflow_datasets (`ImageFolder`, `voc`; a nested FeaturesDict is stored under names joined by a slash);
@@ -17,14 +19,15 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TFDS
+from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TF_VISION, TFDS
 from shardwright.errors import ConfigError
 from shardwright.manifest import MASKS, NONE, SINGLE
 from shardwright.records import FeatureValue, TypedList, byte_strings, floats, ints
@@ -74,7 +77,14 @@ class StoredFeatures:
 
     @staticmethod
     def of(
-        preset: str, renamed: Mapping[str, str], features: Mapping[str, str], *, labels: str, classes: int
+        preset: str,
+        renamed: Mapping[str, str],
+        features: Mapping[str, str],
+        *,
+        labels: str,
+        classes: int,
+        drawn: bool = False,
+        section: str = "features",
     ) -> StoredFeatures:
         """Applies a preset and `features.map`.
 
@@ -84,25 +94,28 @@ class StoredFeatures:
             features: name -> kind (`bytes`, `int64`, `float32`) of our features.
             labels: what an image is given; see `Manifest.labels`.
             classes: number of classes.
+            drawn: store masks as PNG under our own names.
+            section: part of the configuration, for messages.
 
         Raises:
             ConfigError: the preset cannot hold such labels, `renamed` names no feature of ours, or two features would
                 get one name.
         """
-        stored = {TFDS: _tfds, KAGGLE_FLOWERS: _kaggle_flowers, RLE_TEXT: _rle_text}.get(preset, _tf_vision)(
-            features, labels
-        )
+        _refuse(preset, labels, section)
+        stored = _PRESETS[preset](features, labels)
+        if drawn:
+            stored |= {name: _Stored(f"{name.removesuffix('/rle')}/png", "bytes", _PNG) for name, _ in _masks(features)}
         for ours, theirs in renamed.items():
             if ours not in stored and ours not in features:
                 known = ", ".join(sorted({*features, *stored}))
-                raise ConfigError(f"features.map.{ours}", "no such feature", f"There are: {known}.")
+                raise ConfigError(f"{section}.map.{ours}", "no such feature", f"There are: {known}.")
             kept = stored.get(ours) or _Stored(ours, features[ours], _SAME)
             stored[ours] = kept._replace(name=theirs)
         taken: dict[str, str] = {}
         for ours, feature in stored.items():
             if feature.name in taken:
                 raise ConfigError(
-                    "features.map",
+                    f"{section}.map",
                     f"{ours} and {taken[feature.name]} would both be stored as {feature.name!r}",
                     "Give one of them another name.",
                 )
@@ -118,6 +131,15 @@ class StoredFeatures:
     def names(self) -> dict[str, str]:
         """Our name -> stored name, of those that differ."""
         return {ours: feature.name for ours, feature in self.stored.items() if feature.name != ours}
+
+    @cached_property
+    def scalars(self) -> frozenset[str]:
+        """Stored names of what is neither an image, nor a mask in whatever form."""
+        return frozenset(
+            feature.name
+            for ours, feature in self.stored.items()
+            if ours != "image/encoded" and not (feature.form != _SAME or ours.endswith("/rle"))
+        )
 
     def apply(
         self, features: Mapping[str, FeatureValue], texts: Mapping[str, Sequence[str]] | None = None
@@ -148,14 +170,23 @@ class StoredFeatures:
         return found
 
 
+def _refuse(preset: str, labels: str, section: str) -> None:
+    if preset == RLE_TEXT and labels != MASKS:
+        raise ConfigError(f"{section}.preset", "rle_text stores masks, and the input has none", "Use tf_vision.")
+    if preset == KAGGLE_FLOWERS and labels != SINGLE:
+        raise ConfigError(
+            f"{section}.preset",
+            f"kaggle_flowers stores one class an image, and the input's labels are of the kind {labels!r}",
+            "Use tf_vision or tfds.",
+        )
+
+
 def _tf_vision(features: Mapping[str, str], labels: str) -> dict[str, _Stored]:
     del labels
     return {name: _Stored(name, kind, _SAME) for name, kind in features.items()}
 
 
 def _rle_text(features: Mapping[str, str], labels: str) -> dict[str, _Stored]:
-    if labels != MASKS:
-        raise ConfigError("features.preset", "rle_text stores masks, and the input has none", "Use tf_vision.")
     stored = _tf_vision(features, labels)
     return stored | {name: _Stored(f"{name}_text", "bytes", _RUN_TEXT) for name, _ in _masks(features)}
 
@@ -169,15 +200,18 @@ def _tfds(features: Mapping[str, str], labels: str) -> dict[str, _Stored]:
 
 
 def _kaggle_flowers(features: Mapping[str, str], labels: str) -> dict[str, _Stored]:
-    if labels != SINGLE:
-        raise ConfigError(
-            "features.preset",
-            f"kaggle_flowers stores one class an image, and the input's labels are of the kind {labels!r}",
-            "Use tf_vision or tfds.",
-        )
+    del labels
     stored = {"image/encoded": "image", "image/key": "id", _LABEL: "class", _TEXT: "label"}
     made = {SIZE: _Stored(SIZE, "int64", _SAME), ONE_HOT: _Stored(ONE_HOT, "float32", _SAME)}
     return _only(features, stored) | made
+
+
+_PRESETS: dict[str, Callable[[Mapping[str, str], str], dict[str, _Stored]]] = {
+    TF_VISION: _tf_vision,
+    TFDS: _tfds,
+    KAGGLE_FLOWERS: _kaggle_flowers,
+    RLE_TEXT: _rle_text,
+}
 
 
 def _only(features: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, _Stored]:

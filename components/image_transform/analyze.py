@@ -1,16 +1,15 @@
 """Full-pass analyzers over the figures of the train split, and the TransformGraph that serves.
 
-Analyzers and serving share one preprocessing function: raw image bytes become pixels by `pixels.decode_resized`, the
-figures become sums by TFT's analyzers. The sums are whole numbers, so neither the order nor the number of Beam's
-workers can change a digit; mean and deviation are computed from them exactly and rounded once.
+Analyzers and serving share one preprocessing function: raw image bytes become pixels by `pixels.decode_resized`, texts
+become numbers by `text.outputs`, the figures become sums by TFT's analyzers. The sums are whole numbers, so neither the
+order nor the number of Beam's workers can change a digit; mean and deviation are computed from them exactly and rounded
+once.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,96 +18,132 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
+from PIL import Image
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright import pixels
+from shardwright.config.transform import KEEP, TextConfig
+from shardwright.encoding import encode
+from shardwright.manifest import NONE
+from shardwright.transformed import CLASSES
+from shardwright_components.image_transform import text
+from shardwright_components.image_transform.figures import read_rows
 from shardwright_components.image_transform.recipe import Recipe
-from shardwright_components.image_transform.rewrite import Figures
 
 IMAGE_INPUT = "image/encoded"
 IMAGE_OUTPUT = "image"
-_RECORDS = "records"
+LABELS_OUTPUT = "labels"
+CLASSES_ASSET = "vocabulary_classes"
+RECORDS = "records"
 _PREFIX = "statistics/"
 
 
-def write_transform_graph(
-    pipeline: Callable[[], Any],
-    figures: Sequence[Path],
-    output: str,
-    temporary: str,
-    recipe: Recipe,
-    task: str,
-    classes: Sequence[str],
-) -> dict[str, Any]:
-    """Runs the analyzers and writes a TransformGraph.
+@dataclass(frozen=True)
+class GraphPlan:
+    """What a TransformGraph does.
 
-    The graph takes `image/encoded` (string [B]) and gives `image`, float32 [B, H, W, 3], the resized uint8 values (a
-    TFT graph's outputs must be kinds a tf.train.Example can hold, and uint8 is none), `statistics/mean` and
-    `statistics/std`, float32 [B, 3] on the 0..255 scale, and the sums they come from, int64 [B, n]. The figures that
-    the analyzers read are optional inputs, absent when serving.
+    Attributes:
+        recipe: size, policy and what else was done.
+        classes: names in the order of their indices.
+        labels: what an image is given, see `Manifest.labels`.
+        size: height and width of all stored images; `None` where they differ.
+        texts: feature -> what becomes of its texts.
+    """
+
+    recipe: Recipe
+    classes: tuple[str, ...]
+    labels: str
+    size: tuple[int, int] | None
+    texts: Mapping[str, TextConfig] = field(default_factory=dict)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Name -> numbers of each sum."""
+        sums = {"channel_sum": 3, "channel_square_sum": 3, "pixels": 1, RECORDS: 1}
+        return {**sums, "present": len(self.classes), "area": len(self.classes)} if self.classes else sums
+
+
+def write_transform_graph(p: Any, figures: Sequence[Path], output: str, plan: GraphPlan) -> None:
+    """Runs the analyzers and writes a TransformGraph, within a pipeline and a context of TFT.
+
+    The graph takes `image/encoded` (string [B]) and gives `image`: float32 [B, H, W, 3], the resized uint8 values (a
+    TFT graph's outputs must be kinds a tf.train.Example can hold, and uint8 is none); where images keep sizes that
+    differ, string [B], their serialized uint8 tensors. `labels`, float32 [B, classes] of 0 and 1, is made of the names
+    in `image/class/text`, texts are made of theirs; without these inputs they are left out. `statistics/mean` and
+    `statistics/std`, float32 [B, 3] on the 0..255 scale, and the sums they come from, int64 [B, n], need no input.
 
     Args:
-        pipeline: makes a Beam pipeline.
+        p: the Beam pipeline.
         figures: files with the figures of the train split's images; at least one image.
         output: folder of the TransformGraph.
-        temporary: folder for TFT's scratch files.
-        recipe: size and policy.
-        task: `segmentation` or `classification`.
-        classes: names in the order of their indices.
-
-    Returns:
-        The statistics, see `statistics`.
+        plan: what it does.
     """
-    widths = {
-        _PREFIX + name: width
-        for name, width in (
-            ("channel_sum", 3),
-            ("channel_square_sum", 3),
-            ("pixels", 1),
-            ("present", len(classes)),
-            ("area", len(classes)),
-            (_RECORDS, 1),
-        )
-    }
     spec: dict[str, Any] = {IMAGE_INPUT: tf.io.FixedLenFeature([], tf.string)}
-    spec |= {name: tf.io.VarLenFeature(tf.int64) for name in widths}
+    spec |= {_PREFIX + name: tf.io.VarLenFeature(tf.int64) for name in plan.widths}
+    spec |= dict.fromkeys(plan.texts, tf.io.VarLenFeature(tf.string))
+    if plan.classes and plan.labels != NONE:
+        spec[CLASSES] = tf.io.VarLenFeature(tf.string)
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
+    files = p | "Files" >> beam.Create([str(file) for file in figures])
+    rows = files | "Figures" >> beam.FlatMap(_rows, names=sorted(set(spec) - {IMAGE_INPUT}))
+    transform_fn = (rows, metadata) | "Analyze" >> tft_beam.AnalyzeDataset(lambda inputs: _preprocess(inputs, plan))
+    _ = transform_fn | "WriteTransformFn" >> tft_beam.WriteTransformFn(output)
+    raw = str(Path(output, tft.TFTransformOutput.RAW_METADATA_DIR))
+    _ = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(raw, pipeline=p)
 
-    def preprocess(inputs: Mapping[str, Any]) -> dict[str, Any]:
-        encoded = inputs[IMAGE_INPUT]
-        sums = {
-            name: tft.sum(
-                tf.reshape(tf.sparse.to_dense(inputs[name]), [-1, width]), reduce_instance_dims=False, name=name
-            )
-            for name, width in widths.items()
-        }
-        mean, std = _moments(*(sums[_PREFIX + name] for name in ("channel_sum", "channel_square_sum", "pixels")))
-        constants = {**sums, f"{_PREFIX}mean": mean, f"{_PREFIX}std": std}
-        batch = tf.size(encoded)
-        outputs = {name: tf.tile(value[tf.newaxis], [batch, 1]) for name, value in constants.items()}
-        images = tf.map_fn(
-            lambda data: pixels.decode_resized(data, *recipe.size, recipe.resize),
-            encoded,
-            fn_output_signature=tf.TensorSpec([*recipe.size, 3], tf.uint8),
+
+def _rows(file: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for row in read_rows(file):
+        figures = row.figures
+        height, width = figures.size
+        values: dict[str, Any] = {_PREFIX + name: value for name, value in figures._asdict().items()}
+        values |= {_PREFIX + "pixels": [height * width], _PREFIX + RECORDS: [1]}
+        # No pixels here: the analyzers do not need them, and the graph is only traced for them.
+        yield {IMAGE_INPUT: b"", **{name: values.get(name, row.inputs.get(name, [])) for name in names}}
+
+
+def _preprocess(inputs: Mapping[str, Any], plan: GraphPlan) -> dict[str, Any]:
+    sums = {
+        name: tft.sum(
+            tf.reshape(tf.sparse.to_dense(inputs[_PREFIX + name]), [-1, width]),
+            reduce_instance_dims=False,
+            name=_PREFIX + name,
         )
-        return {IMAGE_OUTPUT: tf.cast(images, tf.float32), **outputs}
+        for name, width in plan.widths.items()
+    }
+    mean, std = _moments(sums["channel_sum"], sums["channel_square_sum"], sums["pixels"])
+    constants = {**sums, "mean": mean, "std": std}
+    batch = tf.size(inputs[IMAGE_INPUT])
+    made = {_PREFIX + name: tf.tile(value[tf.newaxis], [batch, 1]) for name, value in constants.items()}
+    made[IMAGE_OUTPUT] = _images(inputs[IMAGE_INPUT], plan)
+    if CLASSES in inputs:
+        made[LABELS_OUTPUT] = _labels(inputs[CLASSES], plan.classes)
+    for name, config in plan.texts.items():
+        made |= text.in_graph(inputs[name], name, config)
+    return made
 
-    with pipeline() as p, tft_beam.Context(temp_dir=temporary):
-        rows = p | "Files" >> beam.Create([str(file) for file in figures]) | "Figures" >> beam.FlatMap(_rows)
-        transform_fn = (rows, metadata) | "Analyze" >> tft_beam.AnalyzeDataset(preprocess)
-        _ = transform_fn | "WriteTransformFn" >> tft_beam.WriteTransformFn(output)
-        raw = str(Path(output, tft.TFTransformOutput.RAW_METADATA_DIR))
-        _ = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(raw, pipeline=p)
-    return statistics(_read_sums(output, list(widths)), recipe, task, classes)
+
+def _images(encoded: Any, plan: GraphPlan) -> Any:
+    if plan.size is None:
+        return tf.map_fn(lambda data: tf.io.serialize_tensor(pixels.decode(data)), encoded)
+    size = plan.size
+
+    def resized(data: Any) -> Any:
+        if plan.recipe.resize == KEEP:
+            return tf.ensure_shape(pixels.decode(data), [*size, 3])
+        return pixels.decode_resized(data, *size, plan.recipe.resize)
+
+    images = tf.map_fn(resized, encoded, fn_output_signature=tf.TensorSpec([*size, 3], tf.uint8))
+    return tf.cast(images, tf.float32)
 
 
-def _rows(file: str) -> Iterator[dict[str, Any]]:
-    with open(file, encoding="utf-8") as lines:
-        for line in lines:
-            figures = Figures(**json.loads(line))
-            row = {_PREFIX + name: np.atleast_1d(value).tolist() for name, value in figures._asdict().items()}
-            # No pixels here: the analyzers do not need them, and the graph is only traced for them.
-            yield {IMAGE_INPUT: b"", _PREFIX + _RECORDS: [1], **row}
+def _labels(texts: Any, classes: Sequence[str]) -> Any:
+    """Float32 [B, classes] of 0 and 1. The vocabulary of what the train split shows is saved with the graph."""
+    tft.vocabulary(texts, vocab_filename=CLASSES_ASSET, name=CLASSES_ASSET)
+    # What is no class fits no column.
+    shown = tf.cast(texts.values[:, tf.newaxis] == tf.constant(list(classes))[tf.newaxis, :], tf.float32)
+    of_images = tf.RaggedTensor.from_sparse(texts).with_values(shown)
+    return tf.ensure_shape(tf.minimum(tf.reduce_sum(of_images, axis=1), 1.0), [None, len(classes)])
 
 
 def _moments(total: Any, squares: Any, pixel_count: Any) -> tuple[Any, Any]:
@@ -118,39 +153,9 @@ def _moments(total: Any, squares: Any, pixel_count: Any) -> tuple[Any, Any]:
     return tf.cast(mean, tf.float32), tf.cast(tf.sqrt(variance), tf.float32)
 
 
-def _read_sums(output: str, names: Sequence[str]) -> dict[str, list[int]]:
+def read_sums(output: str, plan: GraphPlan) -> dict[str, list[int]]:
     """The sums as the written graph tells them to whoever serves it."""
-    blank = pixels.encode(tf.zeros([1, 1, 3], tf.uint8), "png")
-    served = tft.TFTransformOutput(output).transform_raw_features({IMAGE_INPUT: blank[tf.newaxis]})
-    return {name[len(_PREFIX) :]: served[name][0].numpy().tolist() for name in names}
-
-
-def statistics(sums: Mapping[str, Sequence[int]], recipe: Recipe, task: str, classes: Sequence[str]) -> dict[str, Any]:
-    """Figures of the train split from exact sums.
-
-    Args:
-        sums: `channel_sum`, `channel_square_sum`, `pixels`, `present`, `area`, `records`.
-        recipe: size and policy, told along.
-        task: `segmentation` or `classification`.
-        classes: names in the order of their indices.
-
-    Returns:
-        `mean` and `std` per channel (RGB, 0..255 scale, over pixels), `class_frequency` (share of the images that show
-        the class), `pixel_frequency` (share of the pixels its mask covers; empty without masks), `size` [height,
-        width], `policy`.
-    """
-    pixel_count, images = sums["pixels"][0], sums[_RECORDS][0]
-    means = [Fraction(total, pixel_count) for total in sums["channel_sum"]]
-    variances = [
-        Fraction(squares, pixel_count) - mean**2
-        for squares, mean in zip(sums["channel_square_sum"], means, strict=True)
-    ]
-    areas = dict(zip(classes, sums["area"], strict=True)) if task == "segmentation" else {}
-    return {
-        "mean": [float(mean) for mean in means],
-        "std": [math.sqrt(variance) for variance in variances],
-        "class_frequency": {name: n / images for name, n in zip(classes, sums["present"], strict=True)},
-        "pixel_frequency": {name: area / pixel_count for name, area in areas.items()},
-        "size": list(recipe.size),
-        "policy": recipe.resize,
-    }
+    height, width = plan.size or (1, 1)
+    blank, _ = encode(Image.new("RGB", (width, height)), "png")
+    served = tft.TFTransformOutput(output).transform_raw_features({IMAGE_INPUT: tf.constant([blank])})
+    return {name: np.asarray(served[_PREFIX + name])[0].tolist() for name in plan.widths}

@@ -19,11 +19,16 @@ class ImageTransformSpec(component_spec.ComponentSpec):
     OUTPUTS = {
         "transformed_examples": component_spec.ChannelParameter(type=standard_artifacts.Examples),
         "transform_graph": component_spec.ChannelParameter(type=standard_artifacts.TransformGraph),
+        "post_transform_stats": component_spec.ChannelParameter(type=standard_artifacts.ExampleStatistics),
+        "post_transform_schema": component_spec.ChannelParameter(type=standard_artifacts.Schema),
     }
 
 
 class ImageTransform(base_beam_component.BaseBeamComponent):
     """Brings all images of a dataset to one size, with their masks, and measures the train split.
+
+    Outputs `transformed_examples`, `transform_graph` and, as TFX's Transform, `post_transform_stats` and
+    `post_transform_schema` of the transformed examples.
 
     Args:
         examples: ImageExampleGen's output.
@@ -42,5 +47,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
                 recipe=recipe,
                 transformed_examples=Channel(type=standard_artifacts.Examples),
                 transform_graph=Channel(type=standard_artifacts.TransformGraph),
+                post_transform_stats=Channel(type=standard_artifacts.ExampleStatistics),
+                post_transform_schema=Channel(type=standard_artifacts.Schema),
             )
         )

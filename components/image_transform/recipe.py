@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from shardwright.config import Config
+from shardwright.config.layout import TF_VISION
+from shardwright.config.transform import INDEX, RLE, TextConfig
 from shardwright.fingerprint import canonical_json
 
 # Raised whenever the same options make other bytes than before, so that no cache serves the old ones.
-CODE_VERSION = 1
+CODE_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -19,28 +22,87 @@ class Recipe:
     """Options that change the bytes of a transformed dataset.
 
     Attributes:
-        size: height and width of the images.
-        resize: a policy of `geometry.plan_geometry`.
-        encoding: `jpeg` or `png`.
-        quality: JPEG quality; `None` for PNG.
+        size: height and width of the images; `None` where they keep theirs.
+        resize: a policy of `geometry.plan_geometry`, or `keep`.
+        encoding: what pixels are stored as, see `shardwright.encoding`.
+        quality: JPEG quality; `None` for all others.
+        optimize: smaller and slower, of JPEG and PNG.
+        chroma: chroma samples of a JPEG.
+        masks: `rle` or `png`.
+        labels: `index`, `one_hot` or `multi_hot`.
+        preset: names and forms of the stored features, see `shardwright.presets`.
+        text: column -> what becomes of its texts.
     """
 
-    size: tuple[int, int]
+    size: tuple[int, int] | None
     resize: str
     encoding: str
-    quality: int | None
+    quality: int | None = None
+    optimize: bool = False
+    chroma: int = 420
+    masks: str = RLE
+    labels: str = INDEX
+    preset: str = TF_VISION
+    text: Mapping[str, TextConfig] = field(default_factory=dict)
+
+    @staticmethod
+    def of(config: Config) -> Recipe:
+        """The recipe of a configuration; an option that has no effect has its default here."""
+        given = config.transform
+        jpeg = given.encoding == "jpeg"
+        return Recipe(
+            size=given.size,
+            resize=given.resize,
+            encoding=given.encoding,
+            quality=given.quality if jpeg else None,
+            optimize=given.optimize and given.encoding in ("jpeg", "png"),
+            chroma=given.chroma if jpeg else 420,
+            masks=given.masks if config.task == "segmentation" else RLE,
+            labels=given.labels,
+            preset=given.preset,
+            text=given.text,
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as the manifest records them."""
-        return {"code": CODE_VERSION, **dataclasses.asdict(self), "size": list(self.size)}
+        """Plain values, as the manifest records them; later options only where they are not at their default."""
+        plain: dict[str, Any] = {
+            "code": CODE_VERSION,
+            "size": None if self.size is None else list(self.size),
+            "resize": self.resize,
+            "encoding": self.encoding,
+            "quality": self.quality,
+        }
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
+            if option.name not in plain and option.name not in ("preset", "text") and value != option.default:
+                plain[option.name] = value
+        if self.preset != TF_VISION:
+            # Where an ingested dataset has it.
+            plain["features"] = {"preset": self.preset}
+        if self.text:
+            plain["text"] = {column: dataclasses.asdict(text) for column, text in self.text.items()}
+        return plain
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> Recipe:
+        """Reads what `to_dict` gave.
+
+        Raises:
+            ValueError: another version of the code wrote it.
+        """
+        values = dict(plain)
+        code = values.pop("code")
+        if code != CODE_VERSION:
+            raise ValueError(f"recipe of code version {code}, this is {CODE_VERSION}; compile the pipeline anew")
+        size = values.pop("size")
+        preset = values.pop("features", {"preset": TF_VISION})["preset"]
+        text = {column: TextConfig(**options) for column, options in values.pop("text", {}).items()}
+        return Recipe(**values, size=None if size is None else (size[0], size[1]), preset=preset, text=text)
 
 
 def transform_recipe(config: Config) -> str:
     """The exec property `recipe` of ImageTransform: canonical JSON of all it needs to know of a configuration."""
-    options = config.transform
-    quality = options.quality if options.encoding == "jpeg" else None
-    recipe = Recipe(options.size, options.resize, options.encoding, quality)
-    return canonical_json({**recipe.to_dict(), "max_rejects": config.rejects.max})
+    return canonical_json({**Recipe.of(config).to_dict(), "max_rejects": config.rejects.max})
 
 
 def read_recipe(text: str) -> tuple[Recipe, float]:
@@ -50,7 +112,6 @@ def read_recipe(text: str) -> tuple[Recipe, float]:
         ValueError: another version of the code wrote it.
     """
     raw = json.loads(text)
-    if raw["code"] != CODE_VERSION:
-        raise ValueError(f"recipe of code version {raw['code']}, this is {CODE_VERSION}; compile the pipeline anew")
-    height, width = raw["size"]
-    return Recipe((height, width), raw["resize"], raw["encoding"], raw["quality"]), float(raw["max_rejects"])
+    return Recipe.from_dict({name: value for name, value in raw.items() if name != "max_rejects"}), float(
+        raw["max_rejects"]
+    )

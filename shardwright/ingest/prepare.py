@@ -10,10 +10,10 @@ import dataclasses
 
 from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
-from shardwright.conversion import DCT_RATIOS, convert, decode, header_of, turn
+from shardwright.conversion import convert, decode, header_of, turn
 from shardwright.encoding import encode, resize
 from shardwright.frames import Frames
-from shardwright.geometry import Geometry, plan_geometry, plan_longest_side
+from shardwright.geometry import DCT_RATIOS, Geometry, dct_ratio, plan_geometry, plan_longest_side
 from shardwright.image_header import ImageHeader
 from shardwright.metadata import strip_metadata
 from shardwright.orientation import UPRIGHT, displayed_size
@@ -83,11 +83,6 @@ def _ratio(geometry: Geometry | None, turned: bool) -> int:
     """The largest ratio that a JPEG may be divided by while it is decoded, so that nothing has to be enlarged again."""
     if geometry is None:
         return 1
-    for ratio in DCT_RATIOS:
-        enough = geometry.crop_height >= ratio * geometry.resized_height
-        enough = enough and geometry.crop_width >= ratio * geometry.resized_width
-        # A last pixel that stands for fewer than the others would come first, and shift all of them.
-        whole = not (geometry.source_height % ratio or geometry.source_width % ratio)
-        if enough and (whole or not turned):
-            return ratio
-    return 1
+    # Of a picture that is turned, a last pixel that stands for fewer than the others would come first, and shift all.
+    whole = (r for r in DCT_RATIOS if not (geometry.source_height % r or geometry.source_width % r))
+    return min(dct_ratio(geometry), next(whole)) if turned else dct_ratio(geometry)

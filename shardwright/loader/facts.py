@@ -45,10 +45,17 @@ def image_size(dataset: Dataset) -> tuple[int, int]:
     """Height and width of a dataset's images: of its recipe, or of its first record where no recipe set a size.
 
     Raises:
-        DatasetError: the dataset holds no record.
+        DatasetError: the dataset holds no record, or its images kept sizes of their own.
     """
     if dataset.manifest.kind == "transform":
-        height, width = dataset.manifest.recipe["size"]
+        # With `transform.resize: keep` the recipe names none.
+        size = dataset.manifest.recipe["size"] or dataset_statistics(dataset.root)["size"]
+        if size is None:
+            raise DatasetError(
+                f"{dataset.root}: its images have several sizes (transform.resize: keep), and batches need one. Set "
+                "transform.size and another transform.resize, or images.size for the ingest."
+            )
+        height, width = size
         return int(height), int(width)
     for split in dataset.splits:
         for _, record in dataset.records(split):

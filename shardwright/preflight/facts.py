@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shardwright.config import Config
+from shardwright.config.transform import DEFAULT_SIZE
 
 TRAIN, EVAL = "train", "eval"
 
@@ -152,8 +153,7 @@ class Facts:
         """Height and width of what is trained on: of the dataset where its images agree, else of the configuration."""
         if self.dataset is not None and len(self.dataset.sizes) == 1:
             return self.dataset.sizes[0]
-        height, width = self.config.transform.size
-        return height, width
+        return self.config.transform.size or DEFAULT_SIZE
 
     def split(self, name: str) -> SplitFacts | None:
         """A split of the dataset; `None` where there is none, or no dataset."""

@@ -47,9 +47,10 @@ def one_size(facts: Facts) -> Iterator[Problem]:
 def size_as_configured(facts: Facts) -> Iterator[Problem]:
     """The dataset has the size that the configuration trains on."""
     assert facts.dataset is not None
-    wanted = tuple(facts.config.transform.size)
+    wanted = facts.config.transform.size
     found = facts.dataset.sizes
-    if facts.dataset.kind == "transform" and len(found) == 1:
+    # With `transform.resize: keep` there is none to compare with.
+    if wanted is not None and facts.dataset.kind == "transform" and len(found) == 1:
         yield from only(
             found[0] != wanted,
             "transform.size",

@@ -44,16 +44,29 @@ def run(source: Path, root: Path, recipe: str, *beam_args: str) -> SimpleNamespa
     Path(schema.uri).mkdir(parents=True, exist_ok=True)
     Path(schema.uri, "schema.pbtxt").write_text('feature { name: "image/encoded" type: BYTES }\n')
     transformed, graph = standard_artifacts.Examples(), standard_artifacts.TransformGraph()
-    transformed.uri, graph.uri = str(root / "transformed"), str(root / "graph")
-    for artifact in (transformed, graph):
+    statistics, post_schema = standard_artifacts.ExampleStatistics(), standard_artifacts.Schema()
+    outputs = {
+        "transformed_examples": transformed,
+        "transform_graph": graph,
+        "post_transform_stats": statistics,
+        "post_transform_schema": post_schema,
+    }
+    for name, artifact in outputs.items():
+        artifact.uri = str(root / name)
         Path(artifact.uri).mkdir()
     context = executor.Executor.Context(beam_pipeline_args=list(beam_args), tmp_dir=str(root / "tmp"), unique_id="1")
     executor.Executor(context).Do(
         {"examples": [examples], "schema": [schema]},
-        {"transformed_examples": [transformed], "transform_graph": [graph]},
+        {name: [artifact] for name, artifact in outputs.items()},
         {"recipe": recipe},
     )
-    return SimpleNamespace(artifact=transformed, examples=Path(transformed.uri), graph=Path(graph.uri))
+    return SimpleNamespace(
+        artifact=transformed,
+        examples=Path(transformed.uri),
+        graph=Path(graph.uri),
+        statistics=statistics,
+        schema=post_schema,
+    )
 
 
 def examples_of(dataset: Path, split: str) -> list[dict[str, Any]]:
@@ -245,7 +258,7 @@ def test_too_many_rejects_stop_it(small_dataset: MakeDataset, tmp_path: Path) ->
     source = small_dataset(tmp_path / "in", counts={"train": [16]}, change=damage(set(range(11))))
     with pytest.raises(CheckFailed, match=r"11 of 16 inputs were rejected, 10 are allowed .*undecodable 11"):
         run(source, tmp_path / "out", recipe_of())
-    assert not contents(tmp_path / "out/transformed")
+    assert not contents(tmp_path / "out/transformed_examples")
 
 
 def test_a_train_split_without_images_stops_it(small_dataset: MakeDataset, tmp_path: Path) -> None:
@@ -258,13 +271,11 @@ def test_a_train_split_without_images_stops_it(small_dataset: MakeDataset, tmp_p
 def test_finished_shards_are_used_again(clouds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
     recipe = recipe_of()
-    parsed, rejects = read_recipe(recipe)
     source = Dataset.open(clouds)
-    plan = executor.plan_transform(source, parsed, rejects)
-    staging = executor.open_staging(str(tmp_path / "staging"), plan)
-    files = {shard.path: shard.file for split in source.splits for shard in source.shards(split)}
-    for planned, shard in zip(plan.shards, source.manifest.shards, strict=True):
-        rewrite.write_shard(rewrite.ShardJob(staging, planned, files[shard.path], parsed, plan.task, plan.classes))
+    plan = executor.plan_transform(source, *read_recipe(recipe))
+    staging = executor.open_staging(str(tmp_path / "staging"), plan.dataset)
+    for job in executor.shard_jobs(source, plan, staging, {}):
+        rewrite.write_shard(job)
 
     def never(*_: object) -> None:
         raise AssertionError("a finished shard was written again")
@@ -286,11 +297,11 @@ def test_an_input_that_is_no_dataset_is_refused(tmp_path: Path) -> None:
 
 def test_the_recipe_holds_what_changes_bytes() -> None:
     assert json.loads(recipe_of(quality=80)) == {
-        "code": 1, "encoding": "jpeg", "max_rejects": 0.01, "quality": 80, "resize": "stretch", "size": [20, 30]
+        "code": 2, "encoding": "jpeg", "max_rejects": 0.01, "quality": 80, "resize": "stretch", "size": [20, 30]
     }  # fmt: skip
     assert recipe_of(encoding="png", quality=80) == recipe_of(encoding="png", quality=90)
     old = canonical_json({**json.loads(recipe_of()), "code": 0})
-    with pytest.raises(ValueError, match="code version 0, this is 1"):
+    with pytest.raises(ValueError, match="code version 0, this is 2"):
         read_recipe(old)
 
 
@@ -301,7 +312,9 @@ def test_the_component_has_its_channels() -> None:
     made = component.ImageTransform(
         examples=channel_utils.as_channel([examples]), schema=channel_utils.as_channel([schema]), recipe=recipe_of()
     )
-    assert set(made.outputs) == {"transformed_examples", "transform_graph"}
+    assert set(made.outputs) == {
+        "transformed_examples", "transform_graph", "post_transform_stats", "post_transform_schema"
+    }  # fmt: skip
     assert made.exec_properties == {"recipe": recipe_of()}
 
 

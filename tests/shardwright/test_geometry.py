@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.geometry import POLICIES, Geometry, plan_geometry, plan_longest_side, source_columns, source_rows
+from shardwright.geometry import (
+    DCT_RATIOS,
+    POLICIES,
+    Geometry,
+    dct_ratio,
+    plan_geometry,
+    plan_longest_side,
+    source_columns,
+    source_rows,
+)
 
 sides = st.integers(1, 3000)
 
@@ -66,6 +75,17 @@ def test_the_longest_side_is_met_and_the_aspect_kept(source_height, source_width
     exact = Fraction(source_shorter * longest, max(source_height, source_width))
     assert abs(shorter - exact) <= Fraction(1, 2) or shorter == 1
     assert (plan.height >= plan.width) == (source_height >= source_width) or plan.height == plan.width
+
+
+@given(st.sampled_from(POLICIES), sides, sides, st.integers(1, 400), st.integers(1, 400))
+def test_the_ratio_is_the_largest_that_leaves_enough_pixels(policy, source_height, source_width, height, width):
+    plan = plan_geometry(policy, source_height, source_width, height, width)
+    ratio = dct_ratio(plan)
+
+    def enough(r):
+        return plan.crop_height // r >= plan.resized_height and plan.crop_width // r >= plan.resized_width
+
+    assert ratio == max(r for r in DCT_RATIOS if r == 1 or enough(r))
 
 
 @given(st.integers(1, 400), st.integers(1, 400))

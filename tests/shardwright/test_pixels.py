@@ -122,14 +122,17 @@ def test_damaged_bytes_are_an_error(data: bytes) -> None:
         pixels.decode_resized(data, 8, 8, "stretch")
 
 
-def test_encodings() -> None:
-    image = smooth(40, 60)
-    np.testing.assert_array_equal(pixels.decode(pixels.encode(image, "png")), image)
-    small, large = (pixels.encode(image, "jpeg", quality).numpy() for quality in (30, 95))
-    assert len(small) < len(large)
-    assert np.abs(pixels.decode(large).numpy().astype(int) - image).mean() < 3
-    with pytest.raises(ValueError, match="'webp' is not known; use jpeg or png"):
-        pixels.encode(image, "webp")
+@settings(max_examples=60)
+@given(
+    POLICIES, st.sampled_from(["png", "jpeg"]), st.integers(1, 300), st.integers(1, 300), st.integers(1, 90),
+    st.integers(1, 90),
+)  # fmt: skip
+def test_a_planned_image_is_that_of_the_graph(policy: str, kind: str, h: int, w: int, height: int, width: int) -> None:
+    """What the transform stores is what the exported model computes, to the last digit."""
+    data = encoded(smooth(h, w), kind)
+    plan = geometry.plan_geometry(policy, h, w, height, width)
+    planned = pixels.decode_planned(data, plan, jpeg=kind == "jpeg")
+    np.testing.assert_array_equal(planned, pixels.decode_resized(data, height, width, policy))
 
 
 def test_normalizations_against_their_definitions() -> None:

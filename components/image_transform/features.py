@@ -1,0 +1,68 @@
+"""Which features a transformed example has, under which names, before a single one is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shardwright.config.transform import COUNTS, PNG, TextConfig
+from shardwright.errors import ConfigError
+from shardwright.presets import COMMON_FEATURES, StoredFeatures
+from shardwright.sources.further_columns import feature_name
+from shardwright.transformed import ADDED_FEATURES, label_features
+from shardwright_components.image_transform.recipe import Recipe
+
+
+def stored_features(
+    recipe: Recipe, features: Mapping[str, str], *, labels: str, classes: int
+) -> tuple[StoredFeatures, dict[str, TextConfig]]:
+    """How the features of a transformed example are stored.
+
+    Args:
+        recipe: what is done.
+        features: name -> kind of the ingested ones, by our own names.
+        labels: what an image is given, see `Manifest.labels`.
+        classes: number of classes.
+
+    Returns:
+        The stored features, and by the name of a feature what becomes of its texts.
+
+    Raises:
+        ConfigError: the input has no such texts, or its labels do not fit the preset or `transform.labels`.
+    """
+    texts = {_text_feature(column, features): text for column, text in recipe.text.items()}
+    added = {**ADDED_FEATURES, **label_features(recipe.labels, labels)}
+    for name, text in texts.items():
+        added |= text_features(name, text)
+    taken = sorted(set(added) & set(features) - set(ADDED_FEATURES))
+    if taken:
+        raise ConfigError("transform", f"the input has a feature {taken[0]!r} of its own", "Leave it out of the input.")
+    stored = StoredFeatures.of(
+        recipe.preset,
+        {},
+        {**features, **added},
+        labels=labels,
+        classes=classes,
+        drawn=recipe.masks == PNG,
+        section="transform",
+    )
+    return stored, texts
+
+
+def text_features(name: str, text: TextConfig) -> dict[str, str]:
+    """Name and kind of what is stored of the texts in a feature."""
+    if text.output == COUNTS:
+        return {f"{name}/indices": "int64", f"{name}/counts": "int64"}
+    return {f"{name}/{text.output}": "int64" if text.output == "ids" else "float32"}
+
+
+def _text_feature(column: str, features: Mapping[str, str]) -> str:
+    """The feature of a column, or that which is named in full."""
+    found = [name for name in (column, feature_name(column)) if features.get(name) == "bytes"]
+    if found and found[0] not in COMMON_FEATURES:
+        return found[0]
+    there = sorted(name for name, kind in features.items() if kind == "bytes" and name not in COMMON_FEATURES)
+    raise ConfigError(
+        f"transform.text.{column}",
+        "the images have no such texts",
+        f"There are: {', '.join(there)}." if there else "There are none; see input.labels.features.",
+    )

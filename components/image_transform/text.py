@@ -1,0 +1,183 @@
+"""Columns of texts: words, a vocabulary of the train split, and what of it is stored.
+
+The same TensorFlow ops cut texts into words for the vocabulary, in the stored examples and in the TransformGraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import tensorflow as tf
+import tensorflow_transform as tft
+import tensorflow_transform.beam as tft_beam
+from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
+
+from shardwright import records
+from shardwright.config.transform import COUNTS, DENSE, TextConfig
+from shardwright.records import FeatureValue
+
+Tensor = Any
+
+# Of `ids`: what fills up, and what is no word of the vocabulary; its own words begin behind.
+PADDING, UNKNOWN, FIRST = 0, 1, 2
+# All but letters, their marks, digits and apostrophes (RE2).
+_BETWEEN = r"[^\p{L}\p{M}\p{N}']+"
+
+
+@dataclass(frozen=True)
+class Text:
+    """What becomes of the texts in one feature; picklable.
+
+    Attributes:
+        config: the options.
+        vocabulary: file of its words, one a line, the most frequent first.
+    """
+
+    config: TextConfig
+    vocabulary: str
+
+
+def asset_name(feature: str) -> str:
+    """Name of a vocabulary among the assets of the TransformGraph."""
+    return "vocabulary_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in feature)
+
+
+def words_of(texts: Tensor) -> Tensor:
+    """Cuts texts into words.
+
+    Args:
+        texts: ragged or dense strings [B, N]: the texts of each image, in UTF-8 (what is not is replaced).
+
+    Returns:
+        Ragged strings [B, words], lower case, in the order of the texts.
+    """
+    joined = tf.strings.reduce_join(texts, axis=-1, separator=" ")
+    sound = tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
+    lower = tf.strings.lower(sound, encoding="utf-8")
+    return tf.strings.split(tf.strings.strip(tf.strings.regex_replace(lower, _BETWEEN, " ")))
+
+
+def outputs(places: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
+    """What is made of words.
+
+    Args:
+        places: ragged int64 [B, words]: place in the vocabulary, -1 for what is not in it.
+        name: the feature.
+        config: what is wanted.
+
+    Returns:
+        Stored name -> ragged (`counts`, and `ids` without a length) or dense [B, n].
+    """
+    if config.output not in (COUNTS, DENSE):
+        ids = tf.where(places < 0, tf.constant(UNKNOWN, tf.int64), places + FIRST)
+        if config.length is None:
+            return {f"{name}/ids": ids}
+        return {f"{name}/ids": ids.to_tensor(PADDING, shape=[None, config.length])}
+    known = tf.ragged.boolean_mask(places, places >= 0)
+    if config.output == DENSE:
+        return {f"{name}/dense": _counted(known, config.vocabulary)}
+    # Sorted places of every row; equal ones are neighbours, and are counted by where they begin.
+    rows, count = tf.cast(known.value_rowids(), tf.int64), known.nrows(tf.int64)
+    both, _, times = tf.unique_with_counts(tf.sort(rows * config.vocabulary + known.values), tf.int64)
+    begins = [tf.RaggedTensor.from_value_rowids(part, both // config.vocabulary, count) for part in (both, times)]
+    return {f"{name}/indices": begins[0] % config.vocabulary, f"{name}/counts": begins[1]}
+
+
+def _counted(known: Tensor, words: int) -> Tensor:
+    cells = tf.stack([tf.cast(known.value_rowids(), tf.int64), known.values], axis=1)
+    shape = tf.stack([known.nrows(tf.int64), words])
+    return tf.ensure_shape(tf.scatter_nd(cells, tf.ones_like(known.values, tf.float32), shape), [None, words])
+
+
+def text_values(name: str, text: Text, texts: Any) -> dict[str, FeatureValue]:
+    """What is stored of one image's texts.
+
+    Args:
+        name: the feature.
+        text: what becomes of it.
+        texts: the image's texts, possibly none.
+    """
+    made = _maker(name, text)(tf.constant([*texts], tf.string, [len(texts)]))
+    kinds = {tf.int64: records.ints, tf.float32: records.floats}
+    return {stored: kinds[value.dtype](value.numpy()) for stored, value in made.items()}
+
+
+@lru_cache(maxsize=64)
+def _maker(name: str, text: Text) -> Callable[[Tensor], dict[str, Tensor]]:
+    """A function from strings [N] to the stored values, traced once a process."""
+    words = tf.constant(Path(text.vocabulary).read_text(encoding="utf-8").split("\n")[:-1])
+    places = tf.range(tf.size(words, tf.int64), dtype=tf.int64)
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, places), -1)
+
+    def make(texts: Tensor) -> dict[str, Tensor]:
+        found = words_of(texts[tf.newaxis])
+        return {stored: value[0] for stored, value in outputs(table.lookup(found), name, text.config).items()}
+
+    made: Callable[[Tensor], dict[str, Tensor]] = tf.function(make, input_signature=[tf.TensorSpec([None], tf.string)])
+    return made
+
+
+def in_graph(texts: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
+    """The same within a preprocessing function: the vocabulary is an analyzer's, and is saved with the graph.
+
+    Args:
+        texts: sparse strings [B, N].
+        name: the feature.
+        config: what is wanted.
+
+    Returns:
+        Stored name -> sparse or dense tensor.
+    """
+    words = words_of(tf.RaggedTensor.from_sparse(texts))
+    asset = asset_name(name)
+    vocabulary = tft.vocabulary(words.to_sparse(), top_k=config.vocabulary, vocab_filename=asset, name=asset)
+    found = tft.apply_vocabulary(words.to_sparse(), vocabulary, default_value=-1, file_format="text")
+    made = outputs(tf.RaggedTensor.from_sparse(found), name, config)
+    return {
+        stored: value.to_sparse() if isinstance(value, tf.RaggedTensor) else value for stored, value in made.items()
+    }
+
+
+def write_vocabularies(
+    pipeline: Callable[[], Any], shards: Sequence[str], texts: Mapping[str, TextConfig], output: str, temporary: str
+) -> dict[str, Text]:
+    """A full pass over the texts of the train split, before its shards are written.
+
+    Args:
+        pipeline: makes a Beam pipeline.
+        shards: files of the split as ingested.
+        texts: feature -> what is wanted of it.
+        output: folder for the graph that holds the vocabularies.
+        temporary: folder for TFT's scratch files.
+
+    Returns:
+        Feature -> what becomes of its texts.
+    """
+    spec = dict.fromkeys(texts, tf.io.VarLenFeature(tf.string))
+    metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
+
+    def preprocess(inputs: Mapping[str, Any]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name, config in texts.items():
+            made |= in_graph(inputs[name], name, config)
+        return made
+
+    with pipeline() as p, tft_beam.Context(temp_dir=temporary):
+        files = p | "Shards" >> beam.Create(list(shards)) | "Spread" >> beam.Reshuffle()
+        rows = files | "Texts" >> beam.FlatMap(read_texts, names=list(texts))
+        transform_fn = (rows, metadata) | "Vocabularies" >> tft_beam.AnalyzeDataset(preprocess)
+        _ = transform_fn | "Write" >> tft_beam.WriteTransformFn(output)
+    graph = tft.TFTransformOutput(output)
+    return {name: Text(config, str(graph.vocabulary_file_by_name(asset_name(name)))) for name, config in texts.items()}
+
+
+def read_texts(shard: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
+    """The texts of every record of a shard, and nothing else of it."""
+    for _, record in records.read_records(shard):
+        found = {name: records.find_feature(record, name) for name in names}
+        yield {name: [bytes(text) for text in values or ()] for name, values in found.items()}
