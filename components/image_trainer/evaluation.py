@@ -33,7 +33,7 @@ def evaluate(
         loss: Keras loss of targets and probabilities.
         together: adds numbers up over the hosts; a batch's loss is that of a host's part of it.
     """
-    sums, total, images_seen = _kind(spec).zero(len(spec.classes)), 0.0, 0
+    sums, total, images_seen = _kind(spec).zero(len(spec.classes)), 0.0, 0.0
     for images, targets, *weights in batches:
         probabilities, true = predict(images), np.asarray(targets)
         if weights:

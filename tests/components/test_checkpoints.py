@@ -1,0 +1,105 @@
+"""Checkpoints: what is read is what was written, damage is passed over, and no more is kept than asked for."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from shardwright.errors import DatasetError
+from shardwright_components.image_trainer.checkpoints import CheckpointFolder, decode_checkpoint, encode_checkpoint
+
+kinds = st.sampled_from([np.float32, np.uint32, np.int64])
+states = st.dictionaries(
+    st.text("abc/0", min_size=1, max_size=8),
+    kinds.flatmap(
+        lambda kind: arrays.arrays(kind, arrays.array_shapes(min_dims=0, max_dims=3, max_side=4, min_side=0))
+    ),
+    max_size=4,
+)
+
+
+def weights(value):
+    return {"weights/00000": np.full((2, 3), value, np.float32), "state/00000": np.array(value, np.uint32)}
+
+
+def values(folder):
+    found = folder.latest()
+    return None if found is None else (found.step, found.meta, int(found.arrays["state/00000"]), len(found.best))
+
+
+@given(st.dictionaries(st.text(), st.floats(allow_nan=False) | st.integers(-(2**60), 2**60) | st.text()), states)
+def test_a_state_survives_its_bytes_to_the_bit(meta, state):
+    found, read = decode_checkpoint(encode_checkpoint(meta, state))
+    assert found == meta
+    assert set(read) == set(state)
+    for name, array in state.items():
+        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
+        assert read[name].tobytes() == array.tobytes()
+
+
+@given(st.data())
+def test_any_change_of_a_byte_shows(data):
+    whole = encode_checkpoint({"step": 3}, weights(1))
+    place = data.draw(st.integers(0, len(whole) - 1))
+    flipped = bytearray(whole)
+    flipped[place] ^= 1 << data.draw(st.integers(0, 7))
+    for damaged in (bytes(flipped), whole[:place]):
+        with pytest.raises(DatasetError, match="digest"):
+            decode_checkpoint(damaged)
+
+
+def test_the_newest_is_read_and_the_last_ones_are_kept_with_their_best_weights(tmp_path):
+    folder = CheckpointFolder(str(tmp_path), keep=2)
+    assert values(folder) is None
+    folder.save(1, {"n": 1}, weights(1))
+    folder.save_best(2, weights(20))
+    folder.save(2, {"n": 2}, weights(2), best_step=2)
+    folder.save(3, {"n": 3}, weights(3), best_step=2)
+    assert folder.steps() == [2, 3]
+    assert values(folder) == (3, {"n": 3}, 3, 2)
+    assert folder.latest().best["state/00000"] == 20
+    folder.save_best(4, weights(40))
+    folder.save(4, {"n": 4}, weights(4), best_step=4)
+    folder.save(5, {"n": 5}, weights(5), best_step=4)
+    assert sorted(file.name[:15] for file in tmp_path.iterdir()) == [
+        "best-0000000004",
+        "step-0000000004",
+        "step-0000000005",
+    ]
+
+
+@pytest.mark.parametrize("damaged", ["step-0000000003-0000000003.ckpt", "best-0000000003.ckpt"])
+def test_of_a_damaged_one_the_one_before_is_read_and_it_is_told(tmp_path, damaged):
+    notes = []
+    folder = CheckpointFolder(str(tmp_path), damaged=notes.append)
+    folder.save(2, {}, weights(2))
+    folder.save_best(3, weights(30))
+    folder.save(3, {}, weights(3), best_step=3)
+    os.truncate(tmp_path / damaged, 100)
+    assert values(folder) == (2, {}, 2, 0)
+    assert len(notes) == 1
+    assert damaged in notes[0]
+    (tmp_path / damaged).unlink()
+    assert values(folder)[0] == 2
+
+
+def test_what_a_kill_leaves_is_no_checkpoint(tmp_path):
+    folder = CheckpointFolder(str(tmp_path))
+    folder.save(1, {}, weights(1))
+    (tmp_path / ".part").write_bytes(b"half")
+    (tmp_path / "step-1.ckpt").write_bytes(b"a stranger's")
+    assert values(folder)[0] == 1
+
+
+def test_of_a_finished_training_nothing_is_left(tmp_path):
+    folder = CheckpointFolder(str(tmp_path / "training" / "x"))
+    with folder.locked():
+        folder.save_best(1, weights(1))
+        folder.save(1, {}, weights(1), best_step=1)
+    (tmp_path / "training" / "x" / ".part").touch()
+    folder.remove()
+    assert not (tmp_path / "training" / "x").exists()
+    folder.remove()

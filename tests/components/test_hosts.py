@@ -1,0 +1,66 @@
+"""Which host this is, by what the places that start many set."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.errors import ConfigError, UsageError
+from shardwright_components.image_trainer.hosts import HostPlace, this_host
+
+
+def vertex(pool, index):
+    pools = {"workerpool0": ["chief:2222"], "workerpool1": ["one:2222", "two:2222"]}
+    return {"CLUSTER_SPEC": json.dumps({"cluster": pools, "task": {"type": pool, "index": index, "trial": ""}})}
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, HostPlace()),
+        ({"SHARDWRIGHT_COORDINATOR": "a:1", "SHARDWRIGHT_HOSTS": "2", "SHARDWRIGHT_HOST": "1"}, HostPlace(1, 2, "a:1")),
+        (
+            {"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "2", "JOB_COMPLETION_INDEX": "0"},
+            HostPlace(0, 2, "a:8476"),
+        ),
+        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "1"}, HostPlace()),
+        (vertex("workerpool0", 0), HostPlace(0, 3, "chief:8476")),
+        (vertex("workerpool1", 1), HostPlace(2, 3, "chief:8476")),
+        ({"TPU_WORKER_HOSTNAMES": "t0.x,t1.x", "TPU_WORKER_ID": "1"}, HostPlace(1, 2, "t0.x:8476")),
+        ({"TPU_WORKER_HOSTNAMES": "localhost", "TPU_WORKER_ID": "0"}, HostPlace()),
+    ],
+)
+def test_who_starts_many_says_which_one_this_is(environment, wanted):
+    assert this_host(environment) == wanted
+    assert this_host(environment, wanted.count) == wanted
+    assert wanted.publishes == (wanted.index == 0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "problem"),
+    [
+        ({"SHARDWRIGHT_HOSTS": "2"}, "SHARDWRIGHT_COORDINATOR: not set"),
+        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "two"}, "SHARDWRIGHT_HOSTS: 'two' is no number"),
+        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "2"}, "JOB_COMPLETION_INDEX: '' is no number"),
+        ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "2", "SHARDWRIGHT_HOST": "2"}, "host 2 of 2"),
+        ({"CLUSTER_SPEC": "{}"}, "CLUSTER_SPEC: not readable"),
+        (vertex("evaluator", 0), "CLUSTER_SPEC: not readable"),
+    ],
+)
+def test_contradictions_are_told(environment, problem):
+    with pytest.raises(UsageError, match=problem):
+        this_host(environment)
+
+
+def test_as_many_hosts_as_the_configuration_says():
+    with pytest.raises(ConfigError, match="trainer.hosts: 4, but this machine is one of 1"):
+        this_host({}, 4)
+
+
+@given(st.integers(2, 99).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
+def test_a_worker_is_told_the_same(hosts):
+    count, index = hosts
+    place = HostPlace(index, count, "a:1")
+    assert this_host(place.to_environment()) == place
+    assert HostPlace().to_environment() == {}

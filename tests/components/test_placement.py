@@ -1,0 +1,86 @@
+"""Where a training runs: the table, what a machine shows of itself, and batches that devices can share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.errors import ConfigError
+from shardwright_components.image_trainer.placement import Machine, Placement, device_batch, place
+
+PLAIN = Machine()
+GPU, GPU_JAX, TPU = Machine(gpu=True), Machine(gpu=True, jax_on_gpu=True), Machine(tpu=True)
+EIGHT = Machine(cpu_devices=8)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "hosts", "machine", "wanted"),
+    [
+        ("auto", 1, PLAIN, Placement("cpu", "tensorflow")),
+        ("cpu", 1, GPU_JAX, Placement("cpu", "tensorflow")),
+        ("cpu", 1, EIGHT, Placement("cpu", "jax", 1, 8)),
+        ("auto", 4, PLAIN, Placement("cpu", "jax", 4)),
+        ("auto", 1, GPU, Placement("gpu", "tensorflow")),
+        ("gpu", 1, GPU_JAX, Placement("gpu", "jax")),
+        ("auto", 2, GPU_JAX, Placement("gpu", "jax", 2)),
+        ("auto", 1, TPU, Placement("tpu", "jax")),
+        ("tpu", 16, TPU, Placement("tpu", "jax", 16)),
+    ],
+)
+def test_the_table(accelerator, hosts, machine, wanted):
+    assert place(accelerator, hosts, machine) == wanted
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "hosts", "machine", "problem"),
+    [
+        ("gpu", 1, PLAIN, "trainer.accelerator: 'gpu', but this machine has none"),
+        ("tpu", 1, GPU, "trainer.accelerator: 'tpu', but this machine has none .*libtpu"),
+        ("gpu", 2, GPU, "trainer.hosts: 2 hosts with GPUs need JAX"),
+    ],
+)
+def test_what_is_not_there_is_refused(accelerator, hosts, machine, problem):
+    with pytest.raises(ConfigError, match=problem):
+        place(accelerator, hosts, machine)
+
+
+def test_a_machine_is_told_by_its_device_files(tmp_path):
+    assert Machine.look({}, tmp_path) == Machine(jax_on_gpu=Machine.look({}, tmp_path).jax_on_gpu)
+    (tmp_path / "nvidia0").touch()
+    (tmp_path / "nvidiactl").touch()
+    assert Machine.look({"SHARDWRIGHT_CPU_DEVICES": "4"}, tmp_path).gpu
+    assert Machine.look({"SHARDWRIGHT_CPU_DEVICES": "4"}, tmp_path).cpu_devices == 4
+    assert not Machine.look({}, tmp_path / "elsewhere").gpu
+    with pytest.raises(ConfigError, match="'many' is no number"):
+        Machine.look({"SHARDWRIGHT_CPU_DEVICES": "many"}, tmp_path)
+
+
+def test_the_environment_of_a_worker():
+    assert Placement("cpu", "tensorflow").to_environment({}) == {
+        "KERAS_BACKEND": "tensorflow",
+        "CUDA_VISIBLE_DEVICES": "-1",
+    }
+    virtual = Placement("cpu", "jax", 1, 8).to_environment(
+        {"XLA_FLAGS": "--xla_force_host_platform_device_count=2 --xla_dump_to=x"}
+    )
+    assert virtual["JAX_PLATFORMS"] == "cpu"
+    assert virtual["XLA_FLAGS"] == "--xla_dump_to=x --xla_force_host_platform_device_count=8"
+    assert Placement("tpu", "jax").to_environment({})["JAX_PLATFORMS"] == "tpu,cpu"
+
+
+@given(st.integers(1, 512), st.integers(0, 2000), st.integers(1, 64))
+def test_a_batch_is_shared_equally_or_refused(batch_size, records, devices):
+    if batch_size % devices or records < devices:
+        with pytest.raises(ConfigError):
+            device_batch(batch_size, records, devices)
+        return
+    found = device_batch(batch_size, records, devices)
+    assert found % devices == 0
+    assert 0 < found <= min(batch_size, records)
+    assert found == batch_size or records - found < devices
+
+
+def test_the_message_names_sizes_that_fit():
+    with pytest.raises(ConfigError, match=r"trainer.batch_size: 12 images cannot be split over 8 devices.* 8 or 16"):
+        device_batch(12, 100, 8)
+    with pytest.raises(ConfigError, match="8 devices, and the train split has 5 images"):
+        device_batch(16, 5, 8)
