@@ -13,7 +13,7 @@ def write_records(paths: Sequence[str], texts: dict[str, list[str]], target: str
 
     Args:
         paths: images.
-        texts: file name -> run lengths of its masks, stored as they are.
+        texts: file name -> what the table says of it, stored as it is: its class.
         target: file to write.
     """
     with tf.io.TFRecordWriter(target) as writer:
@@ -27,7 +27,7 @@ def write_records(paths: Sequence[str], texts: dict[str, list[str]], target: str
                 "height": _ints([height]),
                 "width": _ints([width]),
                 "channels": _ints([channels]),
-                "masks": _bytes([text.encode() for text in texts.get(name, ())]),
+                "label": _bytes([text.encode() for text in texts.get(name, ())]),
             }
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
 

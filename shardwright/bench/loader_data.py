@@ -47,7 +47,7 @@ def loader_datasets(
         rows = [(name, _LABELS[number % 2]) for number, name in enumerate(source.names)]
         csv.writer(out, lineterminator="\n").writerows([("image", "label"), *rows])
     labelled = _dataset(source, folder / f"labelled-{images}-{height}x{width}", "classification", str(table))
-    masked = _dataset(source, folder / f"masked-{images}-{height}x{width}", "segmentation", source.labels)
+    masked = _dataset(source, folder / f"masked-{images}-{height}x{width}", "segmentation", source.masks)
     return source, labelled, masked
 
 

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from PIL import Image
 
 from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure, seconds
+from shardwright.bench.ingest import class_texts, labelled
 from shardwright.bench.memory import peak_memory
-from shardwright.bench.photographs import Photographs, photographs, warm
-from shardwright.config import Config, parse_config
+from shardwright.bench.photographs import photographs, warm
+from shardwright.config.images import FULL
 from shardwright.dedup.clusters import Components, near_clusters
 from shardwright.images import read_header
 from shardwright.ingest import ingest
@@ -42,14 +43,14 @@ def probe_figures(
     Args:
         folder: where images are kept between calls and outputs are written.
         images: number of photographs.
-        notebook: the notebook's way: paths, texts of masks by file name, the file to write.
+        notebook: the notebook's way: paths, what the table says of each by file name, the file to write.
     """
     source = photographs(folder, images)
     warm(source.paths)
     out = folder / "out"
     decoding = seconds(lambda: _decode_all(source.paths), _REPEATS)
-    ours = min(_emptied(out, lambda: ingest(_config(source), out / "full", quiet=True)) for _ in range(_REPEATS))
-    theirs = _emptied(out, lambda: notebook(source.paths, {}, str(out / "notebook")))
+    ours = min(_emptied(out, lambda: ingest(labelled(source, FULL), out / "full", quiet=True)) for _ in range(_REPEATS))
+    theirs = _emptied(out, lambda: notebook(source.paths, class_texts(source), str(out / "notebook")))
     shutil.rmtree(out)
     alone = f"only decoding, two threads: {images / decoding:.0f}; notebook: {images / theirs:.0f}"
     note = f"{images / ours:.0f} images/s; {alone}"
@@ -119,12 +120,6 @@ def _emptied(out: Path, work: Callable[[], object]) -> float:
     out.mkdir()
     os.sync()
     return seconds(work)
-
-
-def _config(source: Photographs) -> Config:
-    labels = {"path": source.labels}
-    raw = {"task": "segmentation", "input": {"images": source.images, "labels": labels}, "images": {"verify": "full"}}
-    return parse_config(raw, base="/")
 
 
 def _decode_all(paths: Sequence[str]) -> None:

@@ -39,9 +39,14 @@ def test_photographs_differ_in_bytes_and_twenty_share_their_pixels(tmp_path):
     assert source.bytes == sum(map(len, files))
     pixels = {Image.open(path).tobytes() for path in source.paths}
     assert len(pixels) == 2
-    before = Path(source.labels).stat().st_mtime_ns
+    before = Path(source.masks).stat().st_mtime_ns
     assert photographs(tmp_path, 23, height=96, width=128) == source
-    assert Path(source.labels).stat().st_mtime_ns == before
+    assert Path(source.labels).read_text().splitlines()[20:23] == [
+        "00000-19.jpg,Fish",
+        "00001-00.jpg,Flower",
+        "00001-01.jpg,Flower",
+    ]
+    assert Path(source.masks).stat().st_mtime_ns == before
 
 
 @pytest.mark.slow
@@ -55,7 +60,7 @@ def test_every_figure_of_the_ingest_is_measured(tmp_path, monkeypatch):
     figures = measured.ingest_figures(tmp_path, 24, COMMAND, notebook, SIZE)
     assert set(seen) == {(24, True, True)}
     assert all(figure.value is not None and figure.value > 0 for figure in figures)
-    assert len({figure.name for figure in figures}) == len(figures) == 6
+    assert len({figure.name for figure in figures}) == len(figures) == 7
 
 
 @pytest.mark.slow
