@@ -40,6 +40,11 @@ def add(commands: _Commands) -> None:
     loader.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     loader.add_argument("--json", action="store_true", help="print all of it as JSON")
     loader.set_defaults(command=_loader)
+    transform = subjects.add_parser("transform", help="a dataset into images of a quarter of their size")
+    transform.add_argument("--images", type=int, default=400, metavar="N", help="photographs (default 400)")
+    transform.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    transform.add_argument("--json", action="store_true", help="print the figures as JSON")
+    transform.set_defaults(command=_transform)
 
 
 def _ingest(options: argparse.Namespace) -> int:
@@ -83,6 +88,20 @@ def _loader_of(options: argparse.Namespace) -> int:
     for advice in report.advice:
         print(f"{f'{advice.setting}: {advice.value}':<{width + 4}}{advice.reason}")
     return 0
+
+
+def _transform(options: argparse.Namespace) -> int:
+    _at_least_one(options, "images")
+    from shardwright.bench.transform import Methods, transform_figures
+    from shardwright_pipelines.quiet import quiet
+
+    with _kept(options) as folder, quiet(folder / _LOG):
+        from shardwright_pipelines import transform_methods as ways
+
+        method, name = ways.notebook()
+        methods = Methods(method, name, ways.pixels_only, ways.shards, ways.transform)
+        figures = transform_figures(folder, options.images, methods)
+    return _told(figures, as_json=options.json)
 
 
 @contextmanager
