@@ -18,6 +18,7 @@ from shardwright.errors import ConfigError
 from shardwright.ingest.places import location_json, relative_places
 from shardwright.manifest import MULTI
 from shardwright.spans import NEWEST
+from shardwright_components.mounts import AS_THEY_ARE, MODULE
 from shardwright_pipelines.prepare import prepare_input
 
 # Never cached: what they look at changes while their parameters stay.
@@ -39,7 +40,8 @@ class Target:
         pipeline_root: folder of all artifacts.
         data_root: folder that stands for the input's own, `None` for that one itself.
         push_directory: folder of blessed models.
-        artifacts: component -> how `shardwright_components.container` opens its places.
+        artifacts: how `shardwright_components.container` opens the places of artifacts.
+        reads_urls: components that open theirs themselves.
         beam: component -> options of Beam beyond those of the configuration.
         resources: component -> what its machine must have.
         custom_job: what TFX's extension for Vertex AI is told, where that trains.
@@ -51,7 +53,8 @@ class Target:
     pipeline_root: str
     data_root: str | None
     push_directory: str
-    artifacts: Mapping[str, str]
+    artifacts: str
+    reads_urls: tuple[str, ...] = ()
     beam: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resources: Mapping[str, Resources] = field(default_factory=dict)
     custom_job: Mapping[str, Any] | None = None
@@ -107,7 +110,6 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     from tfx.orchestration.data_types import RuntimeParameter
 
     from shardwright_components.baseline_resolver.executor import IN_FORCE
-    from shardwright_components.container import MODULE
     from shardwright_components.image_transform.recipe import transform_recipe
     from shardwright_components.input_resolver.component import InputResolver
     from shardwright_pipelines.graph import GraphInputs, build_nodes
@@ -184,7 +186,8 @@ def _mend(job: dict[str, Any], target: Target) -> None:
                 produced["producerTask"] = produced["producerTask"].removesuffix("_task")
                 task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
     for name, container in containers(job):
-        container["args"] = ["--artifacts", target.artifacts[name], *container["args"]]
+        how = AS_THEY_ARE if name in target.reads_urls else target.artifacts
+        container["args"] = ["--artifacts", how, *container["args"]]
         resources = target.resources.get(name)
         if resources is not None:
             container["resources"] = _resource_spec(resources)

@@ -15,6 +15,7 @@ import yaml
 from shardwright.config import Config, KubeflowConfig
 from shardwright.config.cloud import COMPONENTS
 from shardwright.errors import ConfigError
+from shardwright_components.mounts import LOCAL
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, containers, executor_label, required
 from shardwright_pipelines.machines import single_host_slice
@@ -35,8 +36,6 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     required(section, SECTION, "image", "push_directory")
     _slice(config)
     _check_places(config, section)
-    from shardwright_components.container import LOCAL
-
     root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
     target = Target(
         section=SECTION,
@@ -44,7 +43,7 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         pipeline_root=root,
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=str(section.push_directory).rstrip("/"),
-        artifacts=dict.fromkeys(COMPONENTS, LOCAL),
+        artifacts=LOCAL,
         resources=section.resources,
     )
     compiled = compile_job(config, config_file, target)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config, VertexConfig
-from shardwright.config.cloud import COMPONENTS
 from shardwright.errors import ConfigError
+from shardwright_components.mounts import MOUNTED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
 from shardwright_pipelines.machines import check_machine, single_host_slice
@@ -37,15 +37,14 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
     custom_job = _custom_job(config, section)
     _check_places(config, section)
     root = str(section.pipeline_root).rstrip("/")
-    from shardwright_components.container import AS_THEY_ARE, MOUNTED
-
     target = Target(
         section=SECTION,
         image=str(section.image),
         pipeline_root=root,
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=(section.push_directory or f"{root}/pushed").rstrip("/"),
-        artifacts={name: AS_THEY_ARE if name in _READS_BUCKETS else MOUNTED for name in COMPONENTS},
+        artifacts=MOUNTED,
+        reads_urls=_READS_BUCKETS,
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
         resources=section.machines,
         custom_job=custom_job,

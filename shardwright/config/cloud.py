@@ -18,6 +18,7 @@ COMPONENTS = (
     "SchemaGen",
     "ExampleValidator",
     "DataGate",
+    "Report",
     "ImageTransform",
     "Trainer",
     "BaselineResolver",

@@ -1,0 +1,93 @@
+"""Buckets as folders: what stands for `gs://` and the like inside a container, and back.
+
+Some components read and write folders with Python's own functions, which know no `gs://`. Both services offer buckets
+as folders. Vertex AI mounts them below /gcs: `mounted` turns every `gs://` of a task into that. Kubeflow's launcher
+copies a task's artifacts to /gcs, /s3 or /minio before it starts, and back when it has ended: `local` turns the
+artifacts' places into those and leaves parameters alone, whose places no one copies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MODULE = "shardwright_components.container"
+MOUNTED, LOCAL, AS_THEY_ARE = "mounted", "local", "as-they-are"
+HOW = (MOUNTED, LOCAL, AS_THEY_ARE)
+
+# Names another folder than / for tests.
+MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
+
+_FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
+
+
+def folder_of(url: str) -> str:
+    """The folder that stands for a URL of a bucket; any other text as it is."""
+    for scheme, folder in _FOLDERS.items():
+        if url.startswith(f"{scheme}://"):
+            return str(Path(os.environ.get(MOUNTS_VARIABLE, "/"), folder, url[len(scheme) + 3 :]))
+    return url
+
+
+def url_of(folder: str) -> str:
+    """The URL that a folder stands for; any other text as it is."""
+    for scheme, name in _FOLDERS.items():
+        start = str(Path(os.environ.get(MOUNTS_VARIABLE, "/"), name)) + "/"
+        if folder.startswith(start):
+            return f"{scheme}://{folder[len(start) :]}"
+    return folder
+
+
+def opened(invocation: dict[str, Any], how: str) -> dict[str, Any]:
+    """An ExecutorInput whose places can be opened as files.
+
+    Args:
+        invocation: the input as plain values.
+        how: one of `HOW`.
+    """
+    if how == AS_THEY_ARE:
+        return invocation
+    changed: dict[str, Any] = json.loads(json.dumps(invocation))
+    for side in ("inputs", "outputs"):
+        change_uris(changed.get(side, {}).get("artifacts", {}), folder_of)
+    values = changed.get("inputs", {}).get("parameterValues", {})
+    if how == MOUNTED:
+        for name, value in values.items():
+            if isinstance(value, str):
+                values[name] = _in_text(value)
+    return changed
+
+
+def _in_text(value: str) -> str:
+    """A parameter with its `gs://` as a folder, also inside JSON, where TFX keeps a Pusher's destination."""
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        return folder_of(value)
+    changed = _in_json(parsed)
+    return value if changed == parsed else json.dumps(changed, sort_keys=True)
+
+
+def _in_json(value: Any) -> Any:
+    if isinstance(value, str):
+        return folder_of(value)
+    if isinstance(value, list):
+        return [_in_json(inner) for inner in value]
+    return {name: _in_json(inner) for name, inner in value.items()} if isinstance(value, dict) else value
+
+
+def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None:
+    """Changes the places in the artifacts of an ExecutorInput or ExecutorOutput."""
+    for listed in artifacts.values():
+        for artifact in listed.get("artifacts", []):
+            if "uri" in artifact:
+                artifact["uri"] = change(artifact["uri"])
+
+
+def output_uris(invocation: dict[str, Any]) -> list[str]:
+    """The places that an ExecutorInput gives for outputs."""
+    listed = invocation["outputs"].get("artifacts", {}).values()
+    return [artifact["uri"] for entry in listed for artifact in entry.get("artifacts", [])]

@@ -1,0 +1,159 @@
+"""Runs a compiled pipeline as Vertex AI and Kubeflow do: every task's own command, with a proper ExecutorInput.
+
+What the services do around the commands is imitated: topological order, artifacts and parameters handed on (dynamic
+ones too), caching by the container and by the identity of what goes in. Buckets and volumes are folders.
+"""
+
+import graphlib
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+PLACEHOLDER = "{{$}}"
+RAN, CACHED = "ran", "cached"
+
+
+class TaskFailed(AssertionError):
+    """A task's command ended with another code than 0."""
+
+
+@dataclass
+class Emulator:
+    """One pipeline, run as often as wanted; what earlier runs made is cached.
+
+    Attributes:
+        spec: the pipeline as plain values.
+        root: folder or URL of all artifacts.
+        home: folder of logs and outputs.
+        zygote: starts the commands.
+        environment: variables of all containers.
+        cache: key -> outputs.
+        runs: how many runs there were.
+    """
+
+    spec: dict
+    root: str
+    home: Path
+    zygote: object
+    environment: dict = field(default_factory=dict)
+    cache: dict = field(default_factory=dict)
+    runs: int = 0
+    outputs: dict = field(default_factory=dict)
+
+    @staticmethod
+    def vertex(file, home, zygote, *, folders):
+        """A JSON of `--target vertex`; `folders` says which folder stands for the beginning of which place."""
+        job = json.loads(_moved(Path(file).read_text(encoding="utf-8"), folders))
+        return Emulator(job["pipelineSpec"], job["runtimeConfig"]["gcsOutputDirectory"], Path(home), zygote)
+
+    @staticmethod
+    def kubeflow(file, home, zygote, *, folders):
+        """A YAML of `--target kubeflow`; its artifacts' places stay URLs, as Kubeflow's launcher gives them."""
+        spec, *_ = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
+        mounts = Path(home, "mounts")
+        root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
+        return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)})
+
+    def run(self, **parameters):
+        """Runs all tasks; returns what each did, in order, as `{task: RAN or CACHED}`."""
+        self.runs += 1
+        given = {
+            name: parameters.get(name, definition.get("defaultValue"))
+            for name, definition in self.spec["root"].get("inputDefinitions", {}).get("parameters", {}).items()
+        }
+        assert set(parameters) <= set(given)
+        tasks = self.spec["root"]["dag"]["tasks"]
+        done = {}
+        self.outputs = {}
+        for name in graphlib.TopologicalSorter({n: sorted(_needs(tasks[n])) for n in sorted(tasks)}).static_order():
+            done[name] = self._task(name, tasks[name], given)
+        return done
+
+    def _task(self, name, task, given):
+        component = self.spec["components"][task["componentRef"]["name"]]
+        container = self.spec["deploymentSpec"]["executors"][component["executorLabel"]]["container"]
+        assert "lifecycle" not in container
+        values = {key: self._value(one, given) for key, one in task.get("inputs", {}).get("parameters", {}).items()}
+        artifacts = {}
+        for key, one in task.get("inputs", {}).get("artifacts", {}).items():
+            produced = one["taskOutputArtifact"]
+            made = self.outputs[produced["producerTask"]]["artifacts"][produced["outputArtifactKey"]]
+            artifacts[key] = {"artifacts": [made]}
+        key = _digest([container, values, {k: a["artifacts"][0]["name"] for k, a in artifacts.items()}])
+        if task.get("cachingOptions", {}).get("enableCache") and key in self.cache:
+            self.outputs[name] = self.cache[key]
+            return CACHED
+        self.outputs[name] = self.cache[key] = self._execute(name, component, container, values, artifacts)
+        return RAN
+
+    def _value(self, source, given):
+        if "taskOutputParameter" in source:
+            produced = source["taskOutputParameter"]
+            return self.outputs[produced["producerTask"]]["parameters"][produced["outputParameterKey"]]
+        if "componentInputParameter" in source:
+            return given[source["componentInputParameter"]]
+        return source["runtimeValue"]["constant"]
+
+    def _execute(self, name, component, container, values, artifacts):
+        folder = self.home / "tasks" / f"{self.runs:02d}-{name}"
+        folder.mkdir(parents=True)
+        output_file = folder / "executor_output.json"
+        defined = component.get("outputDefinitions", {})
+        made = {
+            key: {
+                "name": f"artifacts/{self.runs}-{name}-{key}",
+                "uri": f"{self.root}/{self.runs:02d}/{name}/{key}",
+                "type": definition["artifactType"],
+                "metadata": {},
+            }
+            for key, definition in defined.get("artifacts", {}).items()
+        }
+        executor_input = {
+            "inputs": {"parameterValues": values, "artifacts": artifacts},
+            "outputs": {
+                "artifacts": {key: {"artifacts": [artifact]} for key, artifact in made.items()},
+                "parameters": {key: {"outputFile": str(folder / key)} for key in defined.get("parameters", {})},
+                "outputFile": str(output_file),
+            },
+        }
+        json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
+        arguments = [json.dumps(executor_input) if part == PLACEHOLDER else part for part in container["args"]]
+        log = folder / "log"
+        code = self.zygote.run(
+            [*container["command"], *arguments], log=log, environment=self.environment, folder=folder / "work"
+        )
+        if code:
+            raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
+        said = json.loads(output_file.read_text(encoding="utf-8"))
+        json_format.ParseDict(said, pipeline_spec_pb2.ExecutorOutput())
+        for key, artifact in made.items():
+            told = said.get("artifacts", {}).get(key, {}).get("artifacts", [{}])[0]
+            assert told.get("uri", artifact["uri"]) == artifact["uri"]
+            artifact["metadata"] = told.get("metadata", {})
+        return {"artifacts": made, "parameters": said.get("parameterValues", {})}
+
+
+def _needs(task):
+    inputs = task.get("inputs", {})
+    producers = {one["taskOutputArtifact"]["producerTask"] for one in inputs.get("artifacts", {}).values()}
+    producers |= {
+        one["taskOutputParameter"]["producerTask"]
+        for one in inputs.get("parameters", {}).values()
+        if "taskOutputParameter" in one
+    }
+    return producers | set(task.get("dependentTasks", ()))
+
+
+def _moved(text, folders):
+    for place, folder in folders.items():
+        text = text.replace(place, str(folder))
+    return text
+
+
+def _digest(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
