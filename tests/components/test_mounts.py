@@ -1,0 +1,83 @@
+"""Buckets as folders inside a container."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright_components.mounts import (
+    AS_THEY_ARE,
+    LOCAL,
+    MOUNTED,
+    change_uris,
+    folder_of,
+    opened,
+    output_uris,
+    url_of,
+)
+
+NAMES = st.lists(st.text(alphabet="ab-_.0", min_size=1, max_size=8).filter(lambda n: n.strip(".")), min_size=1)
+
+
+@given(st.sampled_from(["gs", "s3", "minio"]), NAMES)
+def test_there_and_back(scheme, names):
+    url = f"{scheme}://" + "/".join(names)
+    assert url_of(folder_of(url)) == url
+    assert "://" not in folder_of(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "folder"), [("gs://b/x", "/gcs/b/x"), ("s3://b/x", "/s3/b/x"), ("minio://m/v2", "/minio/m/v2")]
+)
+def test_where_the_services_put_them(url, folder):
+    assert folder_of(url) == folder
+
+
+@pytest.mark.parametrize("text", ["", "/data/gs://x", "b/gs", "http://x/y"])
+def test_other_texts_stay(text):
+    assert folder_of(text) == text
+    assert url_of(text) == text
+
+
+def invocation():
+    destination = json.dumps({"filesystem": {"base_directory": "gs://models/clouds"}})
+    return {
+        "inputs": {
+            "artifacts": {"model": {"artifacts": [{"uri": "gs://b/model", "name": "n"}]}},
+            "parameterValues": {"push_destination": destination, "push_directory": "gs://models/clouds", "allow": "[]"},
+        },
+        "outputs": {
+            "artifacts": {"pushed": {"artifacts": [{"uri": "gs://b/pushed"}]}},
+            "outputFile": "gs://b/out.json",
+        },
+    }
+
+
+def test_mounted_changes_artifacts_and_parameters():
+    changed = opened(invocation(), MOUNTED)
+    assert output_uris(changed) == ["/gcs/b/pushed"]
+    values = changed["inputs"]["parameterValues"]
+    assert values["push_directory"] == "/gcs/models/clouds"
+    assert json.loads(values["push_destination"])["filesystem"]["base_directory"] == "/gcs/models/clouds"
+    assert values["allow"] == "[]"
+    assert changed["outputs"]["outputFile"] == "gs://b/out.json"
+
+
+def test_local_changes_artifacts_alone():
+    changed = opened(invocation(), LOCAL)
+    assert changed["inputs"]["artifacts"]["model"]["artifacts"][0]["uri"] == "/gcs/b/model"
+    assert changed["inputs"]["parameterValues"] == invocation()["inputs"]["parameterValues"]
+
+
+def test_what_is_given_is_not_changed():
+    given_input = invocation()
+    opened(given_input, MOUNTED)
+    assert given_input == invocation()
+    assert opened(given_input, AS_THEY_ARE) is given_input
+
+
+def test_outputs_are_told_by_their_urls():
+    said = {"pushed": {"artifacts": [{"uri": "/gcs/b/pushed"}, {"name": "without a place"}]}}
+    change_uris(said, url_of)
+    assert said["pushed"]["artifacts"][0]["uri"] == "gs://b/pushed"

@@ -1,0 +1,63 @@
+"""Machine types that train: which there are, and what the refusal of others says."""
+
+import pytest
+
+from shardwright.errors import ConfigError
+from shardwright_pipelines.machines import check_machine, single_host_slice
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpu", "gpus"),
+    [
+        ("n2-standard-8", None, 0),
+        ("e2-highmem-16", None, 0),
+        ("n1-standard-8", "NVIDIA_TESLA_T4", 2),
+        ("g2-standard-24", "NVIDIA_L4", 2),
+        ("a3-highgpu-8g", "NVIDIA_H100_80GB", 8),
+    ],
+)
+def test_machines_that_there_are(machine, gpu, gpus):
+    check_machine("vertex.trainer", machine, gpu, gpus)
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpu", "gpus", "message"),
+    [
+        (
+            "n2-standart-8",
+            None,
+            0,
+            r"trainer\.machine: 'n2-standart-8' is no machine type\. Did you mean 'n2-standard-8'",
+        ),
+        ("ct5lp-hightpu-4", None, 0, r"Did you mean 'ct5lp-hightpu-4t'\?"),
+        ("n2-standard-7", None, 0, r"'n2-standard-7' is no machine type"),
+        ("zz", None, 0, r"'zz' is no machine type\. Use e\.g\."),
+        ("g2-standard-8", None, 0, r"trainer\.gpu: g2-standard-8 has 1 NVIDIA_L4\. Write gpu: NVIDIA_L4, gpus: 1"),
+        ("g2-standard-8", "NVIDIA_L4", 4, r"comes with 1 NVIDIA_L4, not 4 NVIDIA_L4"),
+        ("n2-standard-8", "NVIDIA_L4", 1, r"n2-standard-8 takes no NVIDIA_L4\. Use an n1"),
+        ("n1-standard-8", "NVIDIA_L4", 1, r"n1-standard-8 takes no NVIDIA_L4\. Use one of: NVIDIA_TESLA_P4"),
+        ("n1-standard-8", "NVIDIA_TESLA_T4", 3, r"trainer\.gpus: 3 is no number of GPUs"),
+    ],
+)
+def test_refused_with_the_fix(machine, gpu, gpus, message):
+    with pytest.raises(ConfigError, match=message):
+        check_machine("vertex.trainer", machine, gpu, gpus)
+
+
+def test_a_slice_on_one_machine():
+    assert single_host_slice("vertex.trainer", "ct6e-standard-8t", "2x4", "tpu").chips == 8
+
+
+@pytest.mark.parametrize(
+    ("machine", "topology", "accelerator", "message"),
+    [
+        ("ct5lp-hightpu-4t", None, "tpu", r"vertex\.trainer\.topology: missing .* Use one of: 2x2, 2x4"),
+        ("ct5lp-hightpu-4t", "2x3", "tpu", r"'2x3' is no topology of ct5lp-hightpu-4t"),
+        ("ct5lp-hightpu-1t", "2x2", "tpu", r"'2x2' is no topology of ct5lp-hightpu-1t"),
+        ("ct5lp-hightpu-4t", "4x4", "tpu", r"has 4 hosts, .* JobSet"),
+        ("ct5lp-hightpu-4t", "2x2", "cpu", r"trainer\.accelerator: 'cpu', .* Set it to tpu"),
+    ],
+)
+def test_slices_that_a_step_cannot_have(machine, topology, accelerator, message):
+    with pytest.raises(ConfigError, match=message):
+        single_host_slice("vertex.trainer", machine, topology, accelerator)
