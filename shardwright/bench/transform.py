@@ -57,7 +57,7 @@ def transform_figures(
     small = (height // RATIO, width // RATIO)
     config = parse_config(
         {
-            "input": {"images": source.images, "labels": {"path": source.labels}},
+            "input": {"images": source.images, "labels": {"path": source.masks}},
             "split": {"train": 1.0},
             "evaluator": {"split": "train"},
             "transform": {"size": list(small)},
