@@ -14,6 +14,7 @@ from typing import Any
 
 from shardwright import bucket_output, lineage
 from shardwright import manifest as layout
+from shardwright.assembly import assembling, discard
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import fingerprint
@@ -150,17 +151,15 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
 def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
     target = Path(out)
     results = _results(staging, plan)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    discard_assembly(target, plan.fingerprint)
-    assembled = _assembly(target, plan.fingerprint)
-    try:
+    with assembling(target, plan.fingerprint) as assembled:
+        # A run that stages elsewhere may have published between our looking and our lock.
+        found = committed(out, plan.fingerprint)
+        if found is not None:
+            return found
         manifest = _assemble(assembled, staging, plan, results, build)
         for name, staged in _staged_files(results).items():
             staging.place(staged, assembled / name)
         os.rename(assembled, target)
-    except BaseException:
-        shutil.rmtree(assembled, ignore_errors=True)
-        raise
     return manifest
 
 
@@ -168,6 +167,7 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
     results = _results(staging, plan)
     assembled = staging.path("assembled")
     shutil.rmtree(assembled, ignore_errors=True)
+    assembled.mkdir()
     manifest = _assemble(assembled, staging, plan, results, build)
     small = [path for path in assembled.rglob("*") if path.is_file() and path.name != layout.MANIFEST_FILE]
     files = {name: partial(staging.send, staged) for name, staged in _staged_files(results).items()}
@@ -194,22 +194,14 @@ def _staged_files(results: list[ShardResult]) -> dict[str, str]:
 
 
 def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
-    """Deletes what a commit that was killed has left beside an output. Called while its staging folder is locked."""
+    """Deletes what a commit that was killed has left beside an output."""
     if is_remote(str(out)):
         # What lies there is taken up by the next run; once the manifest is there, the claim is of no use.
         url = bucket_output.trimmed(str(out))
         if bucket_output.claimed(url) == fingerprint and is_committed(url):
             bucket_output.release(url)
         return
-    shutil.rmtree(_assembly(Path(os.path.realpath(out)), fingerprint), ignore_errors=True)
-
-
-def _assembly(target: Path, fingerprint: str) -> Path:
-    """Where a dataset is put together: beside the output, so that the rename stays within one file system.
-
-    Named by content, so that whoever comes after a killed run finds what it left.
-    """
-    return target.parent / f".partial-{fingerprint[:16]}"
+    discard(Path(os.path.realpath(out)), fingerprint)
 
 
 def _results(staging: Staging, plan: DatasetPlan) -> list[ShardResult]:
@@ -223,8 +215,7 @@ def _results(staging: Staging, plan: DatasetPlan) -> list[ShardResult]:
 def _assemble(
     folder: Path, staging: Staging, plan: DatasetPlan, results: list[ShardResult], build: Mapping[str, Any]
 ) -> Manifest:
-    """Writes all of a dataset but its shards and their indices."""
-    folder.mkdir()
+    """Writes all of a dataset but its shards and their indices into an empty folder."""
     parts = {layout.index_path(result.info.path): result.index_sha256 for result in results}
     tally = _Tally()
     sizes = _part_sizes(plan.inputs)
