@@ -26,7 +26,7 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
 from shardwright.staging import STAGING_VARIABLE
-from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE
+from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
 
@@ -148,6 +148,8 @@ def _working_in(run_root: Path, config: Config, prepared: PreparedInput) -> Iter
     variables = {INPUT_VARIABLE: json.dumps(asdict(prepared.location)), STAGING_VARIABLE: staging}
     if config.trainer.warm_start not in (FRESH, BLESSED):
         variables[WARM_START_VARIABLE] = config.resolve(config.trainer.warm_start)
+    if config.trainer.weights:
+        variables[WEIGHTS_VARIABLE] = config.resolve(config.trainer.weights)
     before = {name: os.environ.get(name) for name in variables}
     here = os.getcwd()
     os.environ.update(variables)

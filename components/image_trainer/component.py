@@ -13,7 +13,7 @@ from shardwright.config import Config
 from shardwright.config.trainer import BLESSED
 from shardwright.storage import is_remote
 from shardwright.submission import told_by_table
-from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY
+from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright_components.image_trainer.spec import AS_USUAL, Recipe, Running
 
 _RUN_FN = "shardwright_components.image_trainer.run_fn.run_fn"
@@ -63,7 +63,8 @@ def _how(config: Config) -> dict[str, Any]:
     """How it runs, where that is not the default: accelerator, hosts, checkpoints. No path of this machine."""
     running, start = Running.from_config(config), config.trainer.warm_start
     told: dict[str, Any] = {} if running == AS_USUAL else {RUNNING_KEY: running.to_dict()}
-    return {**told, WARM_START_KEY: start} if is_remote(start) else told
+    places = {WARM_START_KEY: start, WEIGHTS_KEY: config.trainer.weights or ""}
+    return {**told, **{key: place for key, place in places.items() if is_remote(place)}}
 
 
 def _submission(config: Config) -> str:

@@ -25,11 +25,10 @@ def export(spec: TrainSpec) -> None:
     normalization. `assets/decision.json`: threshold and smallest region of every class. `assets/training.json`: task,
     fingerprints of training and data, recipe.
     """
-    import keras
-
+    from shardwright_components.image_trainer.building import load_trained
     from shardwright_components.image_trainer.decide import decide
 
-    model = keras.saving.load_model(Path(spec.output, MODEL_FILE), compile=False)
+    model = load_trained(Path(spec.output, MODEL_FILE), spec)
     save_model(model, spec, decide(model, spec))
 
 

@@ -62,14 +62,14 @@ def _unet(height: int, width: int, classes: int, filters: int, activation: str) 
     x = _normalized(x)
     skips = []
     for level in range(_UNET_LEVELS - 1):
-        x = _convolutions(x, filters * min(2**level, _WIDEST))
+        x = convolutions(x, filters * min(2**level, _WIDEST))
         skips.append(x)
         x = layers.MaxPooling2D(2)(x)
-    x = _convolutions(x, filters * min(2 ** (_UNET_LEVELS - 1), _WIDEST))
+    x = convolutions(x, filters * min(2 ** (_UNET_LEVELS - 1), _WIDEST))
     for skip in reversed(skips):
         x = layers.Conv2D(skip.shape[-1], 1, use_bias=False)(x)
         x = layers.UpSampling2D(2, interpolation="nearest")(x)
-        x = _convolutions(layers.Concatenate()([x, skip]), skip.shape[-1])
+        x = convolutions(layers.Concatenate()([x, skip]), skip.shape[-1])
     x = layers.Conv2D(classes, 1, name="scores", dtype="float32")(x)
     x = layers.UpSampling2D(2, interpolation="bilinear", dtype="float32")(x)
     x = layers.Cropping2D(((0, bottom), (0, right)), name="crop_to_image", dtype="float32")(x)
@@ -96,13 +96,14 @@ def _cnn(height: int, width: int, classes: int, filters: int, activation: str) -
 
 
 def _residual(x: Any, channels: int) -> Any:
-    y = _convolutions(x, channels)
+    y = convolutions(x, channels)
     if x.shape[-1] != channels:
         x = layers.Conv2D(channels, 1, use_bias=False)(x)
     return layers.Add()([x, y])
 
 
-def _convolutions(x: Any, channels: int) -> Any:
+def convolutions(x: Any, channels: int) -> Any:
+    """Two convolutions of 3 x 3, each with its normalization."""
     for _ in range(2):
         x = layers.Conv2D(channels, 3, padding="same", use_bias=False)(x)
         x = _normalized(x)

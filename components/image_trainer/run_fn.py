@@ -14,6 +14,7 @@ from typing import Any
 
 from shardwright import loader
 from shardwright.config.trainer import BLESSED
+from shardwright.config.transform import KEEP
 from shardwright.console import progress
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
@@ -22,17 +23,24 @@ from shardwright.lineage import LINEAGE_FILE, write_lineage
 from shardwright.manifest import MULTI, NONE
 from shardwright.metrics import headline
 from shardwright.staging import STAGING_VARIABLE
+from shardwright.storage import hash_file
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.class_weights import balanced_weights
 from shardwright_components.image_trainer.hosts import this_host
 from shardwright_components.image_trainer.placement import BACKEND, Machine, place
 from shardwright_components.image_trainer.spec import AS_USUAL, MODEL_FILE, SPEC_FILE, Recipe, Running, TrainSpec
-from shardwright_components.image_trainer.warm_start import KEPT_MODEL, WARM_START_VARIABLE, weights_file
+from shardwright_components.image_trainer.warm_start import (
+    KEPT_MODEL,
+    WARM_START_VARIABLE,
+    WEIGHTS_VARIABLE,
+    weights_file,
+)
 from shardwright_components.image_trainer.worker import Message, run_worker
 
 RECIPE_KEY = "recipe"
 RUNNING_KEY = "running"
 WARM_START_KEY = "warm_start"
+WEIGHTS_KEY = "weights"
 
 
 _TRAIN = "train"
@@ -54,13 +62,11 @@ def run_fn(fn_args: Any) -> None:
     dataset = Path(fn_args.train_files[0]).parents[1]
     recipe = Recipe.from_dict(fn_args.custom_config[RECIPE_KEY])
     running = Running(**fn_args.custom_config.get(RUNNING_KEY, {}))
-    warm_from = _warm_from(recipe, fn_args)
+    files = {"warm_from": _warm_from(recipe, fn_args), "weights_from": _weights_from(recipe, fn_args)}
     if not this_host(os.environ, running.hosts).publishes:
         with tempfile.TemporaryDirectory() as folder:
             own, nowhere = Path(folder, "run"), Path(folder, "export")
-            train_and_export(
-                recipe, dataset=dataset, run_folder=own, export_folder=nowhere, running=running, warm_from=warm_from
-            )
+            train_and_export(recipe, dataset=dataset, run_folder=own, export_folder=nowhere, running=running, **files)
         return
     train_and_export(
         recipe,
@@ -68,7 +74,7 @@ def run_fn(fn_args: Any) -> None:
         run_folder=Path(fn_args.model_run_dir),
         export_folder=Path(fn_args.serving_model_dir),
         running=running,
-        warm_from=warm_from,
+        **files,
     )
     # The model's artifact begins two folders above: <model>/Format-Serving.
     model_root = Path(fn_args.serving_model_dir).parent
@@ -83,6 +89,7 @@ def train_and_export(
     export_folder: Path,
     running: Running = AS_USUAL,
     warm_from: str = "",
+    weights_from: str = "",
 ) -> TrainSpec:
     """Trains on a transformed dataset and writes the SavedModel; a training that was interrupted goes on.
 
@@ -96,6 +103,7 @@ def train_and_export(
         export_folder: gets the SavedModel.
         running: how it runs.
         warm_from: a file of weights, or a folder with one, that the training begins with; empty: with none.
+        weights_from: file or URL of the encoder's weights; empty: they begin at random.
 
     Returns:
         What the workers were told.
@@ -109,7 +117,7 @@ def train_and_export(
     placement = place(running.accelerator, host.count, Machine.look(os.environ))
     manifest = Dataset.open(dataset).manifest
     run_folder.mkdir(parents=True, exist_ok=True)
-    spec = _spec(recipe, dataset, run_folder, export_folder)
+    spec = dataclasses.replace(_spec(recipe, dataset, run_folder, export_folder), weights_from=weights_from)
     if warm_from:
         file = weights_file(warm_from)
         spec = dataclasses.replace(spec, warm_from=os.fspath(file), warm_digest=sha256_file(file))
@@ -162,6 +170,21 @@ def _warm_from(recipe: Recipe, fn_args: Any) -> str:
     return os.fspath(file)
 
 
+def _weights_from(recipe: Recipe, fn_args: Any) -> str:
+    """Where the weights of the encoder lie; empty where it begins with random ones.
+
+    Raises:
+        UsageError: they are not there any more, or are others.
+    """
+    if not recipe.weights:
+        return ""
+    place = str(fn_args.custom_config.get(WEIGHTS_KEY) or os.environ.get(WEIGHTS_VARIABLE, ""))
+    found = hash_file(place) if place else None
+    if found is None or found.sha256.hex() != recipe.weights:
+        raise UsageError(f"trainer.weights: {place} has changed since the pipeline was built. Run it again.")
+    return place
+
+
 def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
     opened = Dataset.open(dataset)
     manifest = opened.manifest
@@ -185,7 +208,8 @@ def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) 
         classes=manifest.classes,
         height=height,
         width=width,
-        resize=manifest.recipe["resize"],
+        # What kept its size is of the model's; what else is served is stretched to it.
+        resize="stretch" if manifest.recipe["resize"] == KEEP else manifest.recipe["resize"],
         mean=mean,
         std=std,
         output=os.fspath(run_folder),

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config
-from shardwright.config.learning import COMPACT, MODELS
+from shardwright.config.learning import COMPACT, MODELS, is_import_path
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint, sha256_file
+from shardwright.storage import hash_file
+from shardwright_components.image_trainer.own_models import source_digest
 from shardwright_components.image_trainer.warm_start import weights_file
 
 # Part of every recipe: raised when the same options give another model, so that caches let go of the old one.
@@ -45,6 +47,7 @@ class Recipe:
         class_weights: `none`, or `balanced` by the statistics of the transform.
         encoder: `compact`, or a family of `models.encoders`.
         weights: SHA-256 of the file of the encoder's weights; empty: they begin at random.
+        code: SHA-256 of the source of a model of the user's.
         tuned: which of `threshold` and `min_area` are chosen per class on `eval_split` after the training; before, and
             without such a split, the given ones hold.
         min_area: pixels of the smallest region of a mask.
@@ -74,6 +77,7 @@ class Recipe:
     class_weights: str = "none"
     encoder: str = COMPACT
     weights: str = ""
+    code: str = ""
     tuned: tuple[str, ...] = ()
     min_area: int = 0
     submission: str = ""
@@ -107,6 +111,8 @@ class Recipe:
             loss=trainer.loss,
             class_weights=trainer.class_weights,
             encoder=trainer.encoder,
+            weights=_weights(config),
+            code=source_digest(trainer.model, config.base) if is_import_path(trainer.model) else "",
             optimizer=trainer.optimizer,
             weight_decay=WEIGHT_DECAY if trainer.weight_decay is None else trainer.weight_decay,
             schedule=trainer.schedule,
@@ -141,6 +147,19 @@ class Recipe:
         return cls(**plain)
 
 
+def _weights(config: Config) -> str:
+    """SHA-256 of the encoder's weights: never where they lie."""
+    told = config.trainer.weights
+    if told is None:
+        return ""
+    found = hash_file(config.resolve(told))
+    if found is None:
+        raise UsageError(
+            f"trainer.weights: {config.resolve(told)} cannot be read. Give a file of weights, or remove it."
+        )
+    return found.sha256.hex()
+
+
 def _warm_start(config: Config) -> str:
     """What a recipe says of `trainer.warm_start`: never where the file lies."""
     told = config.trainer.warm_start
@@ -150,7 +169,7 @@ def _warm_start(config: Config) -> str:
 
 
 # Of a specification: where it reads and writes, and how it runs.
-_PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from")
+_PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from", "weights_from")
 
 # Options that came later, with their defaults.
 _OPTIONAL: dict[str, Any] = {
@@ -213,6 +232,7 @@ class TrainSpec:
         checkpoints: folder or URL for checkpoints.
         warm_from: file whose weights the training begins with; empty: with none.
         warm_digest: SHA-256 of that file.
+        weights_from: file or URL of the encoder's weights; empty: they begin at random.
     """
 
     recipe: Recipe
@@ -234,6 +254,7 @@ class TrainSpec:
     checkpoints: str = ""
     warm_from: str = ""
     warm_digest: str = ""
+    weights_from: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -247,7 +268,16 @@ class TrainSpec:
         """Plain values for JSON."""
         value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         value["recipe"], value["running"] = self.recipe.to_dict(), self.running.to_dict()
-        for name in ("ignore", "multi", "class_weights", "running", "checkpoints", "warm_from", "warm_digest"):
+        for name in (
+            "ignore",
+            "multi",
+            "class_weights",
+            "running",
+            "checkpoints",
+            "warm_from",
+            "warm_digest",
+            "weights_from",
+        ):
             if not value[name]:
                 del value[name]  # A training without has the fingerprint that it had before there was such a thing.
         return {name: list(v) if isinstance(v, tuple) else v for name, v in value.items()}

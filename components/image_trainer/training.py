@@ -12,6 +12,7 @@ import numpy as np
 from shardwright import loader
 from shardwright.dataset import Dataset
 from shardwright.lineage import package_versions
+from shardwright_components.image_trainer.building import model_of
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.events import ScalarLog
 from shardwright_components.image_trainer.history import History, write_history
@@ -19,7 +20,6 @@ from shardwright_components.image_trainer.hosts import HostPlace
 from shardwright_components.image_trainer.loop import TRAIN, Loop, Work
 from shardwright_components.image_trainer.losses import loss_of
 from shardwright_components.image_trainer.memory import step_bytes
-from shardwright_components.image_trainer.models import build_model
 from shardwright_components.image_trainer.optimizers import build_optimizer
 from shardwright_components.image_trainer.placement import Placement, device_batch
 from shardwright_components.image_trainer.preemption import Preemption
@@ -82,16 +82,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
 
 def _model(spec: TrainSpec, precision: str) -> Any:
     keras.config.set_dtype_policy(_POLICIES[precision])
-    recipe = spec.recipe
-    return build_model(
-        recipe.model,
-        height=spec.height,
-        width=spec.width,
-        classes=len(spec.classes),
-        filters=recipe.filters,
-        seed=recipe.seed,
-        multi=spec.multi,
-    )
+    return model_of(spec)
 
 
 def _work(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work:

@@ -13,6 +13,8 @@ from shardwright.errors import UsageError
 KEPT_MODEL = "assets.extra/model.keras"
 # Says where the weights of `trainer.warm_start: PATH` lie; the recipe holds only what they are.
 WARM_START_VARIABLE = "SHARDWRIGHT_WARM_START"
+# The same of the weights of an encoder, `trainer.weights`.
+WEIGHTS_VARIABLE = "SHARDWRIGHT_ENCODER_WEIGHTS"
 _PLACES = ("", KEPT_MODEL, "model.keras")
 _SHOWN = 4
 

@@ -19,7 +19,6 @@ ENCODERS = (
     "efficientnetv2-b1",
     "efficientnetv2-b2",
     "efficientnetv2-b3",
-    "efficientnetv2-s",
 )
 WEIGHT_FILES = (".weights.h5", ".h5", ".keras")
 

@@ -1,0 +1,146 @@
+"""Models of the user's: a function by its import path, and what is asked of the model that it builds.
+
+`trainer.model: package.module:function` is called with the keywords `height`, `width`, `classes`, `task`, `multi`,
+`filters` (`trainer.width`) and `seed`; a function that takes `**others` may leave out what it does not need. It returns
+a built `keras.Model` of keras layers and `keras.ops` (so that it trains on every backend):
+
+* input: one tensor, float32 [batch, height, width, 3], normalized as `loader.normalize` says;
+* output: one tensor, float32 of probabilities: [batch, height, width, classes] for segmentation, each between 0 and 1;
+  [batch, classes] for classification, adding up to 1 unless `multi`;
+* it can be saved and loaded again: layers of your own need `@keras.saving.register_keras_serializable()`.
+
+The module must be importable: installed, or beside the configuration file. Its source is part of the recipe, so an edit
+trains anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.fingerprint import sha256_file
+
+
+def source_digest(path: str, beside: str) -> str:
+    """SHA-256 of the source of the module that an import path names.
+
+    Args:
+        path: `package.module:function`.
+        beside: folder that modules may lie in, too.
+
+    Raises:
+        UsageError: there is no such module.
+    """
+    module = path.partition(":")[0]
+    if beside not in sys.path:
+        # At the end: nothing that is installed is to be hidden.
+        sys.path.append(beside)
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None or found.origin is None or not Path(found.origin).is_file():
+        raise UsageError(
+            f"trainer.model: there is no module {module!r}. Install it, or put it beside the configuration."
+        )
+    return sha256_file(found.origin)
+
+
+def import_function(path: str) -> Any:
+    """The function of an import path.
+
+    Raises:
+        UsageError: it cannot be imported, or is none.
+    """
+    module, _, name = path.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name, None)
+    except Exception as error:
+        # Whatever the module raises while it is imported.
+        raise UsageError(f"trainer.model: {module} cannot be imported ({type(error).__name__}: {error}).") from None
+    if not callable(function):
+        raise UsageError(f"trainer.model: {module} has no function {name!r}.")
+    return function
+
+
+def build_own_model(path: str, **options: Any) -> Any:
+    """Calls the function of an import path and checks what it builds.
+
+    Args:
+        path: `package.module:function`.
+        options: see above.
+
+    Raises:
+        UsageError: the call fails, or the model is not as asked for.
+    """
+    function = import_function(path)
+    try:
+        model = function(**options)
+    except Exception as error:
+        # Whatever a function of someone else's raises.
+        raise UsageError(f"trainer.model: {path} failed ({type(error).__name__}: {error}).") from None
+    check_own_model(
+        model,
+        path,
+        image=(options["height"], options["width"]),
+        classes=options["classes"],
+        masks=options["task"] == "segmentation",
+        multi=options["multi"],
+    )
+    return model
+
+
+def check_own_model(model: Any, path: str, *, image: tuple[int, int], classes: int, masks: bool, multi: bool) -> None:
+    """Refuses a model that is not as asked for, before anything is trained.
+
+    Args:
+        model: what the function gave.
+        path: its import path, for messages.
+        image: height and width.
+        classes: number of classes.
+        masks: whether it is for segmentation.
+        multi: whether an image may have several classes.
+
+    Raises:
+        UsageError: names what is wrong and what is wanted.
+    """
+    import keras
+    import numpy as np
+
+    def refuse(problem: str) -> None:
+        raise UsageError(f"trainer.model: {path}: {problem}.")
+
+    if not isinstance(model, keras.Model):
+        refuse(f"returned {type(model).__name__}, not a keras.Model")
+    wanted = (*image, classes) if masks else (classes,)
+    inputs, outputs = getattr(model, "inputs", None) or [], getattr(model, "outputs", None) or []
+    if len(inputs) != 1 or len(outputs) != 1:
+        refuse(f"has {len(inputs)} inputs and {len(outputs)} outputs; build it with one of each (keras.Input)")
+    if tuple(inputs[0].shape[1:]) != (*image, 3):
+        refuse(f"takes {list(inputs[0].shape)}; it is given [batch, {image[0]}, {image[1]}, 3]")
+    if tuple(outputs[0].shape[1:]) != wanted:
+        refuse(f"gives {list(outputs[0].shape)}; wanted is [batch, {', '.join(map(str, wanted))}]")
+    if keras.backend.standardize_dtype(outputs[0].dtype) != "float32":
+        refuse(f"gives {outputs[0].dtype}; make the last layer with dtype='float32'")
+    batch = np.random.default_rng(0).normal(size=(2, *image, 3)).astype(np.float32)
+    answer = np.asarray(model(batch, training=False))
+    if not np.isfinite(answer).all() or answer.min() < 0 or answer.max() > 1 + 1e-5:
+        refuse(f"answers from {answer.min():.3g} to {answer.max():.3g}, not probabilities; end in a sigmoid or softmax")
+    if not masks and not multi and np.abs(answer.sum(-1) - 1).max() > 1e-3:
+        refuse("its probabilities do not add up to 1; end in a softmax")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "model.keras")
+        try:
+            model.save(file)
+            again = np.asarray(keras.saving.load_model(file, compile=False)(batch, training=False))
+        except Exception as error:
+            # Keras tells what cannot be saved or loaded by errors of many kinds.
+            hint = "register layers of your own by @keras.saving.register_keras_serializable()"
+            refuse(f"cannot be saved and loaded again ({str(error).splitlines()[0][:200]}); {hint}")
+    if np.abs(again - answer).max() > 1e-4:
+        refuse("answers differently after it was saved and loaded; keep all it learns in weights of its layers")

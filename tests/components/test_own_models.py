@@ -1,0 +1,66 @@
+"""`trainer.model: package.module:function`: what is called, and what is refused before anything is trained."""
+
+import sys
+
+import pytest
+
+from shardwright.errors import UsageError
+from shardwright_components.image_trainer.own_models import (
+    build_own_model,
+    check_own_model,
+    import_function,
+    source_digest,
+)
+
+MASKS = {"height": 12, "width": 10, "classes": 2, "task": "segmentation", "multi": False, "filters": 4, "seed": 1}
+LABELS = {**MASKS, "task": "classification"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("right", MASKS), ("label", LABELS), ("label", {**LABELS, "multi": True})],
+)
+def test_a_model_as_asked_for_is_taken(name, options):
+    model = build_own_model(f"own_models:{name}", **options)
+    assert model.output_shape[-1] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("own_models:half", MASKS, r"gives \[None, 6, 5, 2\]; wanted is \[batch, 12, 10, 2\]"),
+        ("own_models:right", LABELS, r"gives \[None, 12, 10, 2\]; wanted is \[batch, 2\]"),
+        ("own_models:scores", MASKS, "not probabilities; end in a sigmoid or softmax"),
+        ("own_models:sixteen", MASKS, "gives float16; make the last layer with dtype='float32'"),
+        ("own_models:lost", MASKS, "cannot be saved and loaded again .*register_keras_serializable"),
+        ("own_models:grey", MASKS, r"takes \[None, 12, 10, 1\]; it is given \[batch, 12, 10, 3\]"),
+        ("own_models:two", MASKS, "has 2 inputs and 1 outputs"),
+        ("own_models:nothing", MASKS, "returned NoneType, not a keras.Model"),
+        ("own_models:broken", MASKS, r"own_models:broken failed \(RuntimeError: no such layer\)"),
+        ("own_models:none", MASKS, "own_models has no function 'none'"),
+        ("own_models:NUMBER", MASKS, "own_models has no function 'NUMBER'"),
+        ("no.such.module:build", MASKS, r"no.such.module cannot be imported \(ModuleNotFoundError"),
+    ],
+)
+def test_any_other_is_refused_by_name(path, options, message):
+    with pytest.raises(UsageError, match=message):
+        build_own_model(path, **options)
+
+
+def test_labels_that_do_not_add_up_are_refused():
+    model = import_function("own_models:label")(**{**LABELS, "multi": True})
+    check_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=True)
+    with pytest.raises(UsageError, match="do not add up to 1; end in a softmax"):
+        check_own_model(model, "m", image=(12, 10), classes=2, masks=False, multi=False)
+
+
+def test_the_source_counts_and_may_lie_beside_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "beside_it.py").write_text("x = 1\n")
+    first = source_digest("beside_it:build", str(tmp_path))
+    assert sys.path[-1] == str(tmp_path)
+    (tmp_path / "beside_it.py").write_text("x = 2\n")
+    assert source_digest("beside_it:build", str(tmp_path)) != first
+    for path in ("no_such_thing:build", "sys:exit", "no.such.thing:build"):
+        with pytest.raises(UsageError, match="there is no module"):
+            source_digest(path, str(tmp_path))

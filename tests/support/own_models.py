@@ -1,0 +1,74 @@
+"""Models as users write them, right and wrong; named by `trainer.model: own_models:<function>`."""
+
+import keras
+from keras import layers, ops
+
+
+@keras.saving.register_keras_serializable(package="own")
+class Mean(layers.Layer):
+    def call(self, x):
+        return ops.mean(x, axis=-1, keepdims=True)
+
+
+class Unknown(layers.Layer):
+    """Not registered, so nothing finds it again."""
+
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    def call(self, x):
+        return x * self.scale
+
+
+def right(height, width, classes, **others):
+    inputs = keras.Input((height, width, 3))
+    x = layers.Concatenate()([layers.Conv2D(4, 3, padding="same", activation="relu")(inputs), Mean()(inputs)])
+    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(x))
+
+
+def label(height, width, classes, multi, **others):
+    inputs = keras.Input((height, width, 3))
+    x = layers.Dense(classes, activation="sigmoid" if multi else "softmax")(layers.GlobalAveragePooling2D()(inputs))
+    return keras.Model(inputs, x)
+
+
+def half(height, width, classes, **others):
+    inputs = keras.Input((height, width, 3))
+    return keras.Model(inputs, layers.Conv2D(classes, 1, strides=2, activation="sigmoid")(inputs))
+
+
+def scores(height, width, classes, **others):
+    inputs = keras.Input((height, width, 3))
+    return keras.Model(inputs, layers.Conv2D(classes, 1)(inputs) * 9)
+
+
+def sixteen(height, width, classes, **others):
+    inputs = keras.Input((height, width, 3))
+    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid", dtype="float16")(inputs))
+
+
+def lost(height, width, classes, **others):
+    inputs = keras.Input((height, width, 3))
+    return keras.Model(inputs, Unknown(0.5)(layers.Conv2D(classes, 1, activation="sigmoid")(inputs)))
+
+
+def grey(height, width, classes, **others):
+    inputs = keras.Input((height, width, 1))
+    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(inputs))
+
+
+def two(height, width, classes, **others):
+    inputs = [keras.Input((height, width, 3)), keras.Input((4,))]
+    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(inputs[0]))
+
+
+def nothing(**others):
+    return None
+
+
+def broken(**others):
+    raise RuntimeError("no such layer")
+
+
+NUMBER = 3
