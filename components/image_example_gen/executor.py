@@ -49,7 +49,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         plan = prepared.plan
         staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
-            prepared.stage(staging)
+            prepared.stage(staging, elsewhere=True)
             shown = shards_shown(staging, plan.dataset.shards, "writing shards")
             with shown, self._make_beam_pipeline() as pipeline:
                 _ = (

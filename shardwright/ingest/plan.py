@@ -24,7 +24,7 @@ from shardwright.ingest.reading import probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.shards import ClassSets, class_sets, cut_split
 from shardwright.ingest.splitting import split_images
-from shardwright.ingest.tasks import tasks_are_written, write_tasks
+from shardwright.ingest.tasks import share_tasks, tasks_are_written, write_tasks
 from shardwright.manifest import REJECTED, LedgerRow, dataset_fingerprint
 from shardwright.mirror import local_folder
 from shardwright.presets import StoredFeatures
@@ -98,10 +98,19 @@ class PreparedIngest:
     positions: dict[PlannedShard, npt.NDArray[np.int64]]
     rejected: list[LedgerRow]
 
-    def stage(self, staging: Staging) -> None:
-        """Writes task files and early ledger rows, unless an earlier attempt has."""
-        if tasks_are_written(staging.root):
-            return
+    def stage(self, staging: Staging, elsewhere: bool = False) -> None:
+        """Writes task files and early ledger rows, unless an earlier attempt has.
+
+        Args:
+            staging: the staging folder of the plan.
+            elsewhere: whether writers may be on other machines, which reach no more of it than lies on a bucket.
+        """
+        if not tasks_are_written(staging.root):
+            self._write(staging)
+        if elsewhere:
+            share_tasks(staging, self.positions)
+
+    def _write(self, staging: Staging) -> None:
         staging.write_rows(_PLAN_ROWS, self.rejected)
         surveyed = self.surveyed
         listing = surveyed.listing

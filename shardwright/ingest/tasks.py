@@ -4,6 +4,8 @@ tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, sha256, crc32
                                             of the records
 tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features], as in the table;
                                             of block b: so many images that their annotations fit into memory
+
+Where staging is on a bucket, writers on other machines fetch those of their shards from there.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ import numpy.typing as npt
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.contents import Contents
 from shardwright.manifest import shard_name
+from shardwright.mirror import Mirror
 from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample, Values
-from shardwright.staging import PlannedShard
+from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Listing
 
 _FOLDER = "tasks"
+# Of a machine that did not write them: what its own shards needed, fetched from a bucket.
+_FETCHED = "fetched-tasks"
 _BUFFERED_CHARACTERS = 1 << 25
 _BLOCK = 512
 
@@ -89,6 +94,18 @@ def write_tasks(
     folder.rename(Path(staging_root, _FOLDER))
 
 
+def share_tasks(staging: Staging, shards: Mapping[PlannedShard, npt.NDArray[np.int64]]) -> None:
+    """Puts the task files beside the shards where staging is on a bucket, for writers on other machines.
+
+    Args:
+        staging: where `write_tasks` has written them.
+        shards: as there.
+    """
+    if staging.mirror is not None:
+        files = (file for planned, positions in shards.items() for file in _files(planned, len(positions)))
+        staging.mirror.push(Path(staging.root), [f"{_FOLDER}/{name}" for name in files])
+
+
 class Task(NamedTuple):
     """What a shard's writer is to make a record of.
 
@@ -103,16 +120,18 @@ class Task(NamedTuple):
     crc32c: int
 
 
-def read_tasks(staging_root: str, planned: PlannedShard, root: str, task: str) -> Iterator[Task]:
+def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str) -> Iterator[Task]:
     """The samples of a shard in the order of its records.
 
     Args:
-        staging_root: staging folder of the plan.
+        staging: staging folder of the plan.
         planned: the shard.
         root: folder that the file names start from.
         task: `segmentation` or `classification`.
     """
-    folder = Path(staging_root, _FOLDER)
+    folder = Path(staging.root, _FOLDER)
+    if staging.mirror is not None and not _file(folder, planned, "images").exists():
+        folder = _fetched(Path(staging.root, _FETCHED), staging.mirror, planned)
     annotations: dict[int, list[Mask]] = {}
     further: dict[int, dict[str, list[Any]]] = {}
     with _file(folder, planned, "images").open(encoding="utf-8") as lines:
@@ -141,6 +160,24 @@ def _read_block(file: Path) -> tuple[dict[int, list[Mask]], dict[int, dict[str, 
             for name, listed in values[0].items() if values else ():
                 further[place][name] += listed
     return annotations, further
+
+
+def _fetched(folder: Path, mirror: Mirror, planned: PlannedShard) -> Path:
+    """The folder that holds a shard's task files after they were fetched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    images = mirror.read(f"{_FOLDER}/{_file(folder, planned, 'images').name}")
+    for name in _files(planned, images.count(b"\n")):
+        data = mirror.read(f"{_FOLDER}/{name}")
+        temporary = folder / f".{name}.{uuid.uuid4().hex}"
+        temporary.write_bytes(data)
+        temporary.replace(folder / name)
+    return folder
+
+
+def _files(planned: PlannedShard, images: int) -> list[str]:
+    """Names of the task files of a shard of so many images."""
+    kinds = ["images", *(f"labels-{block}" for block in range(_blocks(images)))]
+    return [_file(Path(), planned, kind).name for kind in kinds]
 
 
 def _blocks(images: int) -> int:

@@ -37,7 +37,7 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
 
 
 def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
-    tasks = read_tasks(staging.root, planned, plan.root, plan.dataset.task)
+    tasks = read_tasks(staging, planned, plan.root, plan.dataset.task)
     for (sample, digest, checksum), data in read_each(plan.root, tasks, _path, _size):
         # Compared where it is used: what was read is what was hashed.
         if data is None or google_crc32c.value(data) != checksum:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,12 @@ from ingesting import changed, run, tree
 from object_stores import SCHEMES
 
 from shardwright.bench.emulators import Trouble
+from shardwright.commit import commit
+from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
+from shardwright.ingest import IngestRecipe, locate, plan_ingest, tasks, write_shard
+from shardwright.staging import Staging
 from shardwright.storage import buckets
 
 pytestmark = pytest.mark.slow
@@ -321,3 +326,26 @@ def test_a_full_disk_is_named_and_nothing_appears(tmp_path, image_input, workers
     assert done.returncode == 0, done.stderr
     run(raw, tmp_path / "whole")
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+@both
+def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_path, image_input, scheme, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    run(raw, tmp_path / "local")
+    config = parse_config(raw, base="/")
+    prepared = plan_ingest(IngestRecipe.of(config), locate(config))
+    plan = prepared.plan
+    url = f"{stores.bucket(scheme)}/staging"
+    monkeypatch.setattr(tasks, "_BLOCK", 3)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "launcher"))
+    here = Staging.open(url, plan.dataset.fingerprint, plan.tools)
+    prepared.stage(here, elsewhere=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "other"))
+    there = Staging.open(url, plan.dataset.fingerprint, plan.tools)
+    assert not list(Path(there.root).iterdir())
+    for number in range(len(plan.dataset.shards)):
+        write_shard(number, plan, there)
+    commit(here, plan.dataset, tmp_path / "out", {})
+    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+    # Whoever launches a run from there later must not take what was fetched for all of the tasks.
+    assert not tasks.tasks_are_written(there.root)
