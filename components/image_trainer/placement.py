@@ -90,7 +90,8 @@ class Placement:
         """What a worker's environment needs on top of this one; it must be there before Keras and JAX are imported."""
         variables = {BACKEND: self.backend}
         if self.backend == _JAX:
-            variables["JAX_PLATFORMS"] = {"gpu": "cuda,rocm,cpu", "tpu": "tpu,cpu"}.get(self.accelerator, "cpu")
+            # All that are named must be there, cuda and rocm are never both: of a GPU JAX finds out itself.
+            variables["JAX_PLATFORMS"] = {"gpu": "", "tpu": "tpu,cpu"}.get(self.accelerator, "cpu")
             if self.cpu_devices:
                 flags = [f for f in environment.get("XLA_FLAGS", "").split() if not f.startswith(_VIRTUAL_FLAG)]
                 variables["XLA_FLAGS"] = " ".join([*flags, f"{_VIRTUAL_FLAG}={self.cpu_devices}"])

@@ -65,6 +65,7 @@ def test_the_environment_of_a_worker():
     assert virtual["JAX_PLATFORMS"] == "cpu"
     assert virtual["XLA_FLAGS"] == "--xla_dump_to=x --xla_force_host_platform_device_count=8"
     assert Placement("tpu", "jax").to_environment({})["JAX_PLATFORMS"] == "tpu,cpu"
+    assert Placement("gpu", "jax").to_environment({})["JAX_PLATFORMS"] == ""
 
 
 @given(st.integers(1, 512), st.integers(0, 2000), st.integers(1, 64))
