@@ -1,7 +1,8 @@
 """The one graph, whatever runs it: from a folder of images and a CSV to a pushed model.
 
 ImageExampleGen -> StatisticsGen -> ImportSchemaGen (the rendered, curated schema) beside SchemaGen (inferred, to
-compare) -> ExampleValidator -> DataGate -> ImageTransform -> BaselineResolver -> Trainer -> Evaluator -> Pusher.
+compare) -> ExampleValidator -> Report -> DataGate -> ImageTransform -> BaselineResolver -> Trainer -> Evaluator ->
+Pusher.
 
 Everything that decides a cache key is a value here: fingerprints, recipes, paths relative to the run's root. Nothing
 absolute and no clock.
@@ -10,14 +11,16 @@ absolute and no clock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import tensorflow_data_validation as tfdv
 from tfx import v1 as tfx
 
 from shardwright.config import Config
+from shardwright.drift.watch import open_reference
 from shardwright.errors import ConfigError
+from shardwright.fingerprint import canonical_json
 from shardwright.schema import parse_schema
 from shardwright_components.baseline_resolver.component import BaselineResolver
 from shardwright_components.data_gate.component import DataGate
@@ -27,6 +30,7 @@ from shardwright_components.image_trainer.component import trainer
 from shardwright_components.image_transform.component import ImageTransform
 from shardwright_components.inline_schema.component import InlineSchema
 from shardwright_components.pusher.component import Pusher
+from shardwright_components.report.component import Report
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,9 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     schema = import_schema.outputs["schema"]
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
-    gate = DataGate(anomalies=validator.outputs["anomalies"], examples=examples, schema=schema, allow=config.gate.allow)
+    anomalies = validator.outputs["anomalies"]
+    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=_drift(config))
+    gate = DataGate(anomalies, examples, schema, allow=config.gate.allow, report=report.outputs["report"])
     transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
     baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
@@ -98,6 +104,7 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
         import_schema,
         infer_schema,
         validator,
+        report,
         gate,
         transform,
         # The trainer may begin with its model.
@@ -108,6 +115,16 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     ]
     _per_component_beam(config, nodes)
     return nodes
+
+
+def _drift(config: Config) -> str:
+    """`gate.drift` with place and digest of its reference, as canonical JSON; empty where it is not asked for."""
+    if config.gate.drift is None:
+        return ""
+    options = asdict(config.gate.drift)
+    location = config.resolve(options["reference"])
+    digest = open_reference(location).manifest.digest
+    return canonical_json({**options, "location": location, "digest": digest})
 
 
 def _schema(inputs: GraphInputs) -> tfx.types.BaseNode:

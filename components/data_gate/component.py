@@ -11,6 +11,7 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
+from shardwright.report.troubles import KINDS
 from shardwright_components.data_gate import executor
 from shardwright_components.data_gate.anomalies import ANOMALY_KINDS
 
@@ -18,6 +19,8 @@ from shardwright_components.data_gate.anomalies import ANOMALY_KINDS
 # type of our own: the name of one would have to be that of a class in a top-level module, to be told in a compiled
 # pipeline.
 GateDecision = simple_artifacts.File
+
+_KINDS = (*ANOMALY_KINDS, *KINDS)
 
 
 class DataGateSpec(component_spec.ComponentSpec):
@@ -28,6 +31,7 @@ class DataGateSpec(component_spec.ComponentSpec):
         "anomalies": component_spec.ChannelParameter(type=standard_artifacts.ExampleAnomalies),
         "examples": component_spec.ChannelParameter(type=standard_artifacts.Examples),
         "schema": component_spec.ChannelParameter(type=standard_artifacts.Schema),
+        "report": component_spec.ChannelParameter(type=simple_artifacts.File, optional=True),
     }
     OUTPUTS = {"decision": component_spec.ChannelParameter(type=GateDecision)}
 
@@ -39,7 +43,8 @@ class DataGate(base_component.BaseComponent):
         anomalies: ExampleValidator's output.
         examples: the examples that were validated; read only to name keys of offending ones.
         schema: the schema they were validated against.
-        allow: kinds of anomalies (names of `AnomalyInfo.Type`) that do not stop the run.
+        allow: kinds of anomalies (names of `AnomalyInfo.Type`, or of `report.troubles.KINDS`) that do not stop the run.
+        report: Report's output: leaks between splits and drift stop the run, and the message names the file.
 
     Raises:
         ConfigError: `allow` names a kind that TFDV does not know.
@@ -54,10 +59,11 @@ class DataGate(base_component.BaseComponent):
         examples: BaseChannel,
         schema: BaseChannel,
         allow: Sequence[str] = (),
+        report: BaseChannel | None = None,
     ) -> None:
         for kind in allow:
-            if kind not in ANOMALY_KINDS:
-                close = difflib.get_close_matches(kind, ANOMALY_KINDS, n=1)
+            if kind not in _KINDS:
+                close = difflib.get_close_matches(kind, _KINDS, n=1)
                 raise ConfigError(
                     "gate.allow",
                     f"{kind!r} is no kind of anomaly that TFDV knows",
@@ -69,6 +75,7 @@ class DataGate(base_component.BaseComponent):
                 examples=examples,
                 schema=schema,
                 allow=canonical_json(sorted(allow)),
+                report=report,
                 decision=Channel(type=GateDecision),
             )
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ from tfx.types import artifact_utils
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage import write_lineage
-from shardwright.records import read_records
+from shardwright.report.troubles import KINDS, read_verdict
+from shardwright.report.write import REPORT_FILE
 from shardwright.schema import parse_schema
 from shardwright_components.data_gate.anomalies import Anomaly, read_anomalies, table
-from shardwright_components.data_gate.offenders import name_offenders
+from shardwright_components.data_gate.offenders import name_offenders, records_of
 
 DECISION_FILE = "decision.json"
 
@@ -43,14 +43,18 @@ class Executor(base_executor.BaseExecutor):
             allowed.extend(row for row in found if row.kind in allow)
             refused = [row for row in found if row.kind not in allow]
             if refused:
-                stopping.extend(name_offenders(refused, schema, _records(Path(examples.uri, f"Split-{split}"))))
+                stopping.extend(name_offenders(refused, schema, records_of(Path(examples.uri, f"Split-{split}"))))
+        report, seen = _report(input_dict)
+        for trouble in seen:
+            (allowed if trouble.kind in allow else stopping).append(trouble)
         if stopping:
             kinds = ", ".join(sorted({row.kind for row in stopping}))
             count = f"{len(stopping)} anomal{'y' if len(stopping) == 1 else 'ies'}"
             raise CheckFailed(
-                f"The data gate is shut: {count} against the schema.\n"
+                f"The data gate is shut: {count}.\n"
                 f"{table(stopping)}\n"
                 f"Mend the data or the schema file, or let the kind pass with `gate: {{allow: [{kinds}]}}`."
+                f"{report}"
             )
         decision = artifact_utils.get_single_uri(output_dict["decision"])
         row = {
@@ -64,7 +68,10 @@ class Executor(base_executor.BaseExecutor):
         )
 
 
-def _records(folder: Path) -> Iterator[bytes]:
-    for file in sorted(folder.iterdir()):
-        for _, record in read_records(file):
-            yield record
+def _report(input_dict: dict[str, list[Any]]) -> tuple[str, list[Anomaly]]:
+    """Where the report lies, as a line for the message, and what it says beside TFDV's anomalies."""
+    if not input_dict.get("report"):
+        return "", []
+    folder = Path(artifact_utils.get_single_uri(input_dict["report"]))
+    rows = [Anomaly("all splits", t.where, t.kind, t.what) for t in read_verdict(folder) if t.kind in KINDS]
+    return f"\nSee it: {(folder / REPORT_FILE).absolute()}", rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from shardwright.records import decode_example
+from shardwright.records import decode_example, read_records
 from shardwright_components.data_gate.anomalies import Anomaly
 
 _SHOWN = 3
@@ -44,6 +45,13 @@ def name_offenders(rows: list[Anomaly], schema: schema_pb2.Schema, records: Iter
         else row
         for row in rows
     ]
+
+
+def records_of(folder: Path) -> Iterator[bytes]:
+    """The records of a split's folder, file by file."""
+    for file in sorted(folder.iterdir()):
+        for _, record in read_records(file):
+            yield record
 
 
 def offends(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.checks import between, one_of
+from shardwright.config.drift import DriftConfig
 from shardwright.errors import ConfigError
 
 TUNED = "tuned"
@@ -50,11 +51,16 @@ class EvaluatorConfig:
 
 @dataclass(frozen=True)
 class GateConfig:
-    """Kinds of anomalies (names of TFDV's `AnomalyInfo.Type`) that do not stop the run."""
+    """What stops a run before it trains.
+
+    `allow` are kinds of anomalies that do not: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `LEAKAGE` and
+    `NEAR_LEAKAGE`. `drift` compares what is in the images with another dataset.
+    """
 
     PATH: ClassVar[str] = "gate"
 
     allow: tuple[str, ...] = ()
+    drift: DriftConfig | None = None
 
     def __post_init__(self) -> None:
         for kind in self.allow:

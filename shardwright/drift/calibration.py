@@ -11,7 +11,7 @@ import argparse
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageFilter
 
+from shardwright.config.drift import ALPHA
 from shardwright.console import progress
-from shardwright.drift.compare import ALPHA, compare
+from shardwright.drift.compare import compare
 from shardwright.drift.rows import measure_row
 from shardwright.drift.sample import Sample
 from shardwright.images import read_header
@@ -88,18 +89,27 @@ def measure_all(files: list[bytes], change: Change) -> Sample:
         embeddings.append(row.embedding)
         sizes.append((header.height, header.width))
     count = len(files)
-    kinds = {"format": ["jpeg"] * count, "size": list(sizes), "channels": [3] * count}
+    kinds: dict[str, list[Hashable]] = {"format": ["jpeg"] * count, "size": [*sizes], "channels": [3] * count}
     keys = [str(number) for number in range(count)]
-    return Sample("images", count, keys, np.stack(numbers), np.stack(embeddings), dict(kinds))
+    return Sample("images", count, keys, np.stack(numbers), np.stack(embeddings), kinds)
 
 
-def table(files: list[bytes], *, images: int, resamples: int, alpha: float = ALPHA, quiet: bool = False) -> list[Line]:
+def table(
+    files: list[bytes],
+    *,
+    images: int,
+    resamples: int,
+    power_resamples: int,
+    alpha: float = ALPHA,
+    quiet: bool = False,
+) -> list[Line]:
     """Makes the table.
 
     Args:
         files: images, as many as there are; every resample draws from them with repetition.
         images: of each sample.
-        resamples: for each change.
+        resamples: without a change.
+        power_resamples: for each change.
         alpha: the bound on false alarms that is asked for.
         quiet: show no progress.
     """
@@ -110,11 +120,12 @@ def table(files: list[bytes], *, images: int, resamples: int, alpha: float = ALP
             shown.advance()
     lines = []
     cases = [*CHANGES, _CLASS_SHIFT, _FEW]
-    with progress(len(cases) * resamples, "resampling", quiet=quiet) as shown:
+    with progress(resamples + (len(cases) - 1) * power_resamples, "resampling", quiet=quiet) as shown:
         for place, name in enumerate(cases):
             spoke: dict[str, int] = {}
             alarms = 0
-            for number in range(resamples):
+            times = power_resamples if place else resamples
+            for number in range(times):
                 random = np.random.default_rng([place, number])
                 reference = _drawn(rows["none"], images, _SHARES, random)
                 found = compare(reference, _current(name, rows, images, random), alpha=alpha, seed=number).drifted
@@ -123,7 +134,7 @@ def table(files: list[bytes], *, images: int, resamples: int, alpha: float = ALP
                     spoke[finding.measure] = spoke.get(finding.measure, 0) + 1
                 shown.advance()
             order = sorted(spoke.items(), key=lambda item: (-item[1], item[0]))
-            lines.append(Line(name, alarms / resamples, {measure: n / resamples for measure, n in order}))
+            lines.append(Line(name, alarms / times, {measure: n / times for measure, n in order}))
     return lines
 
 
@@ -152,7 +163,7 @@ def _drawn(rows: Sample, images: int, shares: tuple[float, ...], random: np.rand
 def _files(folder: str | None, images: int) -> Iterator[bytes]:
     if folder is None:
         with tempfile.TemporaryDirectory() as scratch:
-            drawn = write_sample(Path(scratch, "drawn"), images=images, height=256, width=384)
+            drawn = write_sample(str(Path(scratch, "drawn")), images=images, height=256, width=384)
             yield from (file.read_bytes() for file in sorted(Path(drawn.images).iterdir()))
         return
     listing = list_inputs(str(Path(folder).absolute()))
@@ -165,10 +176,16 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", help="images; drawn ones by default")
     parser.add_argument("--pool", type=int, default=1000, help="images that are measured (default 1000)")
     parser.add_argument("--images", type=int, default=2000, help="of each sample (default 2000)")
-    parser.add_argument("--resamples", type=int, default=500, help="for each change (default 500)")
+    parser.add_argument("--resamples", type=int, default=500, help="without a change (default 500)")
+    parser.add_argument("--power-resamples", type=int, default=100, help="for each change (default 100)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    lines = table(list(_files(options.folder, options.pool)), images=options.images, resamples=options.resamples)
+    lines = table(
+        list(_files(options.folder, options.pool)),
+        images=options.images,
+        resamples=options.resamples,
+        power_resamples=options.power_resamples,
+    )
     if options.json:
         print(json.dumps([line._asdict() for line in lines], indent=1))
         return

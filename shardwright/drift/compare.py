@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shardwright.config.drift import ALPHA
 from shardwright.drift.rows import NUMBERS
 from shardwright.drift.sample import Sample, frequent
 from shardwright.drift.two_samples import Outcome, chi_square, discrepancy, holm, kolmogorov_smirnov
 
-# Of any false alarm; docs/drift.md has what 500 resamples come to.
-ALPHA = 0.006
 CLASSES, EMBEDDED = "classes", "embedding"
 _CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
 _KIND_WORDS = {"format": "file format", "size": "height and width", "channels": "channels"}

@@ -110,10 +110,12 @@ def _mark(name: str, value: float, edges: Sequence[float], step: float, base: fl
     )
 
 
-def split_legend(splits: Sequence[str]) -> str:
-    """Which line is which split."""
+def split_legend(splits: Sequence[str], words: Mapping[str, str] | None = None) -> str:
+    """Which line is which split; with `words` what each stands for."""
+    names = words or {}
     items = "".join(
-        f'<li class="{split_class(split)}"><span class="swatch"></span>{shown(split)}</li>' for split in splits
+        f'<li class="{split_class(split)}"><span class="swatch"></span>{shown(names.get(split, split), 60)}</li>'
+        for split in splits
     )
     return (
         '<ul class="legend" aria-label="Lines in the charts">'

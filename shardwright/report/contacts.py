@@ -14,8 +14,9 @@ from shardwright.report.overview import groups
 from shardwright.report.picks import Pick, Place, read_again
 from shardwright.report.pictures import picture_of
 
-# Of the page's 5 MB, so much may be pictures.
+# Of the page's 5 MB, so much may be pictures, and so much of that those of further chapters.
 BUDGET = 3_900_000
+CHAPTER_BUDGET = 900_000
 _NAMED = 4
 
 

@@ -43,6 +43,7 @@ class Duplicates(NamedTuple):
         exact: groups of equal files; `None` where no hashes are stored.
         near: groups of images that look the same; `None` likewise.
         leaks: groups, of either kind, that lie in more than one split.
+        exact_leaks: those of them that are equal files.
         conflicts: groups, of either kind, whose classes disagree.
         shown: some of them: conflicts and leaks first.
     """
@@ -50,6 +51,7 @@ class Duplicates(NamedTuple):
     exact: int | None
     near: int | None
     leaks: int
+    exact_leaks: int
     conflicts: int
     shown: tuple[Group, ...]
 
@@ -73,6 +75,7 @@ def find_duplicates(found: Collected) -> Duplicates:
         None if exact is None else len(exact),
         None if near is None else len(near),
         sum(group.leaks for group in every),
+        sum(group.leaks for group in every if group.kind == "exact"),
         sum(group.conflicts for group in every),
         tuple(every[:_GROUPS_SHOWN]),
     )

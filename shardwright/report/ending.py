@@ -14,9 +14,9 @@ from shardwright.report.overview import size_text
 from shardwright.storage import read_bytes
 
 # Rows of the page; the ledger has them all.
-_ROWS_SHOWN = 3000
+_ROWS_SHOWN = 1500
 _OPEN_ROWS = 40
-_REASON = 400
+_REASON = 300
 _SHARDS_SHOWN = 400
 
 

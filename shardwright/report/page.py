@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset
-from shardwright.report.collect import DEFAULTS, Options, collect
-from shardwright.report.contacts import Sheets, contact_sheets, duplicate_sheets
-from shardwright.report.duplicates import find_duplicates
+from shardwright.report.collect import DEFAULTS, Collected, Options, collect
+from shardwright.report.contacts import BUDGET, Sheets, contact_sheets, duplicate_sheets
+from shardwright.report.duplicates import Duplicates, find_duplicates
 from shardwright.report.ending import rejected, reproducibility, shards
 from shardwright.report.histograms import number
 from shardwright.report.looks import images, masks
@@ -19,6 +19,8 @@ from shardwright.report.overview import overview, statistics
 from shardwright.report.style import STYLE
 
 MOST_BYTES = 5_000_000
+# For all that is neither a picture nor a list of what the dataset holds.
+_RESERVE = 500_000
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -38,26 +40,51 @@ class Chapter(NamedTuple):
     findings: tuple[tuple[str, str], ...] = ()
 
 
-def render(
-    dataset: Dataset, chapters: Sequence[Chapter] = (), options: Options = DEFAULTS, shown_progress: Progress = SILENT
-) -> str:
+class Seen(NamedTuple):
+    """What one pass over a dataset found.
+
+    Attributes:
+        found: figures and picks.
+        duplicates: groups of images that are the same.
+    """
+
+    found: Collected
+    duplicates: Duplicates
+
+
+def see(dataset: Dataset, options: Options = DEFAULTS, progress: Progress = SILENT) -> Seen:
+    """Reads a dataset once.
+
+    Args:
+        dataset: what the report will be about.
+        options: how much is looked at.
+        progress: told of every image.
+
+    Raises:
+        DatasetError: the dataset is damaged.
+    """
+    found = collect(dataset, options, progress)
+    return Seen(found, find_duplicates(found))
+
+
+def render(seen: Seen, chapters: Sequence[Chapter] = ()) -> str:
     """Renders the report of a dataset.
 
     Args:
-        dataset: what it is about.
+        seen: what `see` found.
         chapters: further sections, in their order.
-        options: how much is looked at.
-        shown_progress: told of every image.
 
     Returns:
         HTML; the same for the same dataset.
 
     Raises:
-        DatasetError: the dataset is damaged.
+        DatasetError: the dataset has changed since it was read.
     """
-    found = collect(dataset, options, shown_progress)
-    duplicates = find_duplicates(found)
-    sheets = Sheets(found)
+    found, duplicates = seen
+    dataset = found.dataset
+    ending = rejected(dataset), shards(dataset), reproducibility(dataset)
+    told = sum(len(part.encode("utf-8")) for part in (*ending, *(chapter.body for chapter in chapters)))
+    sheets = Sheets(found, min(BUDGET, MOST_BYTES - _RESERVE - told))
     further = [finding for chapter in chapters for finding in chapter.findings]
     parts = [
         ("look", "Worth a look", ""),
@@ -68,9 +95,9 @@ def render(
         ("masks", "Masks", masks(found)),
         ("samples", "Samples", contact_sheets(found, sheets)),
         ("duplicates", "Same and alike", duplicate_sheets(found, duplicates, sheets)),
-        ("rejected", "Not written", rejected(dataset)),
-        ("shards", "Shards", shards(dataset)),
-        ("made", "How it was made", reproducibility(dataset)),
+        ("rejected", "Not written", ending[0]),
+        ("shards", "Shards", ending[1]),
+        ("made", "How it was made", ending[2]),
     ]
     body = "".join(part for _, _, part in parts)
     links = "".join(

@@ -10,7 +10,7 @@ from shardwright.console import progress
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.report.collect import DEFAULTS, Options
-from shardwright.report.page import Chapter, render
+from shardwright.report.page import Chapter, render, see
 from shardwright.storage import is_remote
 
 REPORT_FILE = "report.html"
@@ -48,8 +48,8 @@ def write_report(
         raise UsageError(f"--out {out}: lies within the dataset, which nothing may change. Give a file elsewhere.")
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "reading records", quiet=quiet) as shown:
-        text = render(dataset, chapters, options, shown)
-    write_whole(target, text)
+        seen = see(dataset, options, shown)
+    write_whole(target, render(seen, chapters))
     return target
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.report import markup
-from shardwright.report.page import MOST_BYTES, render
+from shardwright.report.page import MOST_BYTES, render, see
 from shardwright.report.write import write_report
 
 VOID = {"meta", "img", "input", "br", "line", "polyline"}
@@ -82,6 +82,10 @@ def check(text):
     return page
 
 
+def rendered(dataset, chapters=()):
+    return render(see(dataset), chapters)
+
+
 def hostile_key(number, example):
     return {**example, "image/key": f"{HOSTILE[number % len(HOSTILE)]}{number}".encode()}
 
@@ -92,7 +96,7 @@ def masked(small_dataset, tmp_path_factory):
 
 
 def test_a_dataset_with_masks(masked):
-    page = check(render(Dataset.open(masked)))
+    page = check(rendered(Dataset.open(masked)))
     text = " ".join(page.texts)
     assert "10 images for segmentation" in text
     assert len([image for image in page.images if image.get("class") == "m"]) >= 10
@@ -102,14 +106,14 @@ def test_a_dataset_with_masks(masked):
 
 
 def test_the_same_dataset_has_the_same_bytes(masked):
-    assert render(Dataset.open(masked)) == render(Dataset.open(masked))
+    assert rendered(Dataset.open(masked)) == rendered(Dataset.open(masked))
 
 
 def test_hostile_names_are_shown_and_do_nothing(small_dataset, tmp_path):
     for task in ("segmentation", "classification"):
         names = tuple(name.replace("/", "∕") for name in HOSTILE)
         root = small_dataset(tmp_path / task, task=task, classes=names, change=hostile_key)
-        text = render(Dataset.open(root))
+        text = rendered(Dataset.open(root))
         page = check(text)
         assert "<script" not in text
         said = "".join(page.texts)
@@ -132,7 +136,7 @@ def test_images_that_cannot_be_decoded_are_named(small_dataset, tmp_path):
     def broken(number, example):
         return {**example, "image/encoded": example["image/encoded"][:60]}
 
-    page = check(render(Dataset.open(small_dataset(tmp_path, change=broken))))
+    page = check(rendered(Dataset.open(small_dataset(tmp_path, change=broken))))
     assert "cannot be shown" in " ".join(page.texts)
 
 
@@ -140,10 +144,10 @@ def test_copies_across_splits_are_a_leak(small_dataset, tmp_path):
     def same(number, example):
         return {**example, "image/sha256": b"ab" * 32}
 
-    text = html.unescape(render(Dataset.open(small_dataset(tmp_path, task="classification", change=same))))
+    text = html.unescape(rendered(Dataset.open(small_dataset(tmp_path, task="classification", change=same))))
     assert "in more than one split" in text
     assert "different labels" in text
-    fine = html.unescape(render(Dataset.open(small_dataset(tmp_path / "fine"))))
+    fine = html.unescape(rendered(Dataset.open(small_dataset(tmp_path / "fine"))))
     assert "in more than one split" not in fine
 
 
@@ -157,7 +161,7 @@ def test_large_pictures_are_left_out_beyond_the_limit(small_dataset, tmp_path):
 
     names = tuple(f"class {number}" for number in range(30))
     root = small_dataset(tmp_path, task="classification", classes=names, counts={"train": [90]}, change=noise)
-    text = render(Dataset.open(root))
+    text = rendered(Dataset.open(root))
     check(text)
     assert "rarer classes are left out here" in text
 

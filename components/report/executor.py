@@ -1,0 +1,66 @@
+"""Writes the report, and what the gate has to know of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+
+from shardwright.config.drift import DriftConfig
+from shardwright.dataset import Dataset
+from shardwright.drift.watch import watch
+from shardwright.fingerprint import fingerprint
+from shardwright.lineage import write_lineage
+from shardwright.report.contacts import CHAPTER_BUDGET, Sheets
+from shardwright.report.page import render, see
+from shardwright.report.troubles import Trouble, leaks, trouble_chapter, write_verdict
+from shardwright.report.write import REPORT_FILE, write_whole
+from shardwright.schema import parse_schema
+from shardwright_components.data_gate.anomalies import read_anomalies
+from shardwright_components.data_gate.offenders import name_offenders, records_of
+
+
+class Executor(base_executor.BaseExecutor):
+    """Looks at the examples once, at the anomalies, and at the reference where there is one."""
+
+    def Do(
+        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
+    ) -> None:
+        """See the base class."""
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        report = Path(artifact_utils.get_single_uri(output_dict["report"]))
+        dataset = Dataset.open(examples.uri)
+        seen = see(dataset)
+        sheets = Sheets(seen.found, CHAPTER_BUDGET)
+        troubles = [*_anomalies(input_dict, examples.uri), *leaks(seen.duplicates)]
+        chapters = [trouble_chapter(troubles, dataset, sheets)]
+        parents = {"dataset": dataset.manifest.digest}
+        if exec_properties["drift"]:
+            options = json.loads(exec_properties["drift"])
+            reference, parents["reference"] = options.pop("location"), options.pop("digest")
+            config = DriftConfig(**{**options, "ignore": tuple(options["ignore"])})
+            watched = watch(dataset, config, reference)
+            troubles += watched.troubles()
+            chapters.append(watched.chapter(sheets))
+        write_verdict(report, troubles)
+        write_whole(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
+        recipe = {"drift": exec_properties["drift"]}
+        write_lineage(report, kind="report", fingerprint=fingerprint([parents, recipe]), parents=parents, recipe=recipe)
+
+
+def _anomalies(input_dict: dict[str, list[Any]], examples: str) -> list[Trouble]:
+    artifact = artifact_utils.get_single_instance(input_dict["anomalies"])
+    schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
+    schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")
+    troubles = []
+    for split in artifact_utils.decode_split_names(artifact.split_names):
+        found = read_anomalies(Path(artifact.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
+        if found:
+            found = name_offenders(found, schema, records_of(Path(examples, f"Split-{split}")))
+        troubles += [
+            Trouble(row.kind, f"{row.feature or 'whole split'} in {split}", row.what, row.keys) for row in found
+        ]
+    return troubles

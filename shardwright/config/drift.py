@@ -1,0 +1,57 @@
+"""`gate.drift`: what the images of a run are compared with, and how sure an alarm must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shardwright.config.checks import at_least, between, one_of
+from shardwright.errors import ConfigError
+
+# Of any false alarm over all measures; docs/drift.md tells what 500 resamples come to.
+ALPHA = 0.006
+MEASURES = (
+    "brightness",
+    "contrast",
+    "sharpness",
+    "colorfulness",
+    "warmth",
+    "green",
+    "pixels",
+    "aspect",
+    "bytes",
+    "steps",
+    "format",
+    "size",
+    "channels",
+    "embedding",
+    "classes",
+    "area",
+)
+
+
+@dataclass(frozen=True)
+class DriftConfig:
+    """What the images are compared with.
+
+    Attributes:
+        reference: a dataset, folder or URL; relative paths start from the folder the command is called in.
+        images: how many of each side are looked at.
+        alpha: the chance that a run is stopped though nothing has changed.
+        ignore: measures that may change.
+    """
+
+    PATH: ClassVar[str] = "gate.drift"
+
+    reference: str
+    images: int = 2000
+    alpha: float = ALPHA
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.reference:
+            raise ConfigError("gate.drift.reference", "'' is no dataset", "Name the folder of an earlier dataset.")
+        at_least("gate.drift.images", self.images, 20)
+        between("gate.drift.alpha", self.alpha, 1e-6, 0.5)
+        for measure in self.ignore:
+            one_of("gate.drift.ignore", measure, MEASURES)

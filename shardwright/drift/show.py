@@ -1,0 +1,155 @@
+"""Drift as a chapter of the report: a table, a chart of both sides, and the images that stand out most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.drift.compare import CLASSES, EMBEDDED, Comparison, Finding
+from shardwright.drift.rows import NUMBERS
+from shardwright.drift.sample import Sample
+from shardwright.report.charts import histogram, split_legend
+from shardwright.report.contacts import Sheets
+from shardwright.report.histograms import Histogram, Scale, number, percent
+from shardwright.report.markup import card, section, shown, table
+from shardwright.report.page import Chapter
+
+# Names under which the two sides stand in charts; their lines have the colours of these splits.
+_BEFORE, _NOW = "train", "eval"
+_TAIL = 12
+
+
+def drift_chapter(
+    comparison: Comparison, reference: Sample, current: Sample, sheets: Sheets, ident: str = "drift"
+) -> Chapter:
+    """Renders a comparison.
+
+    Args:
+        comparison: of the two samples.
+        reference: the one.
+        current: the other, of the dataset that the report is about.
+        sheets: makes tiles of that dataset.
+        ident: anchor of the chapter.
+    """
+    drifted = comparison.drifted
+    title = f"Drift against {comparison.reference}"
+    rows = [_row(finding) for finding in comparison.findings]
+    head = ("Measure", "Verdict", "Difference", "Chance", comparison.reference[:40], comparison.current[:40])
+    body = table(
+        [head[0], head[1], head[2], head[3], shown(head[4]), shown(head[5])],
+        rows,
+        caption="Every measure; difference from 0 to 1, and the chance of it where nothing has changed",
+        numbers=(2, 3, 4, 5),
+    )
+    cards = [card("Measures", body, wide=True)]
+    cards += [_detail(place, finding, reference, current, sheets) for place, finding in enumerate(drifted)]
+    legend = ""
+    if drifted:
+        words = {_BEFORE: comparison.reference, _NOW: comparison.current}
+        legend = split_legend([_BEFORE, _NOW], words)
+    lead = (
+        f"{number(comparison.current_images)} images of {shown(comparison.current)} against "
+        f"{number(comparison.reference_images)} of {shown(comparison.reference)}."
+    )
+    findings = []
+    if drifted:
+        names = ", ".join(shown(finding.words) for finding in drifted[:5])
+        findings.append(("bad", f'The images have changed: <a href="#{ident}">{names}</a>.'))
+    return Chapter(ident, "Drift", section(ident, title, legend, *cards, lead=lead), tuple(findings))
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    badge = '<span class="badge bad">changed</span>' if finding.drifted else '<span class="badge good">as before</span>'
+    means = ["–" if mean is None else number(mean) for mean in (finding.reference, finding.current)]
+    chance = "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}"
+    return shown(finding.words, 60), badge, percent(min(1.0, finding.distance)), chance, *means
+
+
+def _detail(place: int, finding: Finding, reference: Sample, current: Sample, sheets: Sheets) -> str:
+    parts = []
+    if finding.measure in NUMBERS:
+        parts.append(_chart(f"c-drift-{place}", finding, reference, current))
+    elif finding.measure == CLASSES:
+        parts.append(_classes(reference, current))
+    elif finding.measure in current.kinds:
+        parts.append(_kinds(finding.measure, reference, current))
+    tail = _tail(finding, reference, current)
+    if current.places and len(tail):
+        tiles = "".join(sheets.tile(current.places[row], note=_note(finding, current, row)) for row in tail.tolist())
+        parts.append(f'<p class="note">The images that stand out most:</p><div class="sheet">{tiles}</div>')
+    return card(f'<span class="badge bad">changed</span> {shown(finding.words, 60)}', *parts, wide=True)
+
+
+def _note(finding: Finding, current: Sample, row: int) -> str:
+    if finding.measure not in NUMBERS:
+        return ""
+    value = float(current.numbers[row, list(NUMBERS).index(finding.measure)])
+    return f"<div>{shown(finding.words)} {number(round(value, 6))}</div>"
+
+
+def _chart(ident: str, finding: Finding, reference: Sample, current: Sample) -> str:
+    column = list(NUMBERS).index(finding.measure)
+    one, other = reference.numbers[:, column], current.numbers[:, column]
+    low, high = float(min(one.min(), other.min())), float(max(one.max(), other.max()))
+    data = Histogram(finding.measure, Scale(low, high if high > low else low + 1))
+    for name, values in ((_BEFORE, one), (_NOW, other)):
+        for value in values.tolist():
+            data.add(name, value)
+    return f'<div class="grid"><div>{histogram(ident, finding.words, data)}</div></div>'
+
+
+def _classes(reference: Sample, current: Sample) -> str:
+    names = sorted({name for sample in (reference, current) for names in sample.labels for name in names})
+    shares = {
+        name: [sum(name in names for names in sample.labels) / max(1, len(sample)) for sample in (reference, current)]
+        for name in names
+    }
+    order = sorted(names, key=lambda name: -abs(shares[name][0] - shares[name][1]))
+    return _shares(
+        [(name, shares[name][0], shares[name][1]) for name in order[:20]], "Part of the images that have the class"
+    )
+
+
+def _kinds(measure: str, reference: Sample, current: Sample) -> str:
+    kinds = sorted({*reference.kinds[measure], *current.kinds[measure]}, key=str)
+    rows: list[tuple[str, float, float]] = []
+    for kind in kinds:
+        name = " × ".join(map(str, kind)) if isinstance(kind, tuple) else str(kind)
+        before, now = (sample.kinds[measure].count(kind) / max(1, len(sample)) for sample in (reference, current))
+        rows.append((name, before, now))
+    rows.sort(key=lambda row: -abs(row[1] - row[2]))
+    return _shares(rows[:20], "Part of the images of each kind")
+
+
+def _shares(rows: list[tuple[str, float, float]], caption: str) -> str:
+    cells = [(shown(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
+    return table(("Kind", "before", "now", "moved"), cells, caption=caption, numbers=(1, 2, 3))
+
+
+def _moved(part: float) -> str:
+    return f"{100 * part:+.1f} %".replace("-", "−")
+
+
+def _tail(finding: Finding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
+    """Rows of the current images that are least like the reference by a measure, the strangest first."""
+    if finding.measure in NUMBERS:
+        column = list(NUMBERS).index(finding.measure)
+        middle = float(np.median(reference.numbers[:, column]))
+        sign = 1.0 if float(np.median(current.numbers[:, column])) >= middle else -1.0
+        scores = sign * current.numbers[:, column]
+    elif finding.measure == EMBEDDED:
+        spread = reference.embeddings.std(axis=0) + 1e-9
+        scores = np.square((current.embeddings - reference.embeddings.mean(axis=0)) / spread).sum(axis=1)
+    elif finding.measure in current.kinds:
+        scores = np.array(list(_strangeness(finding.measure, reference, current)))
+    else:
+        return np.empty(0, np.int64)
+    return np.argsort(-scores, kind="stable")[:_TAIL]
+
+
+def _strangeness(measure: str, reference: Sample, current: Sample) -> Iterator[float]:
+    before = {kind: reference.kinds[measure].count(kind) for kind in set(current.kinds[measure])}
+    return (-math.log1p(before[kind]) for kind in current.kinds[measure])

@@ -1,0 +1,74 @@
+"""Compares a dataset with an earlier one, as a gate asks for it, and one's splits with each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardwright.config.drift import DriftConfig
+from shardwright.dataset import Dataset
+from shardwright.drift.compare import Comparison, compare
+from shardwright.drift.sample import Sample, sample_dataset
+from shardwright.drift.show import drift_chapter
+from shardwright.errors import DatasetError, UsageError
+from shardwright.report.contacts import Sheets
+from shardwright.report.page import Chapter
+from shardwright.report.troubles import DRIFT, Trouble
+
+_TOLD = 6
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A comparison together with what it was made of."""
+
+    comparison: Comparison
+    reference: Sample
+    current: Sample
+
+    def troubles(self) -> list[Trouble]:
+        """One for all that has changed; none where nothing has."""
+        drifted = self.comparison.drifted
+        if not drifted:
+            return []
+        told = []
+        for finding in drifted[:_TOLD]:
+            moved = "" if finding.reference is None else f" {finding.reference:.4g} -> {finding.current:.4g}"
+            told.append(f"{finding.words}{moved} (p {finding.p:.2g})")
+        more = f" and {len(drifted) - _TOLD} more" if len(drifted) > _TOLD else ""
+        what = (
+            f"{self.comparison.current_images} images against {self.comparison.reference_images} of "
+            f"{self.comparison.reference}: {'; '.join(told)}{more}"
+        )
+        return [Trouble(DRIFT, "images", what)]
+
+    def chapter(self, sheets: Sheets) -> Chapter:
+        """For the report."""
+        return drift_chapter(self.comparison, self.reference, self.current, sheets)
+
+
+def watch(dataset: Dataset, config: DriftConfig, reference: str) -> Watched:
+    """Compares a dataset with its reference.
+
+    Args:
+        dataset: the new one.
+        config: `gate.drift`.
+        reference: where the reference lies, absolute or a URL.
+
+    Raises:
+        UsageError: the reference is no dataset.
+    """
+    before = sample_dataset(open_reference(reference), size=config.images, name="the reference")
+    now = sample_dataset(dataset, size=config.images, name="this dataset")
+    return Watched(compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
+
+
+def open_reference(reference: str) -> Dataset:
+    """The dataset that `gate.drift.reference` names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        return Dataset.open(reference)
+    except DatasetError as error:
+        raise UsageError(f"gate.drift.reference: {error}") from None

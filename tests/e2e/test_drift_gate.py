@@ -1,0 +1,37 @@
+"""A second delivery that is darker than the first stops the run, and its report shows it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+
+from shardwright_pipelines.cli import main
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_darkened_delivery_is_stopped_with_a_report_that_shows_it(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "first", layout="label_csv", images=150)
+    raw["shards"] = {"records": 60}
+    (tmp_path / "first.yaml").write_text(yaml.safe_dump(raw))
+    assert main(["ingest", str(tmp_path / "first.yaml"), "--out", str(tmp_path / "ds"), "--workers", "1"]) == 0
+
+    raw = image_input(tmp_path / "second", layout="label_csv", images=150, seed=1)
+    raw["shards"] = {"records": 60}
+    raw["gate"] = {"drift": {"reference": str(tmp_path / "ds")}}
+    for file in (tmp_path / "second" / "images").iterdir():
+        with Image.open(file) as picture:
+            picture.point(lambda level: level * 6 // 10).save(file, "jpeg")
+    (tmp_path / "second.yaml").write_text(yaml.safe_dump(raw))
+    capsys.readouterr()
+    assert main(["run", str(tmp_path / "second.yaml"), "--root", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().err
+    assert "DRIFT" in said
+    assert "brightness 0." in said
+    report = Path(said.rsplit("See it: ", 1)[1].strip())
+    text = report.read_text(encoding="utf-8")
+    assert report.is_relative_to(tmp_path / "run")
+    assert "Drift against the reference" in text
+    assert "The images that stand out most" in text
+    assert not (tmp_path / "run" / "artifacts" / "ImageTransform").exists()
