@@ -1,4 +1,8 @@
-"""Records of a split in any order, by the index: one read for each, checksums verified, no shard read through."""
+"""Records of a split in any order, by the index: one read for each, checksums verified, no shard read through.
+
+Shards may lie on an object store. There a read is a request, so many of them are in flight, and records that lie side
+by side are read in one.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,13 @@ from shardwright.dataset import LocatedShard
 from shardwright.errors import DatasetError
 from shardwright.records import RecordError, unframe
 from shardwright.sequence import Integers, Records
+from shardwright.storage import in_parallel, is_remote, open_file, part_path, read_bytes, readers
 
 
 class RandomAccess:
     """Reads records by shard and position. Usable from several threads.
 
-    A shard is opened for each record: that costs microseconds, and no number of shards runs into the limit of open
+    A shard is opened for each read: that costs microseconds, and no number of shards runs into the limit of open
     files.
 
     Args:
@@ -29,27 +34,66 @@ class RandomAccess:
 
     def __init__(self, shards: Sequence[LocatedShard]) -> None:
         self._shards = list(shards)
-        self._frames = [_frames(shard) for shard in self._shards]
+        self._remote = any(is_remote(shard.file) for shard in self._shards)
+        if self._remote:
+            self._frames = list(in_parallel(_frames, self._shards, readers(self._shards[0].file)))
+        else:
+            self._frames = [_frames(shard) for shard in self._shards]
 
     def read(self, records: Records) -> list[bytes]:
         """The payloads of records, in their order.
 
         Raises:
-            DatasetError: a record is damaged or gone; names shard, number and key.
+            DatasetError: a record is damaged or gone; names shard, number, offset and key.
+            StorageError: the object store does not answer.
         """
+        places = zip(records.shard.tolist(), records.record.tolist(), strict=True)
+        if self._remote:
+            return list(in_parallel(lambda place: self._read(*place), places, readers(self._shards[0].file)))
+        return [self._read(shard, record) for shard, record in places]
+
+    def read_stretch(self, shard: int, first: int, records: int) -> list[bytes]:
+        """The payloads of records that follow each other in a shard, by one read. See `read`."""
+        frames = self._frames[shard][first : first + records]
+        start, stop = int(frames[0, 0]), int(frames[-1].sum())
+        try:
+            data = self._bytes(shard, start, stop)
+        except OSError as error:
+            raise self._damaged(shard, first, error) from None
         return [
-            self._read(shard, record)
-            for shard, record in zip(records.shard.tolist(), records.record.tolist(), strict=True)
+            self._unframe(shard, first + number, data[offset - start : offset - start + length])
+            for number, (offset, length) in enumerate(frames.tolist())
         ]
+
+    def lengths(self, shard: int) -> Integers:
+        """Bytes of every record of a shard, with its frame."""
+        return self._frames[shard][:, 1]
 
     def _read(self, shard: int, record: int) -> bytes:
         offset, length = self._frames[shard][record].tolist()
-        where = self._shards[shard]
         try:
-            with open(where.file, "rb", buffering=0) as file:
-                return unframe(os.pread(file.fileno(), length, offset), f"{where.path}, record {record}")
-        except (OSError, RecordError) as error:
-            raise DatasetError(f"{error} (key {_key(where, record)!r}). Write the dataset anew.") from None
+            framed = self._bytes(shard, offset, offset + length)
+        except OSError as error:
+            raise self._damaged(shard, record, error) from None
+        return self._unframe(shard, record, framed)
+
+    def _bytes(self, shard: int, start: int, stop: int) -> bytes:
+        path = self._shards[shard].file
+        if is_remote(path):
+            return read_bytes(part_path(path, start, stop))
+        with open(path, "rb", buffering=0) as file:
+            return os.pread(file.fileno(), stop - start, start)
+
+    def _unframe(self, shard: int, record: int, framed: bytes) -> bytes:
+        try:
+            return unframe(framed, f"{self._shards[shard].path}, record {record}")
+        except RecordError as error:
+            raise self._damaged(shard, record, error) from None
+
+    def _damaged(self, shard: int, record: int, error: Exception) -> DatasetError:
+        where = self._shards[shard]
+        offset = int(self._frames[shard][record, 0])
+        return DatasetError(f"{error} (at byte {offset}, key {_key(where, record)!r}). Write the dataset anew.")
 
 
 def _frames(shard: LocatedShard) -> Integers:
@@ -57,23 +101,23 @@ def _frames(shard: LocatedShard) -> Integers:
     frames = np.empty((shard.records, 2), np.int64)
     count = 0
     try:
-        with shard.index_file.open(encoding="utf-8") as lines:
+        with open_file(shard.index) as lines:
             for line in lines:
                 row = json.loads(line)
                 if count < shard.records:
                     frames[count] = row["offset"], row["length"]
                 count += 1
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DatasetError(f"{shard.index_file}: no readable index ({error}). Write the dataset anew.") from None
+        raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
     if count != shard.records:
         raise DatasetError(
-            f"{shard.index_file}: names {count} records, the manifest {shard.records}. Write the dataset anew."
+            f"{shard.index}: names {count} records, the manifest {shard.records}. Write the dataset anew."
         )
     return frames
 
 
 def _key(shard: LocatedShard, record: int) -> str:
-    with shard.index_file.open(encoding="utf-8") as lines:
+    with open_file(shard.index) as lines:
         for number, line in enumerate(lines):
             if number == record:
                 return str(json.loads(line)["key"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shardwright.augmentations import read_augmentations
 from shardwright.config.checks import at_least, one_of
+from shardwright.errors import ConfigError, UsageError
 
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
-AUGMENTATIONS = ("flip_left_right", "flip_up_down", "rotate90", "brightness")
+ORDERS = ("fast", "exact")
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,10 @@ class LoaderConfig:
 
     def __post_init__(self) -> None:
         one_of("loader.normalize", self.normalize, NORMALIZATIONS)
-        for name in self.augment:
-            one_of("loader.augment", name, AUGMENTATIONS)
-        one_of("loader.order", self.order, ("fast", "exact"))
+        try:
+            read_augmentations(self.augment)
+        except UsageError as error:
+            problem, _, fix = str(error).removeprefix("augment ").partition("; ")
+            raise ConfigError("loader.augment", problem, fix[:1].upper() + fix[1:]) from None
+        one_of("loader.order", self.order, ORDERS)
         at_least("loader.shuffle_buffer", self.shuffle_buffer, 1)

@@ -1,6 +1,12 @@
-"""The loader: from a dataset on disk to the batches a model learns from."""
+"""The loader: from a dataset on disk to the batches a model learns from.
+
+`load(dir, split, batch_size, ...)` gives a `tf.data.Dataset` of (image, target[, weight][, id]); all it can do is told
+there. `augment` tells the augmentations; `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on the
+device.
+"""
 
 from shardwright.loader.facts import STATISTICS_FILE, dataset_statistics, image_size
 from shardwright.loader.load import load, steps_per_epoch
+from shardwright.loader.masks import unpack_masks
 
-__all__ = ["STATISTICS_FILE", "dataset_statistics", "image_size", "load", "steps_per_epoch"]
+__all__ = ["STATISTICS_FILE", "dataset_statistics", "image_size", "load", "steps_per_epoch", "unpack_masks"]

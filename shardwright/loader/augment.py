@@ -1,30 +1,50 @@
-"""What happens to an image before a model learns from it; masks follow."""
+"""What happens to an image before a model learns from it; masks follow.
+
+| name | strength |
+|---|---|
+| `flip_left_right`, `flip_up_down`, `rotate90` | none: every other one; a quarter turn of four, for square images |
+| `crop=0.7` | a random part, of at least so much of each side, is enlarged to the whole |
+| `brightness=0.2` | is moved by up to so much of the range |
+| `contrast=0.2` | distances from the image's mean are stretched or shrunk by up to so much |
+| `saturation=0.3` | distances from grey are stretched or shrunk by up to so much |
+| `hue=0.05` | is turned by up to so much of the circle |
+| `cutout=0.3` | a rectangle of up to so much of each side becomes the image's mean colour, and no class in the masks |
+| `mixup=0.2` | images of a batch are mixed in pairs, alpha of Zhang et al., 2018; see `mixup` |
+
+They happen in this order, whatever the order they are written in, and each has random numbers of its own, whichever
+others are on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from shardwright.config.loader import AUGMENTATIONS
+from shardwright.augmentations import AUGMENTATIONS, Augmentation
 from shardwright.errors import UsageError
+from shardwright.loader.parsing import Example
+from shardwright.metrics import UNCOUNTED
 
 Tensor = Any
 
-# How far `brightness` moves a pixel at most, on the 0..255 scale.
-_BRIGHTNESS = 51.0
+_FULL = 255.0
+# Random numbers for each augmentation.
+_NUMBERS = 4
+# Leads from the counts of examples to other ones.
+_OTHER = 1 << 40
+_COLOURS = ("brightness", "contrast", "saturation", "hue")
+# Luma of ITU-R BT.601, as JPEG has it.
+_GREY = (0.299, 0.587, 0.114)
 
 
-def check_augment(augment: Sequence[str], size: tuple[int, int]) -> None:
-    """Refuses what is no augmentation, or none for images of a size.
+def check_augment(augment: Mapping[str, Augmentation], size: tuple[int, int]) -> None:
+    """Refuses what cannot be done to images of a size.
 
     Raises:
-        UsageError: names it.
+        UsageError: says what.
     """
-    for name in augment:
-        if name not in AUGMENTATIONS:
-            raise UsageError(f"augment {name!r} is not known; use any of {', '.join(AUGMENTATIONS)}.")
     if "rotate90" in augment and size[0] != size[1]:
         raise UsageError(
             f"augment 'rotate90' needs square images, these are {size[0]} x {size[1]}. Leave it out, or set a square "
@@ -32,34 +52,132 @@ def check_augment(augment: Sequence[str], size: tuple[int, int]) -> None:
         )
 
 
-def augmented(image: Tensor, target: Tensor, augment: Sequence[str], seed: int, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Changes one example; each augmentation has its own random number, whichever others are on.
+def augmented(example: Example, augment: Mapping[str, Augmentation], seed: int, count: Tensor) -> Example:
+    """Changes one example.
 
     Args:
-        image: uint8 [H, W, 3].
-        target: uint8 [H, W, C], which moves with the image, or anything else, which does not.
-        augment: any of `AUGMENTATIONS`.
+        example: `image` uint8 [H, W, 3]; `bits` uint8 [H, W, P], where there is one, moves with it.
+        augment: by name; `mixup` is left to the batch.
         seed: the same seed and count give the same change.
         count: int64 scalar, another one for every example and epoch.
 
     Returns:
-        Image and target.
+        The example, changed.
     """
-    drawn = tf.random.stateless_uniform([len(AUGMENTATIONS)], tf.stack([tf.constant(seed, tf.int64), count]))
-    chance = dict(zip(AUGMENTATIONS, tf.unstack(drawn), strict=True))
-    moving = [image, target] if target.shape.rank == 3 else [image]
+    shape = [len(AUGMENTATIONS), _NUMBERS]
+    numbers = tf.random.stateless_uniform(shape, tf.stack([tf.constant(seed, tf.int64), count]))
+    chance = {name: numbers[row] for row, name in enumerate(AUGMENTATIONS)}
+    image, bits = example["image"], example.get("bits")
+    moving = [image] if bits is None else [image, bits]
     for name, axis in (("flip_left_right", 1), ("flip_up_down", 0)):
         if name in augment:
-            moving = [_flipped(part, chance[name] < 0.5, axis) for part in moving]
+            moving = [_flipped(part, chance[name][0] < 0.5, axis) for part in moving]
     if "rotate90" in augment:
-        turns = tf.cast(chance["rotate90"] * 4, tf.int32)
+        turns = tf.cast(chance["rotate90"][0] * 4, tf.int32)
         moving = [tf.ensure_shape(tf.image.rot90(part, turns), part.shape) for part in moving]
-    image = moving[0]
-    if "brightness" in augment:
-        shifted = tf.cast(image, tf.float32) + (2 * chance["brightness"] - 1) * _BRIGHTNESS
-        image = tf.cast(tf.clip_by_value(tf.floor(shifted + 0.5), 0.0, 255.0), tf.uint8)
-    return image, target if len(moving) == 1 else moving[1]
+    if "crop" in augment:
+        moving = _cropped(moving, augment["crop"].strength, chance["crop"])
+    if any(name in augment for name in _COLOURS):
+        moving[0] = _coloured(moving[0], augment, chance)
+    if "cutout" in augment:
+        moving = _cut_out(moving, augment["cutout"].strength, chance["cutout"])
+    return {**example, **dict(zip(("image", "bits"), moving, strict=False))}
 
 
 def _flipped(part: Tensor, flip: Tensor, axis: int) -> Tensor:
     return tf.ensure_shape(tf.cond(flip, lambda: tf.reverse(part, [axis]), lambda: part), part.shape)
+
+
+def _box(height: int, width: int, shares: tuple[Tensor, Tensor], chance: Tensor) -> tuple[Tensor, ...]:
+    """Top, left, height and width, int32, of a box with shares of the sides, at least one pixel, anywhere."""
+    sides = [
+        tf.clip_by_value(tf.cast(tf.round(share * side), tf.int32), 1, side)
+        for share, side in zip(shares, (height, width), strict=True)
+    ]
+    begins = [
+        tf.minimum(tf.cast(chance[n] * tf.cast(side - own + 1, tf.float32), tf.int32), side - own)
+        for n, (side, own) in enumerate(zip((height, width), sides, strict=True))
+    ]
+    return (*begins, *sides)
+
+
+def _cropped(moving: list[Tensor], least: float, chance: Tensor) -> list[Tensor]:
+    """The image is resized bilinearly, masks by the pixel under each one's centre, as they are everywhere."""
+    height, width = moving[0].shape[:2]
+    share = least + (1 - least) * chance[2]
+    top, left, rows, columns = _box(height, width, (share, share), chance)
+    parts = [part[top : top + rows, left : left + columns] for part in moving]
+    resized = tf.image.resize(parts[0], (height, width), "bilinear")
+    found = [tf.ensure_shape(_to_bytes(resized), moving[0].shape)]
+    for part, whole in zip(parts[1:], moving[1:], strict=True):
+        down, across = (
+            ((2 * tf.range(size) + 1) * own) // (2 * size) for size, own in ((height, rows), (width, columns))
+        )
+        found.append(tf.ensure_shape(tf.gather(tf.gather(part, down), across, axis=1), whole.shape))
+    return found
+
+
+def _coloured(image: Tensor, augment: Mapping[str, Augmentation], chance: Mapping[str, Tensor]) -> Tensor:
+    drawn = {name: (2 * chance[name][0] - 1) * augment[name].strength for name in _COLOURS if name in augment}
+    values = tf.cast(image, tf.float32)
+    if "brightness" in drawn:
+        values += tf.round(drawn["brightness"] * _FULL)
+    if "contrast" in drawn:
+        mean = tf.reduce_mean(values)
+        values = mean + (values - mean) * (1 + drawn["contrast"])
+    if "saturation" in drawn:
+        grey = tf.reduce_sum(values * tf.constant(_GREY), axis=-1, keepdims=True)
+        values = grey + (values - grey) * (1 + drawn["saturation"])
+    if "hue" in drawn:
+        values = tf.image.adjust_hue(tf.clip_by_value(values, 0.0, _FULL) / _FULL, drawn["hue"]) * _FULL
+    return _to_bytes(values)
+
+
+def _cut_out(moving: list[Tensor], most: float, chance: Tensor) -> list[Tensor]:
+    image = moving[0]
+    height, width = image.shape[:2]
+    top, left, rows, columns = _box(height, width, (most * chance[2], most * chance[3]), chance)
+    down, across = tf.range(height)[:, tf.newaxis, tf.newaxis], tf.range(width)[tf.newaxis, :, tf.newaxis]
+    inside = (down >= top) & (down < top + rows) & (across >= left) & (across < left + columns)
+    colour = _to_bytes(tf.reduce_mean(tf.cast(image, tf.float32), axis=(0, 1)))
+    return [tf.where(inside, colour, image), *(tf.where(inside, tf.zeros((), tf.uint8), part) for part in moving[1:])]
+
+
+def _to_bytes(values: Tensor) -> Tensor:
+    return tf.cast(tf.clip_by_value(tf.floor(values + 0.5), 0.0, _FULL), tf.uint8)
+
+
+def mixup(images: Tensor, target: Any, alpha: float, seed: int, count: Tensor) -> tuple[Tensor, Any]:
+    """Mixes every image of a batch with the one before it, and the targets alike.
+
+    Each pair has its own share of the first, drawn from Beta(alpha, alpha), and turned so that it is the larger one. A
+    pixel that is not counted in one of the two is not counted in their mixture.
+
+    Args:
+        images: float32 [B, H, W, 3].
+        target: float32 [B, ...], or several of them; may hold `metrics.UNCOUNTED`.
+        alpha: of the distribution.
+        seed: the same seed and count give the same mixture.
+        count: int64 scalar, of the first example of the batch.
+
+    Returns:
+        Images and target, mixed.
+    """
+    shape = tf.shape(images)[:1]
+    state = tf.stack([tf.constant(seed, tf.int64), count])
+    one, other = (
+        tf.random.stateless_gamma(shape, state + tf.constant([0, add], tf.int64), alpha) for add in (0, 1 << 40)
+    )
+    share = tf.math.divide_no_nan(one, one + other)
+    share = tf.maximum(share, 1 - share)
+    return _mixed(images, share), tf.nest.map_structure(lambda part: _mixed_targets(part, share), target)
+
+
+def _mixed(values: Tensor, share: Tensor) -> Tensor:
+    share = tf.reshape(share, [-1, *[1] * (values.shape.rank - 1)])
+    return values * share + tf.roll(values, 1, axis=0) * (1 - share)
+
+
+def _mixed_targets(target: Tensor, share: Tensor) -> Tensor:
+    left_out = (target == UNCOUNTED) | (tf.roll(target, 1, axis=0) == UNCOUNTED)
+    return tf.where(left_out, tf.constant(UNCOUNTED, tf.float32), _mixed(target, share))

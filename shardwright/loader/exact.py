@@ -62,8 +62,8 @@ def read_exactly(
         drop_remainder: leave out a last batch that is not full.
 
     Returns:
-        A `tf.data.Dataset` of (place in the order, (path of the shard, position in the split, serialized example,
-        weight)); the weight is 0 for what fills a batch up.
+        A `tf.data.Dataset` of (place in the order, (position in the split, serialized example, weight)); the weight is
+        0 for what fills a batch up.
 
     Raises:
         UsageError: there is no such host or batch.
@@ -76,7 +76,6 @@ def read_exactly(
     if not 0 <= start <= end:
         raise UsageError(f"start_step {start}: an epoch has {per_epoch} batches of {steps.batch_size}.")
     access = RandomAccess(shards)
-    paths = np.array([shard.path.encode() for shard in shards], object)
     first = np.concatenate([[0], np.cumsum([shard.records for shard in shards])[:-1]])
     share = steps.batch_size // hosts
 
@@ -88,10 +87,10 @@ def read_exactly(
         places = int(step) * steps.batch_size + host * share + np.arange(share, dtype=np.int64)
         payloads = np.array(access.read(records), object)
         positions = (first[records.shard] + records.record).astype(np.int64)
-        return places, paths[records.shard], positions, payloads, counted.astype(np.float32)
+        return places, positions, payloads, counted.astype(np.float32)
 
     def batch(step: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        kinds = (tf.int64, tf.string, tf.int64, tf.string, tf.float32)
+        kinds = (tf.int64, tf.int64, tf.string, tf.float32)
         places, *others = (tf.ensure_shape(part, [share]) for part in tf.numpy_function(read, [step], kinds))
         return places, tuple(others)
 

@@ -1,73 +1,104 @@
-"""`order: fast`: every host interleaves shards of its own."""
+"""`order: fast`: every host reads records of its own, several shards at a time."""
 
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from shardwright.dataset import Dataset, LocatedShard
-from shardwright.errors import UsageError
+from shardwright.dataset import LocatedShard
+from shardwright.host_shares import Stretch
+from shardwright.random_access import RandomAccess
+from shardwright.storage import is_remote
 
 Tensor = Any
 
 # Fixed, not tuned: the order of the records depends on it, and it must be the same on every machine.
 _SHARDS_AT_ONCE = 16
 _READ_BUFFER = 1 << 20
+# What is read by one request to an object store, and how many of them are in flight.
+_PIECE = 4 << 20
+_PIECES_AT_ONCE = 16
 
 
-def host_shards(dataset: Dataset, split: str, host: int, hosts: int) -> list[LocatedShard]:
-    """The shards that a host reads: `host`, `host + hosts`, ...
-
-    Raises:
-        DatasetError: there is no such split.
-        UsageError: there is no such host, or nothing for it to read.
-    """
-    shards = dataset.shards(split)
-    if not 0 <= host < hosts:
-        raise UsageError(f"host {host} of {hosts}: count hosts from 0.")
-    if len(shards) < hosts:
-        raise UsageError(
-            f"{dataset.root}: split {split!r} has {len(shards)} shards for {hosts} hosts. Write at least one shard a "
-            "host (shards.count)."
-        )
-    return shards[host::hosts]
-
-
-def read_interleaved(dataset: Dataset, shards: list[LocatedShard], shuffle_seed: int | None, buffer: int) -> Any:
-    """Records with the path of their shard and their position in the split, in a fixed order for a seed.
+def read_fast(shards: Sequence[LocatedShard], share: Sequence[Stretch], shuffle_seed: int | None) -> Any:
+    """Records with their position in the split, in a fixed order for a seed, but not yet mixed among each other.
 
     Args:
-        dataset: whose shards they are.
-        shards: those of this host.
-        shuffle_seed: mixes shards and records, anew every epoch; `None` keeps their order.
-        buffer: records that are mixed at a time.
+        shards: all shards of the split.
+        share: what this host reads.
+        shuffle_seed: mixes shards, or pieces of them, anew every epoch; `None` keeps their order.
 
     Returns:
-        A `tf.data.Dataset` of (path of the shard, position in the split, serialized example).
+        A `tf.data.Dataset` of (position in the split, serialized example); the example is empty where a shard is
+        damaged.
+
+    Raises:
+        DatasetError: while iterating, of what is read in pieces: a record is damaged.
     """
-    whole = dataset.shards(shards[0].split)
-    first = dict(zip((shard.path for shard in whole), accumulate((s.records for s in whole), initial=0), strict=False))
+    begins = list(accumulate((shard.records for shard in shards), initial=0))
+    whole = all(stretch.records == shards[stretch.shard].records for stretch in share)
+    if whole and not any(is_remote(shard.file) for shard in shards):
+        return _interleaved(shards, share, begins, shuffle_seed)
+    return _in_pieces(shards, share, begins, shuffle_seed)
+
+
+def _interleaved(
+    shards: Sequence[LocatedShard], share: Sequence[Stretch], begins: Sequence[int], shuffle_seed: int | None
+) -> Any:
     files = tf.data.Dataset.from_tensor_slices(
         (
-            tf.constant([shard.file for shard in shards], tf.string),
-            tf.constant([shard.path for shard in shards], tf.string),
-            tf.constant([shard.records for shard in shards], tf.int64),
-            tf.constant([first[shard.path] for shard in shards], tf.int64),
+            tf.constant([shards[stretch.shard].file for stretch in share], tf.string),
+            tf.constant([stretch.records for stretch in share], tf.int64),
+            tf.constant([begins[stretch.shard] for stretch in share], tf.int64),
         )
     )
 
-    def records_of(file: Tensor, path: Tensor, count: Tensor, position: Tensor) -> Any:
+    def records_of(file: Tensor, count: Tensor, position: Tensor) -> Any:
         # A reader's error does not say which file it read. It ends the shard early instead (and is logged); the empty
         # record in the place of what is missing is told apart, and named, by the parser.
         found = tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER).ignore_errors(log_warning=True)
         missing = tf.data.Dataset.from_tensors(b"").repeat()
-        records = found.concatenate(missing).take(count)
-        return records.enumerate(position).map(lambda place, record: (path, place, record))
+        return found.concatenate(missing).take(count).enumerate(position)
 
-    if shuffle_seed is not None:
-        files = files.shuffle(len(shards), seed=shuffle_seed)
-    cycle = min(len(shards), _SHARDS_AT_ONCE)
-    records = files.interleave(records_of, cycle_length=cycle, num_parallel_calls=tf.data.AUTOTUNE)
-    return records if shuffle_seed is None else records.shuffle(buffer, seed=shuffle_seed)
+    if shuffle_seed is not None and share:
+        files = files.shuffle(len(share), seed=shuffle_seed)
+    cycle = max(1, min(len(share), _SHARDS_AT_ONCE))
+    return files.interleave(records_of, cycle_length=cycle, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def _in_pieces(
+    shards: Sequence[LocatedShard], share: Sequence[Stretch], begins: Sequence[int], shuffle_seed: int | None
+) -> Any:
+    """By the index: from any record on, and many requests at a time."""
+    used = sorted({stretch.shard for stretch in share})
+    access = RandomAccess([shards[shard] for shard in used])
+    pieces = [
+        (used.index(shard), first, records, begins[shard] + first)
+        for stretch in share
+        for shard, first, records in _pieces(stretch, access.lengths(used.index(stretch.shard)))
+    ]
+
+    def read(piece: Any) -> tuple[Any, Any]:
+        shard, first, records, position = piece.tolist()
+        payloads = np.array(access.read_stretch(shard, first, records), object)
+        return np.arange(position, position + records, dtype=np.int64), payloads
+
+    def records_of(piece: Tensor) -> tuple[Tensor, Tensor]:
+        positions, payloads = tf.numpy_function(read, [piece], (tf.int64, tf.string))
+        return tf.ensure_shape(positions, [None]), tf.ensure_shape(payloads, [None])
+
+    listed = tf.data.Dataset.from_tensor_slices(np.array(pieces, np.int64).reshape(-1, 4))
+    if shuffle_seed is not None and pieces:
+        listed = listed.shuffle(len(pieces), seed=shuffle_seed)
+    return listed.map(records_of, num_parallel_calls=_PIECES_AT_ONCE).unbatch()
+
+
+def _pieces(stretch: Stretch, lengths: Any) -> list[Stretch]:
+    """A stretch in parts of about `_PIECE` bytes each."""
+    ends = np.cumsum(lengths[stretch.first : stretch.first + stretch.records])
+    cuts = [0, *(np.flatnonzero(np.diff(ends // _PIECE)) + 1).tolist(), stretch.records]
+    return [Stretch(stretch.shard, stretch.first + low, high - low) for low, high in pairwise(cuts)]

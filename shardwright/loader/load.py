@@ -2,7 +2,9 @@
 
 What is read is what the manifest names; sizes of the shard files are compared with it before the first record, so
 that a cut shard is refused at once and by name. Records are shuffled while they are still encoded (a buffer of a
-thousand JPEGs is tens of megabytes, of decoded images gigabytes), and normalized after batching, in one pass.
+thousand JPEGs is tens of megabytes, of decoded images gigabytes); pixels stay bytes and masks bits until a batch is
+whole, and are normalized and unpacked in one pass over it. How many batches are made at a time is fixed, so that
+memory does not grow with the number of processors.
 """
 
 from __future__ import annotations
@@ -14,16 +16,29 @@ from typing import Any
 
 import tensorflow as tf
 
-from shardwright import pixels
+from shardwright.augmentations import read_augmentations
+from shardwright.config.loader import NORMALIZATIONS, ORDERS
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.loader.augment import augmented, check_augment
+from shardwright.loader.caching import cached
 from shardwright.loader.exact import exact_steps, read_exactly
 from shardwright.loader.facts import dataset_statistics, image_size
-from shardwright.loader.fast import host_shards, read_interleaved
-from shardwright.loader.parsing import parser
+from shardwright.loader.fast import read_fast
+from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
+from shardwright.loader.masks import planes
+from shardwright.loader.parsing import Example, Parser
+from shardwright.loader.sharing import share_of, steps_of
+from shardwright.manifest import NONE
 
 Tensor = Any
+
+DTYPES = ("float32", "bfloat16", "uint8")
+# Batches that are finished at a time, and that wait to be taken: enough to keep the reader busy.
+_AT_ONCE, _AHEAD = 2, 2
+# What the shuffle buffer holds where nothing else is said.
+_SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
+_TUNED_BYTES = 512 << 20
 
 
 def load(
@@ -32,25 +47,31 @@ def load(
     batch_size: int,
     *,
     normalize: str = "unit",
+    dtype: str = "float32",
+    targets: str | None = None,
+    masks: str = "bytes",
+    ids: bool = False,
     augment: Sequence[str] = (),
     shuffle: bool = False,
     seed: int | None = None,
     repeat: bool = False,
     drop_remainder: bool = False,
     deterministic: bool = True,
-    shuffle_buffer: int = 1024,
+    shuffle_buffer: int | None = None,
     host: int = 0,
     hosts: int = 1,
     statistics: Mapping[str, Any] | None = None,
     order: str = "fast",
     start_step: int = 0,
+    cache: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Reads a split as batches of images and targets.
 
-    There are two orders. `fast`: every host interleaves shards of its own. `exact`: one order of all records for all
-    hosts (`shardwright.sequence`), of which batch `start_step`, `start_step + 1`, ... are read, each host its slice of
-    them; so a training goes on where it stopped, to the record, also with another number of hosts (and `batch_size`
-    so that the batch of all together is the same). Then the seed and the step are all there is to save.
+    There are two orders. `fast`: every host reads records of its own, several shards at a time. `exact`: one order of
+    all records for all hosts (`shardwright.sequence`), of which batch `start_step`, `start_step + 1`, ... are read,
+    each host its slice of them; so a training goes on where it stopped, to the record, also with another number of
+    hosts (and `batch_size` so that the batch of all together is the same). Then the seed and the step are all there is
+    to save.
 
     Args:
         dataset_dir: folder of a dataset whose images have one size: what the transform wrote, or an ingested set of
@@ -59,27 +80,38 @@ def load(
         batch_size: images in a batch of this host.
         normalize: what `pixels.normalize` does to the pixels: `unit`, `imagenet_torch`, `imagenet_caffe`, `dataset` or
             `none`.
-        augment: any of `flip_left_right`, `flip_up_down`, `rotate90` (square images only), `brightness` (a shift of up
-            to a fifth of the range). Masks follow. What happens to an image depends on `seed` and its position in
-            the stream: with `repeat` every epoch differs.
+        dtype: of the images: `float32`, `bfloat16`, or `uint8` (with `normalize="none"`): a quarter of the bytes, to be
+            normalized on the device.
+        targets: of a segmentation: `masks` (default), `labels` (float32 [B, C]: 1 for each class that has a mask), or
+            `both`, a dict of these two names.
+        masks: `bytes`, or `bits`: uint8 [B, H, W, P] with a bit for each class, to be unpacked on the device by
+            `unpack_masks`.
+        ids: end each batch with int64 [B]: the positions of the images in `Dataset.keys(split)`.
+        augment: names, or `name=strength`, of `loader.augment`. Masks follow. What happens to an image depends on
+            `seed` and its position in the stream: with `repeat` every epoch differs. `mixup` makes targets soft:
+            float32, and [B, C] for labels of one class an image; it mixes within the batch of a host.
         shuffle: mix the order, anew every epoch: the shards, then the records within a buffer (`fast`) or a window
             (`exact`).
         seed: the same seed gives the same order and the same augmentation; `None` draws one.
         repeat: never end. Batches then run across the end of an epoch and are all full.
-        drop_remainder: leave out a last batch that is not full, so that the batch dimension is static.
+        drop_remainder: leave out a last batch that is not full, so that the batch dimension is static. It is with
+            `repeat` and with `exact` as well.
         deterministic: keep the order fixed. `False` lets whatever is ready first go first; `exact` is always fixed.
-        shuffle_buffer: records that are mixed at a time.
-        host: number of this host, from 0. With `fast` it reads shards `host`, `host + hosts`, ...
+        shuffle_buffer: records that are mixed at a time; by default 1024, fewer of very large ones.
+        host: number of this host, from 0. With `fast` it reads whole shards, or an equal stretch of the records where
+            the shards cannot be shared out evenly.
         hosts: number of hosts.
         statistics: mean and std for `normalize="dataset"`; by default those beside the dataset.
         order: `fast` or `exact`.
         start_step: the first batch to read, with `exact`.
+        cache: `memory`, or a folder on this machine, to keep decoded images and masks from the first epoch on; with
+            `fast` alone. What does not fit into half of the free memory, or nine tenths of the free disk, is refused.
 
     Returns:
-        A `tf.data.Dataset` of (image, target). The image is float32 [B, H, W, 3]. The target is uint8 [B, H, W, C] of 0
-        and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have several
-        classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image in
-        `Dataset.keys(split)`. Where the dataset marks pixels to be ignored (`Manifest.ignores`), they are
+        A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W, C]
+        of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
+        several classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image
+        in `Dataset.keys(split)`. Where the dataset marks pixels to be ignored (`Manifest.ignores`), they are
         `metrics.UNCOUNTED` (255) in all classes of the target. With `exact` and without `repeat` it is (image, target,
         weight): float32 [B], 0 for what fills the last batch up so that all hosts have equally many steps of one shape.
 
@@ -87,55 +119,75 @@ def load(
         DatasetError: there is no dataset, a shard is missing or damaged, or there is no such split.
         UsageError: the options do not fit each other or the dataset.
         tf.errors.OpError: while iterating: a damaged record, an image of another size, or one without a label. The
-            message names the shard, and the key where there is one.
+            message names the shard, the record, its offset and its key.
     """
     dataset = Dataset.open(dataset_dir)
-    if batch_size < 1 or shuffle_buffer < 1:
-        raise UsageError(f"batch_size {batch_size} and shuffle_buffer {shuffle_buffer} must be at least 1.")
-    if order not in ("fast", "exact"):
-        raise UsageError(f"order {order!r} is not known; use fast or exact.")
-    if start_step and order == "fast":
-        raise UsageError(f"start_step {start_step} needs order='exact'; order='fast' starts at the beginning.")
+    changes = read_augmentations(augment)
     size = image_size(dataset)
-    check_augment(augment, size)
+    check_augment(changes, size)
+    targets = _targets(dataset, targets)
+    _check(dataset, batch_size, shuffle_buffer, order, start_step, normalize, dtype, masks, targets, cache)
+    if "mixup" in changes and (dtype == "uint8" or masks == "bits" or dataset.manifest.labels == NONE):
+        raise UsageError("augment 'mixup' makes fractions: it needs labels, a float dtype, and masks as bytes.")
     if normalize == "dataset" and statistics is None:
         statistics = dataset_statistics(dataset_dir)
-    mean, std = (statistics["mean"], statistics["std"]) if statistics else (None, None)
     seed = secrets.randbits(31) if seed is None else seed
     shuffle_seed = seed if shuffle else None
+    shards = dataset.shards(split)
+    parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH))
+
+    def example(position: Tensor, record: Tensor, *weight: Tensor) -> Example:
+        return {**parse(position, record), "position": position, **dict(zip(("weight",), weight, strict=False))}
+
+    def changed(count: Tensor, example: Example) -> Example:
+        found = augmented(example, changes, seed, count) if changes else example
+        return {**found, "count": count}
 
     if order == "exact":
-        steps = exact_steps(dataset, split, batch_size, hosts, seed=shuffle_seed, window=shuffle_buffer)
-        examples = read_exactly(
-            dataset.shards(split), steps, host, hosts, start=start_step, repeat=repeat, drop_remainder=drop_remainder
+        window = _SHUFFLED if shuffle_buffer is None else shuffle_buffer
+        steps = exact_steps(dataset, split, batch_size, hosts, seed=shuffle_seed, window=window)
+        placed = read_exactly(
+            shards, steps, host, hosts, start=start_step, repeat=repeat, drop_remainder=drop_remainder
         )
-        weighted = not repeat
+        if repeat:
+            placed = placed.map(lambda count, record: (count, record[:2]))
+        examples = placed.map(
+            lambda count, record: changed(count, example(*record)), num_parallel_calls=tf.data.AUTOTUNE
+        )
     else:
-        shards = host_shards(dataset, split, host, hosts)
-        records = read_interleaved(dataset, shards, shuffle_seed=shuffle_seed, buffer=shuffle_buffer)
-        examples = (records.repeat() if repeat else records).enumerate()
-        weighted = False
-    parse = parser(dataset, size)
-
-    def example(count: Tensor, record: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        image, target = parse(*record[:3])
-        if augment:
-            image, target = augmented(image, target, augment, seed, count)
-        return (image, target, *record[3:]) if weighted else (image, target)
-
-    def normalized(image: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
-        return (pixels.normalize(image, normalize, mean, std), *others)
-
-    batches = examples.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    batches = batches.batch(batch_size, drop_remainder=drop_remainder or order == "exact")
+        share = share_of(dataset, split, host, hosts)
+        found = read_fast(shards, share, shuffle_seed)
+        buffer = _buffer(dataset, split) if shuffle_buffer is None else shuffle_buffer
+        if cache is not None:
+            found = found.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+            records = sum(stretch.records for stretch in share)
+            taken = records * size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
+            identity = {"dataset": dataset.manifest.digest, "split": split, "share": share, "targets": targets}
+            found = cached(found, os.fspath(cache), taken, identity)
+        if shuffle:
+            found = found.shuffle(buffer, seed=seed)
+        counted = (found.repeat() if repeat else found).enumerate()
+        examples = counted.map(
+            lambda count, found: changed(count, found if cache is not None else example(*found)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+    mixing = changes["mixup"].strength if "mixup" in changes else 0.0
+    finish = Finisher(dataset.manifest, targets, masks == "bits", normalize, statistics, dtype, mixing, seed, ids)
     options = tf.data.Options()
     options.deterministic = deterministic or order == "exact"
-    # Whole batches are handed on: two are enough to keep the reader busy, and the memory stays bounded.
-    return batches.map(normalized, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2).with_options(options)
+    options.autotune.ram_budget = _TUNED_BYTES
+    batches = examples.batch(batch_size, drop_remainder=drop_remainder or repeat or order == "exact")
+    return batches.map(finish, num_parallel_calls=_AT_ONCE).prefetch(_AHEAD).with_options(options)
 
 
 def steps_per_epoch(
-    dataset_dir: str | os.PathLike[str], split: str, batch_size: int, *, drop_remainder: bool = False, hosts: int = 1
+    dataset_dir: str | os.PathLike[str],
+    split: str,
+    batch_size: int,
+    *,
+    drop_remainder: bool = False,
+    hosts: int = 1,
+    order: str = "fast",
 ) -> int:
     """Batches that every host can take from one epoch, by the manifest's counts.
 
@@ -144,14 +196,66 @@ def steps_per_epoch(
         split: name of the split.
         batch_size: images in a batch of one host.
         drop_remainder: do not count a last batch that is not full.
-        hosts: number of hosts; the one with the fewest records decides.
+        hosts: number of hosts; with `fast` the one with the fewest records decides.
+        order: `fast` or `exact`.
 
     Raises:
         DatasetError: there is no such dataset or split.
-        UsageError: there are fewer shards than hosts, or `batch_size` is less than 1.
+        UsageError: `batch_size` is less than 1.
     """
     if batch_size < 1:
         raise UsageError(f"batch_size is {batch_size}; it must be at least 1.")
-    dataset = Dataset.open(dataset_dir)
-    counts = [sum(shard.records for shard in host_shards(dataset, split, host, hosts)) for host in range(hosts)]
-    return min(counts) // batch_size if drop_remainder else -(-min(counts) // batch_size)
+    return steps_of(Dataset.open(dataset_dir), split, batch_size, drop_remainder, hosts, order)
+
+
+def _targets(dataset: Dataset, targets: str | None) -> str:
+    """What is wanted; what the dataset has where nothing is said."""
+    has_masks = dataset.manifest.task == "segmentation"
+    if targets is None:
+        return MASKS if has_masks else LABELS
+    if targets not in (MASKS, LABELS, BOTH):
+        raise UsageError(f"targets {targets!r} is not known; use {MASKS}, {LABELS} or {BOTH}.")
+    if targets != LABELS and not has_masks:
+        raise UsageError(f"targets {targets!r}: {dataset.root} has no masks. Leave it out.")
+    return targets
+
+
+def _check(
+    dataset: Dataset,
+    batch_size: int,
+    shuffle_buffer: int | None,
+    order: str,
+    start_step: int,
+    normalize: str,
+    dtype: str,
+    masks: str,
+    targets: str,
+    cache: object,
+) -> None:
+    if batch_size < 1 or (shuffle_buffer is not None and shuffle_buffer < 1):
+        raise UsageError(f"batch_size {batch_size} and shuffle_buffer {shuffle_buffer} must be at least 1.")
+    if order not in ORDERS:
+        raise UsageError(f"order {order!r} is not known; use fast or exact.")
+    if start_step and order == "fast":
+        raise UsageError(f"start_step {start_step} needs order='exact'; order='fast' starts at the beginning.")
+    if normalize not in NORMALIZATIONS:
+        raise UsageError(f"normalize {normalize!r} is not known; use one of {', '.join(NORMALIZATIONS)}.")
+    if dtype not in DTYPES:
+        raise UsageError(f"dtype {dtype!r} is not known; use one of {', '.join(DTYPES)}.")
+    if dtype == "uint8" and normalize != "none":
+        raise UsageError(
+            f"dtype 'uint8' are the pixels as they are, and normalize={normalize!r} makes fractions; use 'none'."
+        )
+    if masks not in ("bytes", "bits"):
+        raise UsageError(f"masks {masks!r} is not known; use bytes or bits.")
+    if masks == "bits" and targets == LABELS:
+        raise UsageError(f"masks 'bits': no masks are loaded from {dataset.root}. Leave it out.")
+    if cache is not None and order == "exact":
+        raise UsageError("cache needs order='fast'; order='exact' reads by the index, so that it may begin anywhere.")
+
+
+def _buffer(dataset: Dataset, split: str) -> int:
+    """Records that are mixed at a time: so many that they take no more than a part of the memory."""
+    shards = dataset.shards(split)
+    mean = sum(shard.bytes for shard in shards) // max(1, sum(shard.records for shard in shards))
+    return max(1, min(_SHUFFLED, _SHUFFLED_BYTES // max(1, mean)))

@@ -2,76 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from shardwright import pixels
 from shardwright.config.layout import TF_VISION, TFDS
+from shardwright.config.transform import PNG
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
+from shardwright.loader.masks import draw_bits, pack_bits, runs_fit
+from shardwright.loader.naming import Naming
 from shardwright.manifest import IGNORED, MULTI, NONE
-from shardwright.metrics import UNCOUNTED
 
 Tensor = Any
+Example = dict[str, Tensor]
+Require = Callable[..., Tensor]
 
 _LABEL = "image/class/label"
+_DAMAGED = "the record is damaged or missing; `shardwright verify` tells what else is. Write the dataset anew."
 
 
-def parser(dataset: Dataset, size: tuple[int, int]) -> Any:
-    """A function from (shard, position in the split, serialized example) to (uint8 [H, W, 3], target).
+@dataclass(frozen=True)
+class Parser:
+    """Makes an example of a serialized one.
 
-    Args:
+    Attributes:
         dataset: whose examples they are.
+        split: name of the split.
         size: height and width that every image must have.
+        masks: whether masks are wanted.
+        labels: whether labels are wanted.
+
+    Raises:
+        DatasetError: the features are stored in a form that is none of ours.
     """
-    manifest = dataset.manifest
-    stored = manifest.recipe.get("encoding") or manifest.recipe.get("images", {}).get("reencode")
-    # By our names, whatever they are called here.
-    features: dict[str, Any] = {
-        "image/encoded": tf.io.FixedLenFeature([], tf.string),
-        "image/key": tf.io.FixedLenFeature([], tf.string),
-    }
-    if stored == "raw":
-        features |= {f"image/{side}": tf.io.FixedLenFeature([], tf.int64) for side in ("height", "width")}
-    as_images = manifest.recipe.get("features", {}).get("preset") == TFDS
-    masks = [f"image/segmentation/{name}/rle" for name in manifest.classes]
-    if manifest.task == "segmentation":
-        drawn = [*masks, *([f"image/segmentation/{IGNORED}/rle"] if manifest.ignores else [])]
-        spec = tf.io.FixedLenFeature([], tf.string) if as_images else tf.io.RaggedFeature(tf.int64)
-        features |= dict.fromkeys(drawn, spec)
-    elif manifest.labels != NONE:
-        features[_LABEL] = tf.io.RaggedFeature(tf.int64)
 
-    _refuse_unreadable(dataset, features)
+    dataset: Dataset
+    split: str
+    size: tuple[int, int]
+    masks: bool
+    labels: bool
 
-    def parse(shard: Tensor, position: Tensor, record: Tensor) -> tuple[Tensor, Tensor]:
-        damaged = tf.strings.join([shard, ": a record is damaged or missing. Write the dataset anew."])
-        with tf.control_dependencies([tf.debugging.Assert(tf.strings.length(record) > 0, [damaged])]):
-            parsed = tf.io.parse_single_example(
-                record, {manifest.stored(name): spec for name, spec in features.items()}
-            )
-        example = {name: parsed[manifest.stored(name)] for name in features}
-        where = tf.strings.join([shard, " key ", example["image/key"], ": "])
-        image = _decode(example, stored)
-        _assert_size(image, size, where)
-        image.set_shape([*size, 3])
+    def __call__(self, position: Tensor, record: Tensor) -> Example:
+        """Parses and decodes.
+
+        Args:
+            position: int64 scalar, of the record in the split.
+            record: string scalar; empty where the record could not be read.
+
+        Returns:
+            `image` uint8 [H, W, 3]; `bits` uint8 [H, W, P] where masks are wanted (`masks.draw_bits`); `label` where
+            labels are: int32, or float32 [C] where an image may have several.
+
+        Raises:
+            tf.errors.InvalidArgumentError: while iterating; names the record.
+        """
+        manifest, naming, features = self.dataset.manifest, Naming(self.dataset.shards(self.split)), self._features()
+        _refuse_unreadable(self.dataset, features)
+        require = naming.require
+        record = require(tf.strings.length(record) > 0, position, lambda: _DAMAGED, record)
+        spec = {manifest.stored(name): kind for name, kind in features.items()}
+        parsed = tf.io.parse_single_example(record, spec)
+        found = {name: parsed[manifest.stored(name)] for name in features}
+        encoded = found["image/encoded"]
+        there = tf.strings.length(encoded) > 0
+        found["image/encoded"] = require(there, position, lambda: "holds no image. Write the dataset anew.", encoded)
+        image = self._sized("image", _decode(found, self._encoding), 3, position, require)
+        example = {"image": image}
         if manifest.task == "segmentation":
-            coded = [example[name] for name in drawn]
-            target = _decode_masks(coded, size, where) if as_images else pixels.draw_masks(coded, *size)
-            return image, _uncounted(target) if manifest.ignores else target
-        if manifest.labels == NONE:
-            return image, position
-        if manifest.labels == MULTI:
-            return image, _multi_hot(example[_LABEL], len(manifest.classes), where)
-        # An image without a class has an empty list.
-        label = tf.cast(tf.concat([example[_LABEL], [-1]], 0)[0], tf.int32)
-        tf.debugging.Assert(label >= 0, [tf.strings.join([where, "has no label; leave unlabelled images out."])])
-        return image, label
+            example |= self._masks(found, position, require)
+        elif self.labels and manifest.labels != NONE:
+            example["label"] = self._label(found[_LABEL], position, require)
+        return example
 
-    return parse
+    @property
+    def _encoding(self) -> str | None:
+        """How the recipe says that pixels are stored; `None`: as JPEG or PNG."""
+        recipe = self.dataset.manifest.recipe
+        return recipe.get("encoding") or recipe.get("images", {}).get("reencode")
+
+    @property
+    def _as_images(self) -> bool:
+        """Whether masks are stored as images."""
+        recipe = self.dataset.manifest.recipe
+        return recipe.get("features", {}).get("preset") == TFDS or recipe.get("masks") == PNG
+
+    def _features(self) -> dict[str, Any]:
+        """What is parsed, by our names, whatever they are called in the records."""
+        manifest = self.dataset.manifest
+        # A default, so that a record without an image is told by us, who can name it.
+        features: dict[str, Any] = {"image/encoded": tf.io.FixedLenFeature([], tf.string, default_value="")}
+        if self._encoding == "raw":
+            features |= {f"image/{side}": tf.io.FixedLenFeature([], tf.int64) for side in ("height", "width")}
+        if manifest.task == "segmentation":
+            spec = tf.io.FixedLenFeature([], tf.string) if self._as_images else tf.io.RaggedFeature(tf.int64)
+            features |= dict.fromkeys(self._mask_names(), spec)
+        elif manifest.labels != NONE and self.labels:
+            features[_LABEL] = tf.io.RaggedFeature(tf.int64)
+        return features
+
+    def _mask_names(self) -> list[str]:
+        manifest = self.dataset.manifest
+        marks = [*manifest.classes, *([IGNORED] if manifest.ignores else [])]
+        return [f"image/segmentation/{name}/rle" for name in marks]
+
+    def _masks(self, found: Mapping[str, Tensor], position: Tensor, require: Require) -> Example:
+        coded = [found[name] for name in self._mask_names()]
+        classes = len(self.dataset.manifest.classes)
+        example: Example = {}
+        if self._as_images:
+            drawn = [self._sized("mask", tf.io.decode_png(data, channels=1), 1, position, require) for data in coded]
+            masks = tf.concat(drawn, axis=-1)
+            if self.masks:
+                example["bits"] = pack_bits(masks)
+            if self.labels:
+                example["label"] = tf.cast(tf.reduce_max(masks[..., :classes], axis=(0, 1)), tf.float32)
+            return example
+        if self.masks:
+            problem = f"a mask does not lie within {self.size[0]} x {self.size[1]}. Write the dataset anew."
+            fit = runs_fit(coded, self.size[0] * self.size[1])
+            coded = [require(fit, position, lambda: problem, coded[0]), *coded[1:]]
+            example["bits"] = draw_bits(coded, *self.size)
+        if self.labels:
+            example["label"] = tf.cast(tf.stack([tf.size(runs) for runs in coded[:classes]]) > 0, tf.float32)
+        return example
+
+    def _label(self, labels: Tensor, position: Tensor, require: Require) -> Tensor:
+        classes = len(self.dataset.manifest.classes)
+        known = tf.reduce_all((labels >= 0) & (labels < classes))
+        problem = f"has a class that is none of the {classes}. Write the dataset anew."
+        labels = require(known, position, lambda: problem, labels)
+        if self.dataset.manifest.labels == MULTI:
+            return tf.minimum(tf.reduce_sum(tf.one_hot(labels, classes), axis=0), 1.0)
+        # An image without a class has an empty list.
+        label = tf.cast(tf.concat([labels, [-1]], 0)[0], tf.int32)
+        return require(label >= 0, position, lambda: "has no label; leave unlabelled images out.", label)
+
+    def _sized(self, what: str, image: Tensor, channels: int, position: Tensor, require: Require) -> Tensor:
+        shape = tf.shape(image)
+        fits = (shape[0] == self.size[0]) & (shape[1] == self.size[1])
+        return tf.ensure_shape(
+            require(fits, position, lambda: self._wrong_size(what, shape), image), [*self.size, channels]
+        )
+
+    def _wrong_size(self, what: str, shape: Tensor) -> Tensor:
+        found = tf.strings.join([tf.strings.as_string(shape[0]), " x ", tf.strings.as_string(shape[1])])
+        wanted = f", not {self.size[0]} x {self.size[1]}. Batches need one size: use a transformed set."
+        return tf.strings.join([f"{what} is ", found, wanted])
 
 
 def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
@@ -83,46 +163,14 @@ def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
             preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
             raise DatasetError(
                 f"{dataset.root}: cannot be loaded: {name} is not stored as {kind} (features.preset is {preset}). "
-                f"Write the dataset with features: {{preset: {TF_VISION}}}."
+                f"Write the dataset with features: {{preset: {TF_VISION}}}, or transform: {{preset: {TF_VISION}}}."
             )
 
 
-def _decode_masks(images: Sequence[Tensor], size: tuple[int, int], where: Tensor) -> Tensor:
-    """Uint8 [H, W, C] of 0 and 1 from an image for each class."""
-    masks = []
-    for data in images:
-        mask = tf.io.decode_png(data, channels=1)
-        _assert_size(mask, size, where)
-        masks.append(tf.ensure_shape(mask, [*size, 1]))
-    return tf.concat(masks, axis=-1)
-
-
-def _uncounted(masks: Tensor) -> Tensor:
-    """Takes off the last mask, of what is ignored, and marks its pixels in all the others."""
-    # All bits of 255 are 1, so what a class says of the pixel makes no difference.
-    return tf.bitwise.bitwise_or(masks[..., :-1], masks[..., -1:] * np.uint8(UNCOUNTED))
-
-
 def _decode(example: Mapping[str, Tensor], stored: str | None) -> Tensor:
-    """The pixels of a parsed example, that are stored as the recipe says; `None`: as JPEG or PNG."""
+    """The pixels of a parsed example, that are stored as `stored` says."""
     encoded = example["image/encoded"]
     if stored == "raw":
         return pixels.decode_raw(encoded, example["image/height"], example["image/width"])
     decoders = {"jpeg": pixels.decode_jpeg, "tensor": pixels.parse_tensor}
     return decoders.get(str(stored), pixels.decode)(encoded)
-
-
-def _multi_hot(labels: Tensor, classes: int, where: Tensor) -> Tensor:
-    """Float32 [C]: 1 for every class of an image, else 0."""
-    message = tf.strings.join([where, f"has a class that is none of the {classes}. Write the dataset anew."])
-    tf.debugging.Assert(tf.reduce_all((labels >= 0) & (labels < classes)), [message])
-    return tf.minimum(tf.reduce_sum(tf.one_hot(labels, classes), axis=0), 1.0)
-
-
-def _assert_size(image: Tensor, size: tuple[int, int], where: Tensor) -> None:
-    shape = tf.shape(image)
-    found = tf.strings.join([tf.strings.as_string(shape[0]), " x ", tf.strings.as_string(shape[1])])
-    message = tf.strings.join(
-        [where, "image is ", found, f", not {size[0]} x {size[1]}. Batches need one size: use a transformed set."]
-    )
-    tf.debugging.Assert((shape[0] == size[0]) & (shape[1] == size[1]), [message])

@@ -140,10 +140,8 @@ def test_brightness_shifts_the_image_alone(squares: Path) -> None:
 
 def test_hosts_share_the_shards(clouds: Path) -> None:
     parts = [stream(loader.load(clouds, "train", 2, host=host, hosts=2)) for host in range(2)]
-    assert [len(part) for part in parts] == [9, 4]
+    assert [len(part) for part in parts] == [6, 7]
     assert sorted(parts[0] + parts[1]) == sorted(stream(loader.load(clouds, "train", 2)))
-    with pytest.raises(UsageError, match="split 'train' has 3 shards for 4 hosts"):
-        loader.load(clouds, "train", 2, hosts=4)
     with pytest.raises(UsageError, match="host 2 of 2"):
         loader.load(clouds, "train", 2, host=2, hosts=2)
 
@@ -153,7 +151,8 @@ def test_steps_are_what_the_loader_yields(clouds: Path) -> None:
         for drop in (False, True):
             batches = len(list(loader.load(clouds, "train", batch_size, drop_remainder=drop)))
             assert loader.steps_per_epoch(clouds, "train", batch_size, drop_remainder=drop) == batches
-    assert loader.steps_per_epoch(clouds, "train", 2, hosts=2) == 2
+    assert loader.steps_per_epoch(clouds, "train", 2, hosts=2) == 3
+    assert loader.steps_per_epoch(clouds, "train", 2, hosts=2, order="exact") == 4
     with pytest.raises(UsageError, match="batch_size is 0"):
         loader.steps_per_epoch(clouds, "train", 0)
 
@@ -177,7 +176,7 @@ def test_normalization_by_given_and_by_stored_figures(small_dataset: MakeDataset
 
 def test_images_of_several_sizes_are_an_error(small_dataset: MakeDataset, tmp_path: Path) -> None:
     folder = small_dataset(tmp_path, counts={"train": [3]}, size=lambda number: (24, 36 + number // 2))
-    message = r"Split-train/data-00000-of-00001.tfrecord key train/0002: image is 24 x 37, not 24 x 36"
+    message = r"00001\.tfrecord, record 2 at byte \d+, key train/0002: image is 24 x 37, not 24 x 36"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         list(loader.load(folder, "train", 2))
 
@@ -187,7 +186,9 @@ def test_an_image_without_a_label_is_an_error(small_dataset: MakeDataset, tmp_pa
         return {k: v for k, v in example.items() if number != 1 or not k.startswith("image/class")}
 
     folder = small_dataset(tmp_path, task="classification", counts={"train": [3]}, change=change)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"00001\.tfrecord key train/0001: has no label"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"00001\.tfrecord, record 1 at byte \d+, key train/0001: has no label"
+    ):
         list(loader.load(folder, "train", 2))
 
 
@@ -202,7 +203,8 @@ def test_damaged_shards_are_named(clouds: Path, tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     shard.write_bytes(data)
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match=r"00001-of-00003\.tfrecord: a record is damaged or missing"
+        tf.errors.InvalidArgumentError,
+        match=r"00001-of-00003\.tfrecord, record 1 at byte \d+, key train/0009: the record is",
     ):
         list(loader.load(folder, "train", 2))
 
@@ -218,7 +220,7 @@ def test_wrong_options_are_refused(clouds: Path, tmp_path: Path) -> None:
         loader.load(clouds, "train", 2, augment=["rotate90"])
     with pytest.raises(UsageError, match="augment 'zoom' is not known"):
         loader.load(clouds, "train", 2, augment=["zoom"])
-    with pytest.raises(ValueError, match="normalize 'zscore' is not known"):
+    with pytest.raises(UsageError, match="normalize 'zscore' is not known"):
         loader.load(clouds, "train", 2, normalize="zscore")
 
 
