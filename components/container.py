@@ -18,7 +18,7 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as 
 
 from shardwright.errors import ShardwrightError
 from shardwright_components.beam_runner import in_process_beam
-from shardwright_components.mounts import AS_THEY_ARE, HOW, MODULE, change_uris, opened, output_uris, url_of
+from shardwright_components.mounts import AS_THEY_ARE, HOW, MODULE, change_uris, opened, output_folders, url_of
 
 _INVOCATION = "--json_serialized_invocation_args"
 
@@ -40,8 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     output_file = invocation["outputs"]["outputFile"]
     changed = opened(invocation, options.artifacts)
     rest[place] = json.dumps(changed)
-    for uri in output_uris(changed):
-        fileio.makedirs(os.path.dirname(uri))
+    for folder in output_folders(changed):
+        # As TFX's local runners do. On a bucket there are no folders to make.
+        if "://" not in folder:
+            os.makedirs(folder, exist_ok=True)
     try:
         with in_process_beam():
             tfx_entry.main(tfx_entry._parse_flags(rest))

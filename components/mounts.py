@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ HOW = (MOUNTED, LOCAL, AS_THEY_ARE)
 # Names another folder than / for tests.
 MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
 
+# Artifacts that are a file, not a folder.
+_VALUES = re.compile(r"\btfx\.(String|Integer|Float|Boolean|JsonValue)\b")
 _FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
 
 
@@ -87,7 +90,12 @@ def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None
                 artifact["uri"] = change(artifact["uri"])
 
 
-def output_uris(invocation: dict[str, Any]) -> list[str]:
-    """The places that an ExecutorInput gives for outputs."""
-    listed = invocation["outputs"].get("artifacts", {}).values()
-    return [artifact["uri"] for entry in listed for artifact in entry.get("artifacts", [])]
+def output_folders(invocation: dict[str, Any]) -> list[str]:
+    """The folders that must be there for the outputs of an ExecutorInput: of a value's the one that holds its file."""
+    found = []
+    for listed in invocation["outputs"].get("artifacts", {}).values():
+        for artifact in listed.get("artifacts", []):
+            kind = artifact.get("type", {})
+            of_value = _VALUES.search(kind.get("instanceSchema", "") + kind.get("schemaTitle", ""))
+            found.append(os.path.dirname(artifact["uri"]) if of_value else artifact["uri"])
+    return found

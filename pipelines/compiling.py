@@ -148,7 +148,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     job = runner.run(pipeline, write_out=False)
     if not isinstance(job, dict):
         job = json_format.MessageToDict(job)
-    _mend(job, target)
+    _mend(job, target, {DATA_ROOT: data_root, SPAN: config.input.span})
     return Compiled(job, data_root, prepared.notes)
 
 
@@ -174,7 +174,10 @@ def _with_beam(config: Config, target: Target) -> Config:
     return dataclasses.replace(config, beam=dataclasses.replace(config.beam, options=(), per_component=per_component))
 
 
-def _mend(job: dict[str, Any], target: Target) -> None:
+def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> None:
+    # TFX leaves the parameters' own defaults out, and a run without them would be refused.
+    for name, value in defaults.items():
+        job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"][name]["defaultValue"] = value
     tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
     for name, task in tasks.items():
         if name in ALWAYS_RUN:

@@ -13,7 +13,7 @@ from shardwright_components.mounts import (
     change_uris,
     folder_of,
     opened,
-    output_uris,
+    output_folders,
     url_of,
 )
 
@@ -56,7 +56,7 @@ def invocation():
 
 def test_mounted_changes_artifacts_and_parameters():
     changed = opened(invocation(), MOUNTED)
-    assert output_uris(changed) == ["/gcs/b/pushed"]
+    assert output_folders(changed) == ["/gcs/b/pushed"]
     values = changed["inputs"]["parameterValues"]
     assert values["push_directory"] == "/gcs/models/clouds"
     assert json.loads(values["push_destination"])["filesystem"]["base_directory"] == "/gcs/models/clouds"
@@ -81,3 +81,8 @@ def test_outputs_are_told_by_their_urls():
     said = {"pushed": {"artifacts": [{"uri": "/gcs/b/pushed"}, {"name": "without a place"}]}}
     change_uris(said, url_of)
     assert said["pushed"]["artifacts"][0]["uri"] == "gs://b/pushed"
+
+
+def test_a_value_is_a_file_in_a_folder():
+    value = {"uri": "/a/b/fingerprint", "type": {"instanceSchema": "title: tfx.String\ntype: object\n"}}
+    assert output_folders({"outputs": {"artifacts": {"fingerprint": {"artifacts": [value]}}}}) == ["/a/b"]
