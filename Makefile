@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test test-full soak lock clean
+.PHONY: help setup demo check test test-full soak loaders lock clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -32,6 +32,9 @@ test-full: setup ## the other stack: its fast tests, a pipeline per task, and da
 
 soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images
 	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak
+
+loaders: setup ## our loader beside grain, WebDataset, TFDS' way and Keras' own (they are downloaded, and thrown away)
+	@$(TIMED) 'loaders' $(BIN)/python benchmarks/loaders.py
 
 lock: ## resolve requirements/*.in again, keeping versions that still fit (UPGRADE=1 takes the newest)
 	@tools/lock.sh $(if $(UPGRADE),--upgrade)

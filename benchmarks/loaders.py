@@ -1,0 +1,165 @@
+"""Shardwright's loader beside others: the same photographs, the same batch, in turns; see README.md beside this file.
+
+    .venv/bin/python benchmarks/loaders.py [--images 2000] [--batch 32] [--dir DIR] [--json]
+
+Exit code 0 when all that could be installed was measured, whoever is ahead: this tells, it does not judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from shardwright.bench.loader_data import HEIGHT, WIDTH, loader_datasets
+from shardwright.bench.loader_rates import ROUNDS
+
+_HERE = Path(__file__).resolve().parent
+_WORKER = str(_HERE / "loader_worker.py")
+_PEERS = _HERE / "peers.txt"
+_OURS = ("ours", "ours_float32", "tfds_style", "image_dataset_from_directory")
+_THEIRS = ("grain_threads", "grain_processes", "webdataset", "webdataset_processes")
+_SAID = 300
+
+
+class _Worker:
+    """A loader that takes batches when it is told to."""
+
+    def __init__(self, python: str, name: str, data: Path, batch: int, log: Path) -> None:
+        self.name = name
+        with log.open("w", encoding="utf-8") as said:
+            self._process = subprocess.Popen(
+                [python, _WORKER, name, str(data), str(batch)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+                bufsize=1,
+            )
+        self._log = log
+        self.first = self._answer()
+
+    def take(self, batches: int) -> float:
+        """Seconds for so many batches."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{batches}\n")
+        return float(self._answer()["seconds"])
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            raise RuntimeError(said.splitlines()[-1][:_SAID] if said else "it ended without a word")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def environment(folder: Path) -> tuple[str, str]:
+    """An environment with the other loaders.
+
+    Returns:
+        Its Python, empty where it could not be made; then why.
+    """
+    found = [*sorted(_HERE.parent.glob(".tools/uv-*/uv")), shutil.which("uv")]
+    uv = next((str(path) for path in found if path), None)
+    if uv is None:
+        return "", "there is no uv; `make setup` brings it"
+    python = str(folder / "bin" / "python")
+    for call in (
+        [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)],
+        [uv, "pip", "install", "--quiet", "--python", python, "-r", str(_PEERS)],
+    ):
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return "", (done.stderr.strip().splitlines() or ["it could not be installed"])[-1][:_SAID]
+    return python, ""
+
+
+def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
+    """Measures all loaders, which take turns.
+
+    Returns:
+        `rates`: name -> images/s of each round; `batches`: name -> shape and type of one; `left_out`: name -> why.
+    """
+    source, dataset, _ = loader_datasets(folder, images)
+    data = {
+        "dataset": dataset,
+        "images": source.images,
+        "height": HEIGHT,
+        "width": WIDTH,
+        "array_record": str(folder / f"array_record-{images}"),
+        "tar": str(folder / f"tar-{images}"),
+    }
+    data_file = folder / "loaders.json"
+    data_file.write_text(json.dumps(data), encoding="utf-8")
+    python, why = environment(folder / "peers")
+    left_out = {} if python else dict.fromkeys(_THEIRS, why)
+    if python:
+        subprocess.run([python, _WORKER, "write", str(data_file), str(batch)], check=True)
+    workers = []
+    try:
+        for name in (*_OURS, *(_THEIRS if python else ())):
+            try:
+                program = sys.executable if name in _OURS else python
+                workers.append(_Worker(program, name, data_file, batch, folder / f"{name}.log"))
+            except RuntimeError as error:
+                left_out[name] = str(error)
+        batches = max(1, images // batch // 4)
+        rates: dict[str, list[float]] = {worker.name: [] for worker in workers}
+        for _ in range(ROUNDS):
+            for worker in workers:
+                rates[worker.name].append(batches * batch / worker.take(batches))
+        firsts = {worker.name: worker.first for worker in workers}
+        return {"rates": rates, "batches": firsts, "left_out": left_out}
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def table(measured: dict[str, Any]) -> str:
+    """What was measured, as text: ours as a share of each, by the medians of paired rounds."""
+    rates = measured["rates"]
+    lines = [f"{'loader':<30}{'images/s':>10}{'ours / it':>11}  batch"]
+    for name, rounds in sorted(rates.items(), key=lambda item: -median(item[1])):
+        first = measured["batches"][name]
+        own = rates["ours_float32" if first["dtype"] == "float32" else "ours"]
+        share = median(ours / theirs for ours, theirs in zip(own, rounds, strict=True))
+        lines.append(f"{name:<30}{median(rounds):>10,.0f}{share:>9.2f} x  {first['dtype']} {first['shape']}")
+    lines += [f"{name:<30}{'-':>10}{'':>11}  left out: {why}" for name, why in measured["left_out"].items()]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the comparison."""
+    parser = argparse.ArgumentParser(description="Shardwright's loader beside others")
+    parser.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
+    parser.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
+    parser.add_argument("--dir", metavar="DIR", help="where all is kept between calls (default: not kept)")
+    parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
+    options = parser.parse_args(arguments)
+    if options.images < 4 * options.batch:
+        parser.error(f"--images {options.images}: give at least four batches of {options.batch}")
+    if options.dir is not None:
+        measured = measure(Path(options.dir).absolute(), options.images, options.batch)
+    else:
+        with tempfile.TemporaryDirectory(prefix="shardwright-loaders-") as folder:
+            measured = measure(Path(folder), options.images, options.batch)
+    print(json.dumps(measured, indent=1) if options.json else table(measured))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
