@@ -88,37 +88,12 @@ def parsing_work(records: Sequence[bytes], features: dict[str, str]) -> Callable
         records: serialized examples.
         features: name -> `bytes`, of which there is one, or `int64`, of which there is any number.
     """
-    spec = _spec(features)
-    held = tf.data.Dataset.from_tensor_slices(np.array(records, object))
-    return _all_of(held.map(lambda record: tf.io.parse_single_example(record, spec)))
-
-
-def masking_work(records: Sequence[bytes], masks: dict[str, str], size: tuple[int, int]) -> Callable[[], object]:
-    """Parses and draws the masks of records that are in memory.
-
-    Args:
-        records: serialized examples.
-        masks: names of the features of all classes, as `parsing_work` has them.
-        size: height and width of the images.
-    """
-    spec = _spec(masks)
-
-    def draw(record: Tensor) -> Tensor:
-        parsed = tf.io.parse_single_example(record, spec)
-        coded = [parsed[name] for name in masks]
-        if "bytes" in masks.values():
-            return [tf.io.decode_png(png, channels=1) for png in coded]
-        return pixels.draw_masks(coded, *size)
-
-    held = tf.data.Dataset.from_tensor_slices(np.array(records, object))
-    return _all_of(held.map(draw, num_parallel_calls=tf.data.AUTOTUNE))
-
-
-def _spec(features: dict[str, str]) -> dict[str, Any]:
-    return {
+    spec = {
         name: tf.io.FixedLenFeature([], tf.string) if kind == "bytes" else tf.io.RaggedFeature(tf.int64)
         for name, kind in features.items()
     }
+    held = tf.data.Dataset.from_tensor_slices(np.array(records, object))
+    return _all_of(held.map(lambda record: tf.io.parse_single_example(record, spec)))
 
 
 def decoding_work(encoded: Sequence[bytes], encoding: str) -> Callable[[], object]:

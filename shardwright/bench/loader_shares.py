@@ -90,6 +90,7 @@ def loader_report(
     if count < batch:
         raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
     size = image_size(dataset)
+    masked = dataset.manifest.task == "segmentation"
     encoding = str(dataset.manifest.recipe.get("encoding") or "")
     if "raw" in (encoding, dataset.manifest.recipe.get("images", {}).get("reencode")):
         raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
@@ -99,22 +100,24 @@ def loader_report(
         {
             "ceiling": partial(methods.ceiling, encoded, encoding, batch),
             "loader": start,
-            "float32": partial(start, normalize="unit"),
-            "whole": partial(start, normalize="unit", augment=augment),
+            "float32": partial(start, normalize="unit", dtype="float32"),
+            "whole": partial(start, normalize="unit", dtype="float32", augment=augment),
             "exact": partial(start, order="exact"),
+            **({"no masks": partial(start, targets="labels")} if masked else {}),
         },
         batch,
         max(1, min(len(encoded), _MOST_TIMED) // batch),
         rounds=rounds,
     )
-    work = _steps(dataset, split, encoded, encoding, size, methods, rounds)
+    work = _steps(dataset, split, encoded, encoding, methods, rounds)
     work["augment"] = rates["whole"].seconds - rates["float32"].seconds if augment else 0.0
+    work["mask"] = rates["loader"].seconds - rates["no masks"].seconds if masked else 0.0
     found = Loaded(
         records=count,
         shards=len(dataset.shards(split)),
         record_bytes=sum(shard.bytes for shard in dataset.shards(split)) / count,
         size=size,
-        channels=len(dataset.manifest.classes) if dataset.manifest.task == "segmentation" else 0,
+        channels=len(dataset.manifest.classes) if masked else 0,
         batch=batch,
         processors=len(os.sched_getaffinity(0)),
         exact_share=rates["exact"].share_of(rates["loader"]),
@@ -131,27 +134,21 @@ def _steps(
     split: str,
     encoded: Sequence[bytes],
     encoding: str,
-    size: tuple[int, int],
     methods: Methods,
     rounds: int,
 ) -> dict[str, float]:
     """Seconds of processor an image of every step that can be taken alone."""
     manifest = dataset.manifest
     names = [f"image/segmentation/{name}/rle" for name in manifest.classes] if manifest.task == "segmentation" else []
-    masks = {manifest.stored(name): manifest.features[manifest.stored(name)] for name in names}
-    features = {manifest.stored(name): "bytes" for name in ("image/encoded", "image/key")} | masks
+    stored = [manifest.stored(name) for name in ("image/encoded", "image/key", *names)]
+    features = {name: manifest.features[name] for name in stored}
     records = first_records(dataset, split, _RECORDS)
     files = [shard.file for shard in dataset.shards(split)]
-    parsing = _work(methods.parsing_work(records, features), len(records), rounds)
-    work = {
+    return {
         "read": _work(methods.reading_work(files), dataset.num_records(split), rounds),
-        "parse": parsing,
+        "parse": _work(methods.parsing_work(records, features), len(records), rounds),
         "decode": _work(methods.decoding_work(encoded, encoding), len(encoded), rounds),
     }
-    if masks:
-        drawing = _work(methods.masking_work(records, masks, size), len(records), rounds)
-        work["mask"] = drawing - _work(methods.parsing_work(records, masks), len(records), rounds)
-    return work
 
 
 def _work(step: Callable[[], object], count: int, rounds: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardwright.host_shares import host_share
 from shardwright.manifest import NONE, SINGLE
 from shardwright.preflight.devices import host_records
 from shardwright.preflight.facts import EVAL, TRAIN, Facts
@@ -31,26 +32,30 @@ def splits_present(facts: Facts) -> Iterator[Problem]:
         )
 
 
-def shards_for_hosts(facts: Facts) -> Iterator[Problem]:
-    """Every host has shards of its own to read."""
+def whole_shards(facts: Facts) -> Iterator[Problem]:
+    """Every host reads whole shards from their beginning to their end."""
     if facts.config.loader.order == "exact":
         return  # Hosts share all shards.
-    if facts.dataset is None:
+    fix = f"Write a multiple of {facts.hosts} shards (shards.count), better {SHARDS_A_HOST * facts.hosts}."
+    split = facts.split(TRAIN)
+    if split is None:
         count = facts.config.shards.count
         yield from only(
-            count is not None and count < facts.hosts,
+            count is not None and count % facts.hosts != 0,
             "shards.count",
-            f"{count} shards for {facts.hosts} hosts",
-            f"Use at least {facts.hosts}, better {SHARDS_A_HOST * facts.hosts}; or loader.order: exact.",
+            f"{count} shards cannot be shared out evenly to {facts.hosts} hosts, which then read parts of shards",
+            fix,
         )
         return
-    for name, split in facts.dataset.splits.items():
-        yield from only(
-            0 < len(split.records) < facts.hosts and name in (TRAIN, EVAL),
-            "shards",
-            f"{facts.dataset.root}: {name} has {len(split.records)} shards for {facts.hosts} hosts",
-            f"Write it anew with shards: {{count: {SHARDS_A_HOST * facts.hosts}}}, or set loader.order: exact.",
-        )
+    shares = [host_share(split.records, host, facts.hosts) for host in range(facts.hosts)]
+    parts = sum(stretch.records < split.records[stretch.shard] for share in shares for stretch in share)
+    yield from only(
+        parts > 0,
+        "shards",
+        f"the {len(split.records)} shards of {TRAIN} cannot be shared out evenly to {facts.hosts} hosts, which read "
+        f"{parts} parts of shards by the index, a request each",
+        fix,
+    )
 
 
 def shards_enough(facts: Facts) -> Iterator[Problem]:
@@ -109,7 +114,7 @@ def record_size(facts: Facts) -> Iterator[Problem]:
 def equal_steps(facts: Facts) -> Iterator[Problem]:
     """All hosts have equally many steps without leaving examples out."""
     split = facts.split(TRAIN)
-    if split is None or not split.total or len(split.records) < facts.hosts:
+    if split is None or not split.total:
         return
     records = host_records(facts, TRAIN)
     lost = sum(records) - min(records) * facts.hosts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardwright.host_shares import share_sizes
 from shardwright.preflight.facts import TRAIN, Facts
 from shardwright.preflight.report import Problem, only
 
@@ -116,7 +117,18 @@ def host_records(facts: Facts, name: str) -> list[int]:
     if facts.config.loader.order == "exact":
         # Hosts take slices of every batch, whatever the shards.
         return [split.total // facts.hosts] * facts.hosts
-    return [sum(split.records[host :: facts.hosts]) for host in range(facts.hosts)]
+    return share_sizes(split.records, facts.hosts)
+
+
+def precision(facts: Facts) -> Iterator[Problem]:
+    """The model computes in the type that a TPU is made for."""
+    told = facts.config.trainer.precision
+    return only(
+        told != "bfloat16",
+        "trainer.precision",
+        f"{told!r}: a TPU multiplies bfloat16 numbers several times as fast, in half the memory",
+        "Set trainer.precision: bfloat16; weights and the loss stay float32.",
+    )
 
 
 def _multiples(value: int, of: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shardwright.config import Config
+from shardwright.config.learning import MODELS
 from shardwright.config.transform import DEFAULT_SIZE
 
 TRAIN, EVAL = "train", "eval"
@@ -145,8 +146,8 @@ class Facts:
     @property
     def model(self) -> str:
         """The model by its name; `auto` is settled by the task."""
-        auto = "unet" if self.config.task == "segmentation" else "cnn"
-        return auto if self.config.trainer.model == "auto" else self.config.trainer.model
+        told = self.config.trainer.model
+        return MODELS[self.config.task] if told == "auto" else told
 
     @property
     def size(self) -> tuple[int, int]:

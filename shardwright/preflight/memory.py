@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
-# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each, batches ready.
+# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; batches that are filled, finished
+# or ready; decoded images that wait for their batch, for each thread.
 _SHARDS_AT_ONCE = 16
 _READ_BUFFER = 1 << 20
-_BATCHES_READY = 2
+_BATCHES = 5
+_IMAGES_A_THREAD = 4
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class LoaderMemory:
         libraries: Python and what is imported.
         readers: read buffers of the shards that are open.
         shuffle: records that are mixed, still encoded.
-        batches: those that are ready, and one for each thread that may work on one.
+        batches: those in flight, and the decoded images that wait for them.
     """
 
     libraries: int
@@ -54,7 +56,7 @@ def loader_memory(
         size: height and width of an image.
         channels: channels of the target, a byte each; 0 where a label is a number.
         shards: shards that this host reads.
-        processors: threads that work on batches.
+        processors: threads that decode.
         value_bytes: bytes of a value of the image, 4 for float32.
     """
     height, width = size
@@ -64,5 +66,5 @@ def loader_memory(
         libraries=_LIBRARIES,
         readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
         shuffle=int(shuffle_buffer * record),
-        batches=(_BATCHES_READY + max(1, processors)) * one,
+        batches=_BATCHES * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
     )

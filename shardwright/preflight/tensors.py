@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardwright.config.learning import COMPACT
 from shardwright.preflight.facts import Facts
 from shardwright.preflight.report import Problem, only
 
 ON_DEVICES = ("bfloat16", "float32", "uint8", "int8", "int32", "bool")
-# By how much the sides of an image shrink inside the models (components/image_trainer/models.py).
+# By how much the sides of an image shrink inside the models (components/image_trainer/models.py), with our own encoder
+# and with others.
 STRIDES = {"unet": 16, "cnn": 32}
+_OTHERS_STRIDE = 32
 
 
 def loads(facts: Facts) -> Iterator[Problem]:
@@ -32,7 +35,14 @@ def fixed_shapes(facts: Facts) -> Iterator[Problem]:
 
 def one_size(facts: Facts) -> Iterator[Problem]:
     """All images have one size."""
-    assert facts.dataset is not None
+    if facts.dataset is None:
+        yield from only(
+            facts.config.transform.size is None,
+            "transform.resize",
+            f"{facts.config.transform.resize!r} leaves images the sizes they have",
+            "Use stretch, fill_crop or letterbox, and a transform.size.",
+        )
+        return
     sizes = facts.dataset.sizes
     if len(sizes) > 1:
         some = ", ".join(f"{height} x {width}" for height, width in sizes[:3])
@@ -82,9 +92,9 @@ def device_types(facts: Facts) -> Iterator[Problem]:
 
 def sides_fit_stride(facts: Facts) -> Iterator[Problem]:
     """The model need not pad the image to its stride."""
-    stride = STRIDES.get(facts.model)
+    stride = _stride(facts)
     if stride is None:
-        return  # A model of the user's own.
+        return
     height, width = facts.size
     padded = [-(-side // stride) * stride for side in (height, width)]
     wasted = padded[0] * padded[1] / (height * width) - 1
@@ -98,7 +108,7 @@ def sides_fit_stride(facts: Facts) -> Iterator[Problem]:
 
 def larger_than_stride(facts: Facts) -> Iterator[Problem]:
     """The image is not smaller than what the model shrinks to one pixel."""
-    stride = STRIDES.get(facts.model)
+    stride = _stride(facts)
     height, width = facts.size
     yield from only(
         stride is not None and min(height, width) < stride,
@@ -117,6 +127,14 @@ def turns_are_square(facts: Facts) -> Iterator[Problem]:
         f"rotate90 turns {height} x {width} into {width} x {height}",
         "Remove rotate90, or set a square transform.size.",
     )
+
+
+def _stride(facts: Facts) -> int | None:
+    """`None` for a model of the user's own, or where no size is known."""
+    known = STRIDES.get(facts.model)
+    if known is None or (facts.dataset is None and facts.config.transform.size is None):
+        return None
+    return known if facts.config.trainer.encoder == COMPACT else _OTHERS_STRIDE
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ def config(**changes):
         "trainer__accelerator": "tpu",
         "trainer__hosts": 2,
         "trainer__batch_size": 64,
+        "trainer__precision": "bfloat16",
         "loader__order": "exact",
         "shards__hosts": 2,
         "transform__size": (352, 544),
@@ -90,6 +92,7 @@ FAILING = {
     "batch-devices": (facts(cfg={"trainer__batch_size": 60}), "trainer.batch_size", "60 images .* 8 chips"),
     "batch-hosts": (facts(cfg={"trainer__batch_size": 63}), "trainer.batch_size", "63 images .* 2 hosts"),
     "batch-lanes": (facts(cfg={"trainer__batch_size": 16}), "trainer.batch_size", "2 a chip, .* 64"),
+    "precision": (facts(cfg={"trainer__precision": "float32"}), "trainer.precision", "'float32'"),
     "steps-per-epoch": (
         facts(data={"splits": {"train": split(40, 2)}}),
         "trainer.batch_size",
@@ -129,9 +132,9 @@ FAILING = {
     ),
     "features": (facts(cfg={"features__preset": "tfds"}), "features", "'tfds'"),
     "shards-hosts": (
-        facts(cfg=fast(), data={"splits": {"train": split(shards=1)}}),
+        facts(cfg=fast(), data={"splits": {"train": split(shards=5)}}),
         "shards",
-        "train has 1 shards for 2 hosts.* {count: 20}",
+        r"the 5 shards of train .* 2 hosts, which read 2 parts .* multiple of 2 shards .* better 20",
     ),
     "shards-enough": (
         facts(cfg=fast(), data={"splits": {"train": split(shards=4)}}),
@@ -145,9 +148,9 @@ FAILING = {
         "150,000,000 bytes a shard, and a record has 41.9 MB",
     ),
     "equal-steps": (
-        facts(cfg=fast(), data={"splits": {"train": SplitFacts((100, 100, 100), (MB, MB, MB))}}),
+        facts(cfg=fast(), data={"splits": {"train": SplitFacts((1, 2, 1, 2), (MB,) * 4)}}),
         "shards",
-        r"100 to 200 records.* 100 of 300 \(33%\)",
+        r"2 to 4 records.* 2 of 6 \(33%\)",
     ),
     "eval-padding": (
         facts(data={"splits": {"eval": split(70, 2)}}),
@@ -184,6 +187,12 @@ def test_a_rule_says_what_is_wrong_where_and_what_to_do(rule):
     assert found.fix.endswith(".")
 
 
+def test_the_page_has_a_row_for_every_rule():
+    page = (Path(__file__).parents[2] / "docs" / "preflight.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\w+) \| (.+?) \|", page, re.MULTILINE)
+    assert rows == [(rule.id, rule.severity, rule.about) for rule in RULES]
+
+
 def test_rules_have_names_of_their_own_and_known_severities():
     assert len(BY_ID) == len(RULES) >= 15
     assert {rule.severity for rule in RULES} == {ERROR, WARNING}
@@ -204,7 +213,7 @@ def test_without_a_dataset_the_configuration_alone_is_asked():
     assert report.unchecked["images-per-second"] == "give --needed IMAGES_PER_SECOND"
     assert "--host-memory" in report.unchecked["host-memory"]
     assert set(report.passed) | set(report.unchecked) == set(BY_ID)
-    wrong = {"shards__count": 1, "shards__target_size": None, "loader__order": "fast", "shards__hosts": None}
+    wrong = {"shards__count": 3, "shards__target_size": None, "loader__order": "fast", "shards__hosts": None}
     found = check(RULES, dataclasses.replace(alone, config=config(**wrong))).findings
     assert [one.rule for one in found] == ["shards-hosts", "resume"]
     found = check(RULES, dataclasses.replace(alone, config=config(loader__order="fast", shards__hosts=None))).findings
@@ -265,7 +274,7 @@ def test_more_of_anything_takes_more_memory(record, buffer, batch, processors, c
 def test_the_estimate_follows_the_dataset():
     assert memory_estimate(facts()).shuffle == int(1024 * dataset().mean_record)
     one = memory_estimate(facts(cfg={"trainer__batch_size": 2}, host=Host(1, GB)))
-    assert one.batches == 3 * 352 * 544 * (3 * 4 + 3 + 4)
+    assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
 
 
 def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset):

@@ -1,0 +1,8 @@
+"""The strides that the preflight knows are those of the models."""
+
+from shardwright.preflight.tensors import STRIDES
+from shardwright_components.image_trainer import models
+
+
+def test_strides_are_those_of_the_models():
+    assert STRIDES == {"unet": 2**models._UNET_LEVELS, "cnn": 2 ** (models._CNN_STAGES + 1)}

@@ -1,0 +1,50 @@
+"""`shardwright bench loader`: every figure is measured, on drawn photographs and on a dataset of the user's."""
+
+import json
+
+import pytest
+
+from shardwright.bench.figures import AT_LEAST, AT_MOST
+from shardwright.bench.loader import loader_figures
+from shardwright_pipelines import cli
+from shardwright_pipelines.commands.bench import _loader_methods
+
+
+@pytest.mark.slow
+def test_every_figure_of_the_loader_is_measured(tmp_path):
+    with _loader_methods(tmp_path / "log") as methods:
+        figures = loader_figures(tmp_path, 24, methods, size=(48, 72), records=200, batch=4)
+    assert all(figure.value is not None and figure.value > 0 for figure in figures)
+    assert len({figure.name for figure in figures}) == len(figures)
+    promised = {(figure.relation, figure.target) for figure in figures if figure.target is not None}
+    assert promised == {(AT_LEAST, 0.95), (AT_LEAST, 0.6), (AT_LEAST, 10), (AT_MOST, 2), (AT_MOST, 1.5)}
+
+
+@pytest.mark.slow
+def test_a_dataset_of_the_users_is_told_in_shares(tmp_path, capsys, small_dataset):
+    dataset = str(small_dataset(tmp_path, counts={"train": [40, 40]}, image_format="jpeg"))
+    assert cli.main(["bench", "loader", dataset, "--batch", "8", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [share["step"] for share in said["shares"]] == ["read", "parse", "decode", "mask", "augment", "batch"]
+    assert sum(share["share"] for share in said["shares"]) == pytest.approx(1)
+    assert all(share["seconds"] > 0 for share in said["shares"][:3])
+    assert {figure["name"] for figure in said["figures"]} >= {"decoding alone", "exact / fast", "memory of one epoch"}
+    assert all(figure["value"] > 0 for figure in said["figures"])
+    assert [advice["setting"] for advice in said["advice"]][:2] == ["cycle length", "loader.shuffle_buffer"]
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "says"),
+    [
+        (["--batch", "0"], 2, "--batch: 0 is too few"),
+        (["--images", "5", "--batch", "6"], 2, "--images: 5 do not fill a batch of 6"),
+        (["DATASET", "--batch", "9"], 2, "--batch 9: split 'train' has only 5 records"),
+        (["DATASET", "--split", "test"], 1, "no split 'test'"),
+        (["DATASET", "--batch", "2", "--augment", "turn"], 2, "turn"),
+        (["/nowhere"], 1, "no manifest.json"),
+    ],
+)
+def test_a_wrong_call_is_told(tmp_path, capsys, small_dataset, more, code, says):
+    given = [str(small_dataset(tmp_path)) if word == "DATASET" else word for word in more]
+    assert cli.main(["bench", "loader", *given]) == code
+    assert says in capsys.readouterr().err

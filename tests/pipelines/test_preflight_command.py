@@ -1,0 +1,124 @@
+"""`shardwright preflight`: exit codes, table, JSON, and what it learns by trying the loader."""
+
+import json
+
+import pytest
+import yaml
+
+from shardwright_pipelines import cli
+from shardwright_pipelines.preflight import tpu_slice
+
+GOOD = {
+    "task": "segmentation",
+    "input": {"images": "images", "classes": ["Fish", "Sugar"]},
+    "split": {"train": 0.8, "eval": 0.2},
+    "evaluator": {"split": "eval"},
+    "transform": {"size": [32, 48]},
+    "shards": {"hosts": 2},
+    "loader": {"order": "exact", "normalize": "unit", "shuffle_buffer": 128},
+    "trainer": {"accelerator": "tpu", "hosts": 2, "batch_size": 64, "precision": "bfloat16"},
+}
+
+
+def written(tmp_path, **changes):
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump({**GOOD, **changes}))
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory, small_dataset):
+    counts = {"train": [40, 40], "eval": [8]}
+    return str(small_dataset(tmp_path_factory.mktemp("preflight"), counts=counts, size=lambda number: (32, 48)))
+
+
+def on_one_chip(tmp_path, dataset, **loader):
+    trainer = {**GOOD["trainer"], "hosts": 1, "batch_size": 8}
+    config = written(tmp_path, trainer=trainer, loader={**GOOD["loader"], **loader})
+    return ["preflight", config, "--tpu", "v5e-1x1", "--dataset", dataset, "--seconds", "0.01", "--json"]
+
+
+def test_a_sound_configuration_exits_0(tmp_path, capsys):
+    assert cli.main(["preflight", written(tmp_path), "--tpu", "v5e-2x4", "--hosts", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "v5e-2x4 with 2 hosts: 0 errors, 0 warnings" in said
+    assert "not asked, give --dataset DIR: steps-per-epoch" in said
+
+
+def test_an_error_exits_1_and_tells_where_and_how(tmp_path, capsys):
+    config = written(tmp_path, trainer={**GOOD["trainer"], "batch_size": 60})
+    assert cli.main(["preflight", config, "--tpu", "v5e-2x4", "--hosts", "2"]) == 1
+    rows = capsys.readouterr().out.splitlines()
+    found = next(row for row in rows if "batch-devices" in row)
+    assert found.split()[:3] == ["error", "batch-devices", "trainer.batch_size"]
+    assert "60 images cannot be shared equally by the 8 chips of v5e-2x4. Use a multiple of 8: 56 or 64." in found
+
+
+def test_hosts_that_no_such_slice_has_are_an_error_of_the_table(tmp_path, capsys):
+    assert cli.main(["preflight", written(tmp_path), "--tpu", "v5e-2x2", "--hosts", "2", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["ready"], said["slice"], said["hosts"]) == (False, "v5e-2x2", 2)
+    assert said["findings"][0]["rule"] == "slice-hosts"
+    assert said["findings"][0]["problem"] == "v5e-2x2 has 1 hosts, not 2"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--tpu", "v9-2x2"], "--tpu: 'v9-2x2' is no TPU slice"),
+        (["--tpu", "v5e-2x4", "--hosts", "0"], "--hosts: 0 makes no sense"),
+        (["--tpu", "v5e-2x4", "--needed", "nan"], "--needed: nan makes no sense"),
+        (["--tpu", "v5e-2x4", "--host-memory", "-1"], "--host-memory: -1 makes no sense"),
+        (["--tpu", "v5e-2x4", "--seconds", "inf"], "--seconds: inf makes no sense"),
+    ],
+)
+def test_a_wrong_call_exits_2(tmp_path, capsys, more, says):
+    assert cli.main(["preflight", written(tmp_path), *more]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_wrong_configuration_exits_2(tmp_path, capsys):
+    config = written(tmp_path, loader={"order": "any"})
+    assert cli.main(["preflight", config, "--tpu", "v5e-2x4"]) == 2
+    assert "loader.order" in capsys.readouterr().err
+
+
+def test_no_dataset_exits_1(tmp_path, capsys):
+    assert cli.main(["preflight", written(tmp_path), "--tpu", "v5e-2x4", "--dataset", str(tmp_path)]) == 1
+    assert "no manifest.json" in capsys.readouterr().err
+
+
+def test_slices_with_several_machine_types():
+    assert tpu_slice("v5e-2x4", 2)[0].hosts == (1, 2)
+    assert tpu_slice("v5e-2x4", 2)[1] == "ct5lp-hightpu-4t"
+    assert tpu_slice("v5e-2x4", None)[1] == "ct5lp-hightpu-8t"
+    assert tpu_slice("v6e-4x4", 3)[0].hosts == (4,)
+
+
+def test_with_a_dataset_the_loader_is_tried(tmp_path, capsys, dataset):
+    assert cli.main([*on_one_chip(tmp_path, dataset), "--needed", "0.001"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["findings"] == []
+    assert said["unchecked"] == {}
+    assert said["images_per_second"] > 0
+    assert {"fixed-shapes", "no-strings", "device-types", "loads"} <= set(said["passed"])
+
+
+def test_what_the_loader_refuses_is_told(tmp_path, capsys, dataset):
+    assert cli.main(on_one_chip(tmp_path, dataset, augment=["rotate90"])) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert [one["rule"] for one in said["findings"]] == ["loads", "square-turns"]
+    assert "rotate90" in said["findings"][0]["problem"]
+    assert "fixed-shapes" in said["unchecked"]
+
+
+@pytest.mark.slow
+def test_what_only_shows_while_loading_is_told(tmp_path, capsys, small_dataset):
+    def one_is_larger(number):
+        return (32, 48) if number != 7 else (32, 49)
+
+    dataset = str(small_dataset(tmp_path, counts={"train": [40, 40], "eval": [8]}, size=one_is_larger))
+    assert cli.main(on_one_chip(tmp_path, dataset)) == 1
+    said = {one["rule"]: one["problem"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert "2 sizes among 88 images: 32 x 48, 32 x 49" in said["one-size"]
+    assert "32 x 49" in said["loads"]
