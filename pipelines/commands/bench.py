@@ -45,6 +45,11 @@ def add(commands: _Commands) -> None:
     transform.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     transform.add_argument("--json", action="store_true", help="print the figures as JSON")
     transform.set_defaults(command=_transform)
+    report = subjects.add_parser("report", help="the report of a large dataset")
+    report.add_argument("--images", type=int, default=100_000, metavar="N", help="records (default 100000)")
+    report.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    report.add_argument("--json", action="store_true", help="print the figures as JSON")
+    report.set_defaults(command=_report)
 
 
 def _ingest(options: argparse.Namespace) -> int:
@@ -88,6 +93,15 @@ def _loader_of(options: argparse.Namespace) -> int:
     for advice in report.advice:
         print(f"{f'{advice.setting}: {advice.value}':<{width + 4}}{advice.reason}")
     return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from shardwright.bench.report import measure_report
+
+    _at_least_one(options, "images")
+    with _kept(options) as folder:
+        figures = measure_report(folder, options.images)
+    return _told(figures, as_json=options.json)
 
 
 def _transform(options: argparse.Namespace) -> int:
