@@ -98,7 +98,7 @@ def _tiny_records(numbers: range) -> Iterator[staging.Outcome]:
     pictures = [_tiny_picture(seed) for seed in range(4)]
     for number in numbers:
         key = f"{number:07d}"
-        example = {
+        example: dict[str, bytes | int] = {
             "image/class/label": number % 2,
             "image/encoded": pictures[number % 4],
             "image/height": _TINY,
