@@ -23,6 +23,12 @@ HAS_BASELINE = "has_baseline"
 IN_FORCE = "in force"
 
 
+def has_baseline(model: Artifact) -> bool:
+    """Whether BaselineResolver found a model. Containers hand whole numbers on as floating-point ones."""
+    found = model.mlmd_artifact.custom_properties[HAS_BASELINE]
+    return bool(found.int_value or found.double_value)
+
+
 class Executor(base_executor.BaseExecutor):
     """Copies the blessed model into a Model artifact."""
 
