@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import shardwright
 from shardwright.errors import ShardwrightError
-from shardwright_pipelines.commands import bench, doctor, predict, preflight, report, verify
+from shardwright_pipelines.commands import bench, doctor, drift, predict, preflight, report, verify
 from shardwright_pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_schema(commands)
     verify.add(commands)
     report.add(commands)
+    drift.add(commands)
     preflight.add(commands)
     bench.add(commands)
     predict.add(commands)

@@ -62,7 +62,7 @@ def write_records(folder: Path, images: int) -> Path:
     shards = [PlannedShard("train", i, -(-images // _SHARD)) for i in range(-(-images // _SHARD))]
     fingerprint = hashlib.sha256(str(images).encode()).hexdigest()
     plan = DatasetPlan(
-        "ingest", "segmentation", _CLASSES, {"images": images}, fingerprint, kinds, images, tuple(shards)
+        "ingest", "segmentation", _CLASSES, {"records": images}, fingerprint, kinds, images, tuple(shards)
     )
     staging = Staging.open(folder / "staging", plan.fingerprint)
     with progress(images, "writing records") as shown:

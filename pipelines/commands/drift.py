@@ -1,0 +1,97 @@
+"""`shardwright drift`: whether images have changed: against another dataset or a folder, or between splits."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.drift.compare import Comparison
+    from shardwright.drift.sample import Sample
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    drift = commands.add_parser("drift", help="whether images have changed, beyond what chance does")
+    drift.add_argument("reference", metavar="DIR", help="a dataset: what is expected")
+    drift.add_argument(
+        "current", metavar="DIR", nargs="?", help="a dataset, or a folder of images; without it splits are compared"
+    )
+    drift.add_argument("--images", type=int, default=2000, metavar="N", help="of each side (default 2000)")
+    drift.add_argument("--alpha", type=float, default=None, metavar="P", help="chance of a false alarm (default 0.006)")
+    drift.add_argument("--ignore", nargs="*", default=[], metavar="NAME", help="measures that may change")
+    drift.add_argument("--json", action="store_true", help="print the findings as JSON")
+    drift.set_defaults(command=_drift)
+
+
+def _drift(options: argparse.Namespace) -> int:
+    from shardwright.config.drift import ALPHA, DriftConfig
+    from shardwright.drift.compare import compare
+
+    alpha = ALPHA if options.alpha is None else options.alpha
+    config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
+    pairs = _between_splits(options) if options.current is None else _two(options)
+    found = [compare(one, other, alpha=config.alpha, ignore=config.ignore) for one, other in pairs]
+    drifted = any(comparison.drifted for comparison in found)
+    if options.json:
+        rows = [comparison.to_dict() for comparison in found]
+        print(json.dumps({"drifted": drifted, "comparisons": rows}, indent=1, ensure_ascii=False))
+    else:
+        print("\n\n".join(_text(comparison) for comparison in found))
+    return 1 if drifted else 0
+
+
+def _two(options: argparse.Namespace) -> list[tuple[Sample, Sample]]:
+    from shardwright.console import progress
+    from shardwright.dataset import Dataset
+    from shardwright.drift.sample import sample_dataset, sample_folder
+    from shardwright.manifest import MANIFEST_FILE
+    from shardwright.storage import is_remote, read_bytes
+
+    with progress(2 * options.images, "measuring images", quiet=options.json) as shown:
+        before = sample_dataset(
+            Dataset.open(options.reference), size=options.images, name=options.reference, shown=shown
+        )
+        try:
+            read_bytes(os.path.join(options.current, MANIFEST_FILE))
+        except OSError:
+            folder = options.current if is_remote(options.current) else os.path.abspath(options.current)
+            now = sample_folder(folder, size=options.images, shown=shown)
+        else:
+            now = sample_dataset(Dataset.open(options.current), size=options.images, name=options.current, shown=shown)
+    return [(before, now)]
+
+
+def _between_splits(options: argparse.Namespace) -> list[tuple[Sample, Sample]]:
+    from shardwright.console import progress
+    from shardwright.dataset import Dataset
+    from shardwright.drift.sample import sample_dataset
+    from shardwright.errors import UsageError
+
+    dataset = Dataset.open(options.reference)
+    if len(dataset.splits) < 2:
+        raise UsageError(f"{dataset.root}: has one split only. Give another dataset or a folder to compare with.")
+    largest = max(dataset.splits, key=dataset.num_records)
+    with progress(len(dataset.splits) * options.images, "measuring images", quiet=options.json) as shown:
+        samples = {
+            split: sample_dataset(dataset, [split], size=options.images, shown=shown) for split in dataset.splits
+        }
+    return [(samples[largest], sample) for split, sample in samples.items() if split != largest]
+
+
+def _text(comparison: Comparison) -> str:
+    rows: list[tuple[str, ...]] = [("measure", "verdict", "difference", "chance", "before", "now")]
+    for finding in comparison.findings:
+        means = ["-" if mean is None else f"{mean:.4g}" for mean in (finding.reference, finding.current)]
+        verdict = "CHANGED" if finding.drifted else "as before"
+        rows.append((finding.words, verdict, f"{finding.distance:.3f}", f"{finding.p:.2g}", *means))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    count = len(comparison.drifted)
+    verdict = f"{count} of {len(comparison.findings)} measures have changed" if count else "nothing has changed"
+    head = f"{comparison.current} ({comparison.current_images} images) against {comparison.reference}"
+    return "\n".join([*lines, f"{head} ({comparison.reference_images} images): {verdict}"])
