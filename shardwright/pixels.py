@@ -21,8 +21,6 @@ from shardwright.geometry import DCT_RATIOS, Geometry, dct_ratio
 
 Tensor = Any
 
-# One int32 of bits per pixel is summed up for so many classes at once; the sign bit stays free.
-_CLASSES_AT_ONCE = 31
 
 # ImageNet: means and deviations of RGB on the 0..1 scale (torchvision), means of BGR on 0..255 (Caffe's models).
 _TORCH_MEAN = (0.485, 0.456, 0.406)
@@ -268,42 +266,3 @@ def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:
     # TensorFlow broadcasts along three channels a pixel at a time; along a whole row it is four times as fast.
     rows = tf.cast(tf.reshape(image, [-1, width * 3]), tf.float32)
     return tf.reshape(rows * np.tile(scale, width) + np.tile(offset, width), tf.shape(image))
-
-
-def draw_masks(runs: Sequence[Tensor], height: int, width: int) -> Tensor:
-    """Draws the run-length masks of one image.
-
-    Each run adds its class's bit where it starts and takes it off behind its end; one cumulative sum over the pixels
-    then holds, for up to 31 classes at once, which classes cover each of them.
-
-    Args:
-        runs: per class int64 [2n] of start, length, start, length, ...: column by column, from 0, disjoint.
-        height: rows.
-        width: columns.
-
-    Returns:
-        uint8 [height, width, classes] of 0 and 1.
-
-    Raises:
-        ValueError: there is no class.
-        tf.errors.InvalidArgumentError: a run does not lie within height * width.
-    """
-    if not runs:
-        raise ValueError("draw_masks needs the runs of at least one class; a class without a mask has an empty list")
-    groups = [runs[i : i + _CLASSES_AT_ONCE] for i in range(0, len(runs), _CLASSES_AT_ONCE)]
-    masks = [_draw_group(group, height, width) for group in groups]
-    return masks[0] if len(masks) == 1 else tf.concat(masks, axis=-1)
-
-
-def _draw_group(runs: Sequence[Tensor], height: int, width: int) -> Tensor:
-    places, changes = [], []
-    for number, flat in enumerate(runs):
-        pairs = tf.reshape(flat, [-1, 2])
-        bits = tf.fill(tf.shape(pairs)[:1], tf.constant(1 << number, tf.int32))
-        places += [pairs[:, 0], pairs[:, 0] + pairs[:, 1]]
-        changes += [bits, -bits]
-    # One place more than pixels, for a run that ends with the last of them.
-    events = tf.scatter_nd(tf.concat(places, 0)[:, tf.newaxis], tf.concat(changes, 0), [height * width + 1])
-    covered = tf.transpose(tf.reshape(tf.cumsum(events)[:-1], [width, height]))
-    bits = tf.bitwise.right_shift(covered[..., tf.newaxis], tf.range(len(runs)))
-    return tf.cast(tf.bitwise.bitwise_and(bits, 1), tf.uint8)

@@ -174,7 +174,7 @@ def mixup(images: Tensor, target: Any, alpha: float, seed: int, count: Tensor) -
 
 
 def _mixed(values: Tensor, share: Tensor) -> Tensor:
-    share = tf.reshape(share, [-1, *[1] * (values.shape.rank - 1)])
+    share = tf.reshape(share, [-1, *[1] * (len(values.shape) - 1)])
     return values * share + tf.roll(values, 1, axis=0) * (1 - share)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright import geometry, pixels, rle
+from shardwright import geometry, pixels
 
 SIDES = st.integers(1, 5000)
 POLICIES = st.sampled_from(geometry.POLICIES)
@@ -151,23 +151,3 @@ def test_normalizations_against_their_definitions() -> None:
         pixels.normalize(image, "dataset")
     with pytest.raises(ValueError, match="'zscore' is not known"):
         pixels.normalize(image, "zscore")
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.data())
-def test_masks_are_drawn_as_numpy_draws_them(data: st.DataObject) -> None:
-    height, width = data.draw(st.integers(1, 24)), data.draw(st.integers(1, 24))
-    classes = data.draw(st.sampled_from([1, 2, 4, 31, 33]))
-    seed, share = data.draw(st.integers(0, 2**32)), data.draw(st.sampled_from([0.0, 0.05, 0.5, 1.0]))
-    masks = np.random.default_rng(seed).random((classes, height, width)) < share
-    runs = [rle.encode(mask) for mask in masks]
-    drawn = pixels.draw_masks([tf.constant(r.reshape(-1), tf.int64) for r in runs], height, width).numpy()
-    assert drawn.dtype == np.uint8
-    np.testing.assert_array_equal(drawn, np.stack([rle.draw(r, height, width) for r in runs], axis=-1))
-
-
-def test_a_run_past_the_end_is_an_error() -> None:
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        pixels.draw_masks([tf.constant([11, 2], tf.int64)], 3, 4)
-    with pytest.raises(ValueError, match="at least one class"):
-        pixels.draw_masks([], 3, 4)

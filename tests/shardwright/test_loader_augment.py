@@ -1,0 +1,119 @@
+"""Augmentation: masks follow, each change is its own, and the same seed and place give the same one."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from shardwright.augmentations import AUGMENTATIONS, read_augmentations
+from shardwright.loader.augment import augmented, mixup
+from shardwright.metrics import UNCOUNTED
+
+SIDE = 32
+MOVING = ("flip_left_right", "flip_up_down", "rotate90", "crop=0.3")
+COLOURS = ("brightness", "contrast", "saturation", "hue")
+
+
+def places():
+    """An image whose red is the column and whose green the row, and the same two numbers as eight masks each."""
+    rows, columns = np.mgrid[:SIDE, :SIDE].astype(np.uint8)
+    image = np.stack([columns, rows, np.full_like(rows, 200)], axis=-1)
+    return {"image": tf.constant(image), "bits": tf.constant(image[..., :2])}
+
+
+def many(example, names, count, seed=5):
+    """The example, changed for each of so many places in a stream."""
+    changes = read_augmentations(names)
+
+    @tf.function
+    def one(place):
+        found = augmented(example, changes, seed, place)
+        return found["image"], found["bits"]
+
+    return [tuple(part.numpy() for part in one(tf.constant(place, tf.int64))) for place in range(count)]
+
+
+@pytest.mark.parametrize("names", [*([name] for name in MOVING), list(MOVING)])
+def test_masks_go_where_the_image_goes(names):
+    found = many(places(), names, 24)
+    assert len({bits.tobytes() for _, bits in found}) > 1
+    for image, bits in found:
+        # A mask is taken from the pixel under the centre, an image between two of them.
+        assert np.abs(image[..., :2].astype(int) - bits).max() <= 1
+        if "crop=0.3" not in names:
+            np.testing.assert_array_equal(image[..., :2], bits)
+
+
+def test_a_crop_is_at_least_so_large_and_reaches_every_corner():
+    seen = [bits for _, bits in many(places(), ["crop=0.5"], 60)]
+    sides = [int(bits[-1, -1, 0]) - int(bits[0, 0, 0]) for bits in seen]
+    assert min(sides) >= SIDE // 2 - 2
+    assert max(sides) > SIDE * 3 // 4
+    assert min(int(bits[0, 0, 1]) for bits in seen) == 0
+    assert max(int(bits[-1, -1, 1]) for bits in seen) == SIDE - 1
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_colours_leave_masks_alone(name):
+    random = np.random.default_rng(1)
+    plain = places() | {"image": tf.constant(random.integers(40, 200, (SIDE, SIDE, 3)), tf.uint8)}
+    found = many(plain, [name], 8)
+    assert len({image.tobytes() for image, _ in found}) == 8
+    for image, bits in found:
+        np.testing.assert_array_equal(bits, plain["bits"])
+        grey, before = image.mean(-1), plain["image"].numpy().mean(-1)
+        assert np.corrcoef(grey.ravel(), before.ravel())[0, 1] > 0.9
+
+
+def test_what_is_cut_out_is_of_no_class():
+    plain = places()
+    mean = np.floor(plain["image"].numpy().mean(axis=(0, 1)) + 0.5)
+    areas = set()
+    for image, bits in many(plain, ["cutout=0.5"], 20):
+        changed = (image != plain["image"].numpy()).any(-1)
+        rows, columns = (np.flatnonzero(changed.any(axis)) for axis in (1, 0))
+        box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        assert max(len(rows), len(columns)) <= SIDE // 2
+        assert (image[box] == mean).all()
+        assert not bits[box].any()
+        outside = np.ones((SIDE, SIDE), bool)
+        outside[box] = False
+        np.testing.assert_array_equal(bits[outside], plain["bits"].numpy()[outside])
+        areas.add(changed.sum())
+    assert len(areas) > 5
+
+
+def test_a_change_does_not_depend_on_the_others():
+    flips = [bits.tobytes() for _, bits in many(places(), ["flip_left_right"], 16)]
+    assert flips == [bits.tobytes() for _, bits in many(places(), ["flip_left_right", "brightness", "hue"], 16)]
+
+
+def test_seed_and_place_fix_a_change():
+    names = [name for name in AUGMENTATIONS if name != "mixup"]
+    first, again, other = (many(places(), names, 6, seed) for seed in (5, 5, 6))
+    assert [image.tobytes() for image, _ in first] == [image.tobytes() for image, _ in again]
+    assert [image.tobytes() for image, _ in first] != [image.tobytes() for image, _ in other]
+    assert len({image.tobytes() for image, _ in first}) == 6
+
+
+def test_mixed_images_have_mixed_targets():
+    numbers = np.arange(1, 9, dtype=np.float32)
+    images = numbers[:, None, None, None] * np.ones((8, 2, 3, 3), np.float32)
+    labels = np.eye(8, dtype=np.float32)
+    masks = np.zeros((8, 2, 3, 1), np.float32)
+    masks[::2] = 1
+    masks[3, 0, 0] = UNCOUNTED
+    count = tf.constant(40, tf.int64)
+    mixed, target = mixup(images, {"labels": labels, "masks": masks}, 0.4, 7, count)
+    before = np.roll(numbers, 1)
+    share = (mixed.numpy()[:, 0, 0, 0] - before) / (numbers - before)
+    assert ((share >= 0.5 - 1e-5) & (share <= 1 + 1e-5)).all()
+    assert len(set(share.round(4))) > 4
+    soft = share[:, None] * labels + (1 - share[:, None]) * np.roll(labels, 1, 0)
+    np.testing.assert_allclose(target["labels"], soft, atol=1e-5)
+    # The fourth image has a pixel that is not counted; it is mixed into the fifth.
+    left_out = target["masks"].numpy()[:, 0, 0, 0] == UNCOUNTED
+    assert left_out.tolist() == [False, False, False, True, True, False, False, False]
+    rest = target["masks"].numpy()[:, 1, 1, 0]
+    np.testing.assert_allclose(rest, np.where(np.arange(8) % 2 == 0, share, 1 - share), atol=1e-5)
+    again = mixup(images, {"labels": labels, "masks": masks}, 0.4, 7, count)[0]
+    np.testing.assert_array_equal(mixed, again)
