@@ -1,0 +1,328 @@
+"""`shardwright compile`: what the services' own schemas say of the documents, and what is refused beforehand."""
+
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, WorkerOptions
+from google.auth.credentials import AnonymousCredentials
+from google.protobuf import json_format
+from kfp import components
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from shardwright.config import parse_config
+from shardwright.errors import ConfigError
+from shardwright.sample import write_sample
+from shardwright_pipelines.cli import main
+from shardwright_pipelines.compiling import ALWAYS_RUN
+from shardwright_pipelines.kubeflow import check_for_backend, platform_document
+from shardwright_pipelines.vertex import dataflow_options, worker_pools
+
+GOLDEN = Path(__file__).parent / "golden"
+IMAGE = "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"
+CONFIG = {
+    "name": "clouds",
+    "task": "segmentation",
+    "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
+    "transform": {"size": [64, 96]},
+    "trainer": {"epochs": 2},
+    "vertex": {
+        "project": "my-project",
+        "region": "europe-west4",
+        "service_account": "trainer@my-project.iam.gserviceaccount.com",
+        "pipeline_root": "gs://bucket/runs/clouds",
+        "data_root": "gs://bucket/clouds",
+        "image": IMAGE,
+        "labels": {"team": "clouds"},
+        "machines": {"ImageTransform": {"cpu": 8, "memory": "32GB"}},
+        "trainer": {"machine": "g2-standard-8", "gpu": "NVIDIA_L4", "gpus": 1},
+        "dataflow": {"components": ["StatisticsGen"], "max_workers": 4, "public_ips": False},
+    },
+    "kubeflow": {
+        "image": IMAGE,
+        "pipeline_root": "gs://bucket/kfp",
+        "data_root": "gs://bucket/clouds",
+        "push_directory": "/models/clouds",
+        "resources": {"Trainer": {"cpu": 8, "memory": "32GB"}},
+        "node_selectors": {"ImageTransform": {"cloud.google.com/gke-nodepool": "cpu"}},
+        "volumes": [{"claim": "models", "path": "/models"}],
+        "trainer": {"machine": "ct5lp-hightpu-4t", "topology": "2x2"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compile")
+    write_sample(str(folder / "data"), images=8, height=64, width=96, seed=3)
+    (folder / "clouds.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def documents(home):
+    here = os.getcwd()
+    os.chdir(home)
+    try:
+        assert main(["compile", "clouds.yaml", "--target", "vertex", "--out", "vertex.json"]) == 0
+        assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "kubeflow.yaml"]) == 0
+    finally:
+        os.chdir(here)
+    return {"vertex": home / "vertex.json", "kubeflow": home / "kubeflow.yaml"}
+
+
+@pytest.fixture(scope="module")
+def job(documents):
+    return json.loads(documents["vertex"].read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def kubeflow(documents):
+    return list(yaml.safe_load_all(documents["kubeflow"].read_text(encoding="utf-8")))
+
+
+@pytest.fixture(params=["vertex", "kubeflow"])
+def spec(request, job, kubeflow):
+    return copy.deepcopy(job["pipelineSpec"] if request.param == "vertex" else kubeflow[0])
+
+
+def container(spec, component):
+    return spec["deploymentSpec"]["executors"][f"{component}_executor"]["container"]
+
+
+def parameters(spec, task):
+    return spec["root"]["dag"]["tasks"][task]["inputs"]["parameters"]
+
+
+def test_it_parses_strictly(spec):
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    json_format.ParseDict(spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig())
+    check_for_backend(spec)
+
+
+def test_every_producer_is_a_task(spec):
+    tasks = spec["root"]["dag"]["tasks"]
+    for task in tasks.values():
+        inputs = task.get("inputs", {})
+        for one in inputs.get("parameters", {}).values():
+            assert one.get("taskOutputParameter", {"producerTask": "InputResolver"})["producerTask"] in tasks
+        for one in inputs.get("artifacts", {}).values():
+            assert one["taskOutputArtifact"]["producerTask"] in tasks
+        assert set(task.get("dependentTasks", ())) <= set(tasks)
+
+
+def test_the_input_is_resolved_when_it_runs(spec):
+    given = parameters(spec, "ImageExampleGen")
+    for name, key in (("input_fingerprint", "fingerprint"), ("input_location", "location")):
+        assert given[name]["taskOutputParameter"] == {"producerTask": "InputResolver", "outputParameterKey": key}
+    assert parameters(spec, "InputResolver")["data_root"] == {"componentInputParameter": "data_root"}
+    defaults = spec["root"]["inputDefinitions"]["parameters"]
+    assert defaults["data_root"]["defaultValue"] == "gs://bucket/clouds"
+    assert defaults["span"]["defaultValue"] == "newest"
+
+
+def test_what_looks_around_is_never_cached(spec):
+    tasks = spec["root"]["dag"]["tasks"]
+    cached = {name for name, task in tasks.items() if task["cachingOptions"].get("enableCache")}
+    assert cached == set(tasks) - set(ALWAYS_RUN)
+
+
+def test_nothing_of_this_machine_is_in_it(documents, home):
+    for document in documents.values():
+        text = document.read_text(encoding="utf-8")
+        assert str(home) not in text
+        assert sys.prefix not in text
+
+
+@pytest.mark.slow
+def test_it_is_the_same_again_in_another_process(documents, home):
+    code = "from shardwright_pipelines.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
+    arguments = ["compile", "clouds.yaml", "--target", "vertex", "--out", "again.json"]
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-c", code, *arguments]
+    subprocess.run(command, cwd=home, check=True, capture_output=True, env=environment)
+    assert (home / "again.json").read_bytes() == documents["vertex"].read_bytes()
+
+
+def test_vertex_takes_the_job(documents):
+    from google.cloud import aiplatform
+
+    found = aiplatform.PipelineJob(
+        display_name="clouds",
+        template_path=str(documents["vertex"]),
+        project="my-project",
+        location="europe-west4",
+        credentials=AnonymousCredentials(),
+        parameter_values={"span": "3"},
+    )
+    values = found._gca_resource.runtime_config.parameter_values
+    assert dict(values) == {"span": "3"}
+
+
+def test_the_trainer_is_a_custom_job(job):
+    from google.cloud.aiplatform_v1.types import CustomJob
+    from tfx.extensions.google_cloud_ai_platform.constants import ENABLE_VERTEX_KEY, VERTEX_REGION_KEY
+    from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
+
+    custom = json.loads(parameters(job["pipelineSpec"], "Trainer")["custom_config"]["runtimeValue"]["constant"])
+    assert custom[ENABLE_VERTEX_KEY] is True
+    assert custom[VERTEX_REGION_KEY] == "europe-west4"
+    told = custom[TRAINING_ARGS_KEY]
+    parsed = CustomJob(display_name=told["display_name"], job_spec=told["job_spec"], labels=told["labels"])
+    (pool,) = parsed.job_spec.worker_pool_specs
+    assert (pool.machine_spec.machine_type, pool.machine_spec.accelerator_count) == ("g2-standard-8", 1)
+    assert pool.container_spec.image_uri == IMAGE
+    assert parsed.job_spec.service_account.startswith("trainer@")
+
+
+def test_machines_labels_and_dataflow(job):
+    assert job["labels"]["team"] == "clouds"
+    spec = job["pipelineSpec"]
+    assert container(spec, "ImageTransform")["resources"]["cpuLimit"] == 8
+    assert container(spec, "ImageTransform")["resources"]["memoryLimit"] == 32
+    dataflow = container(spec, "StatisticsGen")["args"]
+    assert "--runner=DataflowRunner" in dataflow
+    assert f"--sdk_container_image={IMAGE}" in dataflow
+    assert "--no_use_public_ips" in dataflow
+    assert not any(part.startswith("--runner") for part in container(spec, "ImageExampleGen")["args"])
+    assert container(spec, "Pusher")["args"][:2] == ["--artifacts", "mounted"]
+    assert container(spec, "ImageExampleGen")["args"][:2] == ["--artifacts", "as-they-are"]
+
+
+def test_beam_knows_the_options_of_dataflow():
+    config = parse_config(CONFIG, base="/")
+    options = PipelineOptions(list(dataflow_options(config.vertex, "gs://bucket/runs")))
+    assert options.view_as(WorkerOptions).max_num_workers == 4
+    assert options.view_as(WorkerOptions).sdk_container_image == IMAGE
+    assert options.view_as(WorkerOptions).use_public_ips is False
+    assert options.view_as(GoogleCloudOptions).region == "europe-west4"
+    assert options.view_as(GoogleCloudOptions).labels == ["team=clouds"]
+
+
+def test_kubeflow_loads_the_document(documents):
+    loaded = components.load_component_from_file(str(documents["kubeflow"]))
+    assert loaded.name == "clouds"
+
+
+def test_kubernetes_is_told_where_to_run(kubeflow):
+    spec, platform = kubeflow
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert set(executors) <= set(spec["deploymentSpec"]["executors"])
+    trainer = executors["Trainer_executor"]
+    assert trainer["nodeSelector"]["labels"] == {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "2x2",
+    }
+    assert trainer["tolerations"] == [{"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert container(spec, "Trainer")["resources"]["accelerator"] == {"type": "google.com/tpu", "count": "4"}
+    assert container(spec, "Trainer")["resources"]["memoryRequest"] == 32
+    assert executors["Pusher_executor"]["pvcMount"] == [{"constant": "models", "mountPath": "/models"}]
+    assert executors["ImageTransform_executor"]["nodeSelector"]["labels"] == {"cloud.google.com/gke-nodepool": "cpu"}
+    assert spec["defaultPipelineRoot"] == "gs://bucket/kfp"
+
+
+@pytest.mark.parametrize("target", ["vertex", "kubeflow"])
+def test_what_changed_in_a_document_is_seen(documents, target):
+    """After a change that is meant: SHARDWRIGHT_RENEW_GOLDEN=1 and look at the difference."""
+    ending = documents[target].suffix
+    file = GOLDEN / f"{target}.yaml"
+    text = documents[target].read_text(encoding="utf-8")
+    found = [json.loads(text)] if ending == ".json" else list(yaml.safe_load_all(text))
+    shown = yaml.safe_dump_all([_without_versions(document) for document in found], sort_keys=True, width=4096)
+    if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
+        file.write_text(shown, encoding="utf-8")
+    assert shown == file.read_text(encoding="utf-8")
+
+
+def _without_versions(document):
+    """What differs between the two stacks is left out: TFX's version, and its long serialized options."""
+    if isinstance(document, dict):
+        return {
+            key: _without_versions(value)
+            for key, value in document.items()
+            if key not in ("sdkVersion", "instanceSchema", "tfx_version", "tfx_py_version", "stats_options_json")
+        }
+    if isinstance(document, list):
+        inline = [i for i, value in enumerate(document) if value == "--json_serialized_inputs_spec_args"]
+        kept = [value for i, value in enumerate(document) if i - 1 not in inline]
+        return [_without_versions(value) for value in kept]
+    return document
+
+
+def changed(section, **values):
+    config = copy.deepcopy(CONFIG)
+    config[section] = {name: value for name, value in {**config[section], **values}.items() if value is not None}
+    return config
+
+
+REFUSED = [
+    ("vertex", changed("vertex", image=None), r"vertex\.image: missing"),
+    ("vertex", changed("vertex", project=None), r"vertex\.project: missing"),
+    ("vertex", changed("vertex", pipeline_root=None), r"vertex\.pipeline_root: missing\. Write gs://"),
+    ("vertex", changed("vertex", pipeline_root="bucket/x"), r"pipeline_root: .* Write gs://bucket/x"),
+    ("vertex", changed("vertex", data_root=None), r"input\.images: .* does not begin with gs://"),
+    ("vertex", changed("vertex", trainer={"machine": "n2-standart-8"}), r"Did you mean 'n2-standard-8'"),
+    ("vertex", changed("vertex", trainer={"machine": "ct5lp-hightpu-4t", "topology": "3x3"}), r"'3x3' is no topology"),
+    ("vertex", changed("vertex", trainer={"machine": "ct6e-standard-4t", "topology": "4x4"}), r"has 4 hosts"),
+    ("vertex", changed("vertex", trainer={"machine": "n2-standard-8", "topology": "2x2"}), r"has no TPU"),
+    ("kubeflow", changed("kubeflow", image=None), r"kubeflow\.image: missing"),
+    ("kubeflow", changed("kubeflow", push_directory=None), r"kubeflow\.push_directory: missing"),
+    ("kubeflow", changed("kubeflow", push_directory="/x"), r"push_directory: '/x' lies on no volume"),
+    ("kubeflow", changed("kubeflow", push_directory="/modelsx"), r"push_directory: '/modelsx' lies on no volume"),
+    ("kubeflow", changed("kubeflow", data_root="/data"), r"data_root: '/data' is on no bucket and no volume"),
+    ("kubeflow", changed("kubeflow", data_root=None), r"input\.images: .* is on no bucket and no volume"),
+    ("kubeflow", changed("kubeflow", trainer={"machine": "ct5lp-hightpu-8t", "topology": "4x4"}), r"no topology of"),
+    ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is no pipeline name"),
+]
+
+
+@pytest.mark.parametrize(("target", "config", "message"), REFUSED)
+def test_refused_before_there_is_a_document(target, config, message, tmp_path, monkeypatch, capsys):
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    ending = {"vertex": "json", "kubeflow": "yaml"}[target]
+    assert main(["compile", "c.yaml", "--target", target, "--out", f"out.{ending}"]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / f"out.{ending}").exists()
+
+
+@pytest.mark.parametrize(("out", "message"), [("x.yaml", "Change its ending"), ("no/x.json", "there is no folder")])
+def test_files_that_cannot_be_written(out, message, tmp_path, monkeypatch, capsys):
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", "c.yaml", "--target", "vertex", "--out", out]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda spec: spec.update(schemaVersion="2.0.0"), "2.1.0 only"),
+        (lambda spec: container(spec, "Pusher").update(lifecycle={}), "no plain container"),
+        (lambda spec: spec["components"]["Pusher"].update(executorLabel="x"), "has no executor"),
+    ],
+)
+def test_what_the_backend_refuses_is_refused_here(kubeflow, change, message):
+    spec = copy.deepcopy(kubeflow[0])
+    change(spec)
+    with pytest.raises(ConfigError, match=message):
+        check_for_backend(spec)
+
+
+@pytest.mark.parametrize(("machine", "topology"), [("ct5lp-hightpu-4t", "2x2"), ("ct6e-standard-8t", "2x4")])
+def test_tpu_machines_of_vertex(machine, topology):
+    from google.cloud.aiplatform_v1.types import WorkerPoolSpec
+
+    config = parse_config(changed("vertex", trainer={"machine": machine, "topology": topology}), base="/")
+    (pool,) = worker_pools(config)
+    assert WorkerPoolSpec(pool).machine_spec.tpu_topology == topology
+
+
+def test_without_anything_to_say_there_is_no_platform_document():
+    assert platform_document(parse_config({"input": {"images": "x"}}, base="/")) == {}
