@@ -1,4 +1,4 @@
-"""Dice and IoU of a whole split, from sums over its images; accuracy and F1 from a confusion matrix or sums.
+"""Dice, IoU and F1 of a whole split, from sums over its images; accuracy and F1 from a confusion matrix or sums.
 
 Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes: a model that predicts
 nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty against empty
@@ -30,6 +30,9 @@ class MaskSums:
         prediction: predicted, float64 [C].
         truth: true, float64 [C].
         kaggle: the images' own Dice, added up, float64 [C].
+        found: images that show the class and are predicted to, float64 [C].
+        predicted: images that are predicted to show the class, float64 [C].
+        shown: images that show the class, float64 [C].
         images: how many images.
     """
 
@@ -37,12 +40,15 @@ class MaskSums:
     prediction: Floats
     truth: Floats
     kaggle: Floats
+    found: Floats
+    predicted: Floats
+    shown: Floats
     images: int
 
     @classmethod
     def zero(cls, classes: int) -> MaskSums:
         """The sums over no image."""
-        return cls(np.zeros(classes), np.zeros(classes), np.zeros(classes), np.zeros(classes), 0)
+        return cls(*(np.zeros(classes) for _ in range(7)), images=0)
 
     @classmethod
     def of_images(cls, intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> MaskSums:
@@ -54,7 +60,8 @@ class MaskSums:
             truth: the same of what is true, [N, C].
         """
         i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
-        return cls(i.sum(0), p.sum(0), t.sum(0), image_dice(i, p, t).sum(0), len(i))
+        there = [m.sum(0, dtype=np.float64) for m in ((p > 0) & (t > 0), p > 0, t > 0)]
+        return cls(i.sum(0), p.sum(0), t.sum(0), image_dice(i, p, t).sum(0), *there, images=len(i))
 
     @classmethod
     def of_masks(cls, predicted: npt.NDArray[Any], true: npt.NDArray[Any], *, ignore: bool = False) -> MaskSums:
@@ -77,6 +84,9 @@ class MaskSums:
             self.prediction + other.prediction,
             self.truth + other.truth,
             self.kaggle + other.kaggle,
+            self.found + other.found,
+            self.predicted + other.predicted,
+            self.shown + other.shown,
             self.images + other.images,
         )
 
@@ -88,19 +98,25 @@ class MaskSums:
         """I / (P + T - I) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
         return _ratio(self.intersection, self.prediction + self.truth - self.intersection)
 
-    def report(self, classes: Sequence[str]) -> dict[str, float]:
-        """Names and values: `mean_dice`, `mean_iou`, `kaggle_dice`, `dice/<class>`, `iou/<class>`.
+    def f1(self) -> Floats:
+        """F1 of whether an image shows a class at all, float64 [C]; NaN for one neither there nor predicted."""
+        return _ratio(2 * self.found, self.predicted + self.shown)
 
-        A class that is neither there nor predicted has no Dice: it is left out of the report and of the means. Without
-        any class left the means are 0.
+    def report(self, classes: Sequence[str]) -> dict[str, float]:
+        """Names and values: `mean_dice`, `mean_iou`, `mean_f1`, `kaggle_dice`; `dice/`, `iou/` and `f1/<class>`.
+
+        F1 is that of the images: whether they show the class at all (that of the pixels is their Dice). A class that is
+        neither there nor predicted has no Dice: it is left out of the report and of the means. Without any class left
+        the means are 0.
         """
-        dice, iou = self.dice(), self.iou()
+        dice, iou, f1 = self.dice(), self.iou(), self.f1()
         kaggle = self.kaggle.sum() / max(self.images * len(classes), 1)
-        values = {"mean_dice": _mean(dice), "mean_iou": _mean(iou), "kaggle_dice": float(kaggle)}
+        values = {"mean_dice": _mean(dice), "mean_iou": _mean(iou), "mean_f1": _mean(f1), "kaggle_dice": float(kaggle)}
         for index, name in enumerate(classes):
             if not np.isnan(dice[index]):
                 values[f"dice/{name}"] = float(dice[index])
                 values[f"iou/{name}"] = float(iou[index])
+                values[f"f1/{name}"] = float(f1[index])
         return values
 
 

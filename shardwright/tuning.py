@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from shardwright.errors import DatasetError
 from shardwright.metrics import UNCOUNTED, MaskSums
-from shardwright.regions import areas_and_hits
+from shardwright.regions import areas_and_hits, remove_small
+from shardwright.rle import draw, encode
 
 DECISION_FILE = "decision.json"
 DEFAULT_THRESHOLD = 0.5
@@ -70,6 +71,17 @@ def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Decis
         return Decision(tuple(float(r["threshold"]) for r in rows), tuple(int(r["min_area"]) for r in rows))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(f"{file}: no readable thresholds ({error!r}). Export the model anew.") from None
+
+
+def decided_masks(probabilities: npt.NDArray[Any], decision: Decision) -> npt.NDArray[np.uint8]:
+    """What of a batch's probabilities, float32 [N, H, W, C], is a mask: 0 and 1 of the same shape."""
+    masks = np.asarray(probabilities >= np.array(decision.thresholds, np.float32), np.uint8)
+    height, width = masks.shape[1:3]
+    for image, c in np.ndindex(len(masks), masks.shape[-1]):
+        if decision.min_areas[c] > 1:
+            runs = remove_small(encode(masks[image, ..., c]), height, decision.min_areas[c])
+            masks[image, ..., c] = draw(runs, height, width)
+    return masks
 
 
 class ThresholdCounts:

@@ -9,13 +9,16 @@ import tensorflow_model_analysis as tfma
 
 from shardwright.config import Config
 from shardwright.metrics import headline
+from shardwright_components.evaluator.slices import SLICES
 
 SIGNATURE = "examples"
 _METRICS_MODULE = "shardwright_components.evaluator.metrics"
 
 
 def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = False) -> tfma.EvalConfig:
-    """The evaluation of a configuration: metrics per class, a floor, and the change against the last blessed model.
+    """The evaluation of a configuration: metrics per class and slice, a floor, the change against the baseline.
+
+    Floor and change, against the last blessed model, are those of the whole split; slices are there to be looked at.
 
     Args:
         config: its `evaluator` section says what must be reached.
@@ -38,6 +41,10 @@ def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = F
             direction=tfma.MetricDirection.HIGHER_IS_BETTER, absolute={"value": config.evaluator.min_change}
         ),
     )
+    # `thresholds` would be those of every slice.
+    overall = tfma.PerSliceMetricThresholds(
+        thresholds=[tfma.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()], threshold=threshold)]
+    )
     metric = tfma.MetricConfig(
         class_name=metrics,
         module=_METRICS_MODULE,
@@ -46,6 +53,6 @@ def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = F
     return tfma.EvalConfig(
         # Without a model type TFMA tries to open the model with Keras first, which cannot read a SavedModel.
         model_specs=[tfma.ModelSpec(signature_name=SIGNATURE, model_type=tfma.TF_GENERIC)],
-        slicing_specs=[tfma.SlicingSpec()],
-        metrics_specs=[tfma.MetricsSpec(metrics=[metric], thresholds={name: threshold})],
+        slicing_specs=[tfma.SlicingSpec(), *(tfma.SlicingSpec(feature_keys=[feature]) for feature in SLICES)],
+        metrics_specs=[tfma.MetricsSpec(metrics=[metric], per_slice_thresholds={name: overall})],
     )

@@ -24,9 +24,10 @@ from tfx.utils import path_utils
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.lineage import read_lineage, write_lineage
-from shardwright_components.baseline_resolver.executor import HAS_BASELINE
-from shardwright_components.evaluator.decodable import undecodable, write_without
-from shardwright_components.evaluator.summary import summarize, write_evaluation
+from shardwright_components.baseline_resolver.executor import has_baseline
+from shardwright_components.evaluator.pictures import draw_confusion, draw_pictures
+from shardwright_components.evaluator.slices import write_sliced
+from shardwright_components.evaluator.summary import details, summarize, write_details, write_evaluation
 
 Artifacts = dict[str, list[Artifact]]
 
@@ -37,7 +38,7 @@ class Executor(executor.Executor):
     """Evaluates a model and compares it with the last blessed one, where there is one that can be compared."""
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
-        """Runs TFX's Evaluator, then writes `summary.json` and `lineage.json` beside TFMA's results.
+        """Runs TFX's Evaluator, then writes summaries, pictures and `lineage.json` beside TFMA's results.
 
         Args:
             input_dict: `examples` (ImageExampleGen's), `model`, and `baseline_model` as BaselineResolver gives it.
@@ -50,16 +51,24 @@ class Executor(executor.Executor):
         examples = Dataset.open(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
         splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
         inputs, reasons = _comparable(input_dict)
-        left_out = undecodable(examples, splits)
+        sliced, left_out = self._sliced(examples, splits, input_dict)
         _check_split(examples, splits, left_out)
+        inputs = {**inputs, EXAMPLES_KEY: [sliced]}
         if left_out:
-            inputs = {**inputs, EXAMPLES_KEY: [self._without(examples, splits, left_out, input_dict)]}
             shown = ", ".join(left_out[:_SHOWN]) + (", …" if len(left_out) > _SHOWN else "")
             reasons = [*reasons, f"{len(left_out)} images cannot be decoded and were left out: {shown}"]
         super().Do(inputs, output_dict, exec_properties)
         evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
         summary = summarize(evaluation, reasons)
         write_evaluation(evaluation, summary)
+        place = path_utils.serving_model_path(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
+        found = details(evaluation, _classes(artifact_utils.get_single_instance(inputs[MODEL_KEY])))
+        pictures = draw_pictures(place, examples, splits, left_out, Path(evaluation))
+        if found["confusion"] is not None:
+            pictures.append(
+                {"file": draw_confusion(found["confusion"], found["classes"], Path(evaluation)), "kind": "confusion"}
+            )
+        write_details(evaluation, {**vars(summary), **found, "splits": splits, "pictures": pictures})
         model = read_lineage(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
         parents = {"model": model["fingerprint"], "examples": examples.manifest.digest}
         for key, kind in ((EVALUATION_KEY, "evaluation"), (BLESSING_KEY, "blessing")):
@@ -71,12 +80,13 @@ class Executor(executor.Executor):
                 recipe={"eval_config": json.loads(exec_properties[EVAL_CONFIG_KEY])},
             )
 
-    def _without(self, examples: Dataset, splits: list[str], keys: list[str], input_dict: Artifacts) -> Artifact:
-        folder = os.path.join(self._get_tmp_dir(), "decodable")
-        write_without(examples, splits, keys, Path(folder))
+    def _sliced(self, examples: Dataset, splits: list[str], input_dict: Artifacts) -> tuple[Artifact, list[str]]:
+        """The examples with the features that TFMA slices by, and the keys of those that cannot be decoded."""
+        folder = os.path.join(self._get_tmp_dir(), "sliced")
+        left_out = write_sliced(examples, splits, Path(folder))
         artifact = copy.deepcopy(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]))
         artifact.uri = folder
-        return artifact
+        return artifact, left_out
 
 
 def _check_split(examples: Dataset, splits: list[str], left_out: list[str]) -> None:
@@ -93,7 +103,7 @@ def _comparable(input_dict: Artifacts) -> tuple[Artifacts, list[str]]:
     if not baselines:
         return input_dict, []
     alone = {key: value for key, value in input_dict.items() if key != BASELINE_MODEL_KEY}
-    if not baselines[0].get_int_custom_property(HAS_BASELINE):
+    if not has_baseline(baselines[0]):
         return alone, []
     known, new = _classes(baselines[0]), _classes(artifact_utils.get_single_instance(input_dict[MODEL_KEY]))
     if known != new:

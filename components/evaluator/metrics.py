@@ -15,31 +15,42 @@ import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
 from shardwright.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright_components.evaluator.summary import CONFUSION, IMAGES
 
 Keys = dict[str, metric_types.MetricKey]
 
+# The matrix of more classes than can be looked at is left out.
+MOST_CONFUSED = 40
+
+
+def confusion_names(classes: int) -> list[str]:
+    """Names of the entries of a confusion matrix by the indices of its classes; row by row, truth by row."""
+    if classes > MOST_CONFUSED:
+        return []
+    return [f"{CONFUSION}{true}/{predicted}" for true in range(classes) for predicted in range(classes)]
+
 
 class MaskMetrics(metric_types.Metric):
-    """`mean_dice`, `mean_iou`, `kaggle_dice`, and `dice/<class>` and `iou/<class>` of every class.
+    """`mean_dice`, `mean_iou`, `mean_f1`, `kaggle_dice`; `dice/`, `iou/` and `f1/<class>` of every class.
 
     Needs a model whose signature returns `intersection`, `prediction` and `truth`, float32 [N, C], in pixels.
     """
 
     def __init__(self, classes: list[str], name: str = "mask_metrics") -> None:
-        names = ["mean_dice", "mean_iou", "kaggle_dice"]
-        names += [f"{metric}/{c}" for metric in ("dice", "iou") for c in classes]
+        names = ["mean_dice", "mean_iou", "mean_f1", "kaggle_dice", IMAGES]
+        names += [f"{metric}/{c}" for metric in ("dice", "iou", "f1") for c in classes]
         make = functools.partial(_computations, _MaskCombiner, names)
         super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
 
 
 class LabelMetrics(metric_types.Metric):
-    """`accuracy`, `mean_f1`, and `f1/<class>` of every class.
+    """`accuracy`, `mean_f1`, and `f1/<class>` of every class; the confusion matrix as `confusion/<true>/<predicted>`.
 
     Needs a model whose signature returns `probabilities`, float32 [N, K], and `label`, int64 [N].
     """
 
     def __init__(self, classes: list[str], name: str = "label_metrics") -> None:
-        names = ["accuracy", "mean_f1", *(f"f1/{c}" for c in classes)]
+        names = ["accuracy", "mean_f1", IMAGES, *(f"f1/{c}" for c in classes), *confusion_names(len(classes))]
         make = functools.partial(_computations, _LabelCombiner, names)
         super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
 
@@ -51,7 +62,7 @@ class ClassMetrics(metric_types.Metric):
     """
 
     def __init__(self, classes: list[str], name: str = "class_metrics") -> None:
-        names = ["mean_f1", "exact_match", *(f"f1/{c}" for c in classes)]
+        names = ["mean_f1", "exact_match", IMAGES, *(f"f1/{c}" for c in classes)]
         make = functools.partial(_computations, _ClassCombiner, names)
         super().__init__(metric_util.merge_per_key_computations(make), name=name, classes=classes)
 
@@ -98,8 +109,12 @@ class _SumCombiner(beam.CombineFn):
 
     def extract_output(self, accumulator: Any) -> dict[metric_types.MetricKey, float]:
         # TFMA wants every key it was promised; a class that is nowhere has no value.
-        values = accumulator.report(self._classes)
+        values = {**accumulator.report(self._classes), **self._further(accumulator)}
         return {key: values.get(name, float("nan")) for name, key in self._keys.items()}
+
+    def _further(self, accumulator: Any) -> dict[str, float]:
+        """What TFMA is told beyond the report."""
+        return {IMAGES: float(accumulator.images)}
 
 
 class _MaskCombiner(_SumCombiner):
@@ -131,3 +146,9 @@ class _LabelCombiner(_SumCombiner):
         predicted = int(np.argmax(np.reshape(outputs["probabilities"], -1)))
         true = int(np.reshape(outputs["label"], -1)[0])
         return accumulator + LabelCounts.of_labels([predicted], [true], len(self._classes))
+
+    def _further(self, accumulator: LabelCounts) -> dict[str, float]:
+        matrix = accumulator.confusion
+        names = confusion_names(len(self._classes))
+        cells = dict(zip(names, matrix.ravel().tolist(), strict=True)) if names else {}
+        return {IMAGES: float(matrix.sum()), **cells}

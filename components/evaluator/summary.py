@@ -1,11 +1,15 @@
-"""What an evaluation found, in a few figures, without TFMA to read it: `summary.json` in the evaluation's folder."""
+"""What an evaluation found, without TFMA to read it, in the evaluation's folder.
+
+`summary.json` has the figures of the whole split; `evaluation.json` (`pictures.py` has its layout) also those of slices
+and the confusion matrix.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,11 @@ from typing import Any
 from shardwright.errors import DatasetError
 
 SUMMARY_FILE = "summary.json"
+DETAILS_FILE = "evaluation.json"
+
+# Entries that are no figures of the model: how many images a slice has, and the confusion matrix.
+IMAGES = "images"
+CONFUSION = "confusion/"
 
 # What TFMA appends to the name of a metric for the candidate's value minus the baseline's.
 _DIFFERENCE = "_diff"
@@ -66,11 +75,9 @@ def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:
     """
     import tensorflow_model_analysis as tfma
 
-    # TFMA knows a model that is alone by the empty name.
-    specs = tfma.load_eval_result(evaluation_dir).config.model_specs
-    names = {spec.is_baseline: spec.name if len(specs) > 1 else "" for spec in specs}
+    names = _model_names(evaluation_dir)
     candidate, baseline = (
-        _overall(tfma.load_eval_result(evaluation_dir, model_name=names[which])) if which in names else {}
+        _by_slice(tfma.load_eval_result(evaluation_dir, model_name=names[which]))[()] if which in names else {}
         for which in (False, True)
     )
     validation = tfma.load_validation_result(evaluation_dir)
@@ -80,18 +87,90 @@ def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:
         for failure in per_slice.failures
     ]
     return EvaluationSummary(
-        metrics={name: value for name, value in candidate.items() if not name.endswith(_DIFFERENCE)},
-        baseline=baseline,
+        metrics=_figures(candidate),
+        baseline=_figures(baseline),
         blessed=bool(validation.validation_ok),
         reasons=[*reasons, *missed],
     )
 
 
-def _overall(result: Any) -> dict[str, float]:
-    """Metrics of the slice that is everything; those without a value are left out."""
-    values: Mapping[str, Mapping[str, float]] = dict(result.slicing_metrics)[()][""][""]
-    numbers = {name: float(value["doubleValue"]) for name, value in values.items()}
-    return {name: value for name, value in sorted(numbers.items()) if math.isfinite(value)}
+def details(evaluation_dir: str, classes: Sequence[str]) -> dict[str, Any]:
+    """Slices and confusion matrix of what TFMA wrote.
+
+    Args:
+        evaluation_dir: TFMA's output.
+        classes: names in the order of the model's outputs.
+
+    Returns:
+        `classes`; `slices`: a list of `by` (class, folder, brightness), `value`, `images`, `metrics` and, where a
+        baseline was compared, `baseline`, sorted; `confusion`: rows of counts by true class, `None` for masks.
+    """
+    import tensorflow_model_analysis as tfma
+
+    from shardwright_components.evaluator.slices import SLICES
+
+    names = _model_names(evaluation_dir)
+    results = {which: tfma.load_eval_result(evaluation_dir, model_name=name) for which, name in names.items()}
+    measured = {which: _by_slice(result) for which, result in results.items()}
+    rows = []
+    for key in sorted(measured[False], key=lambda k: (len(k), [(SLICES.index(n), str(v)) for n, v in k])):
+        if len(key) != 1:
+            continue
+        ((feature, value),) = key
+        shown = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        row = {"by": feature.rpartition("/")[2], "value": shown, "images": _images(measured[False][key])}
+        row["metrics"] = _figures(measured[False][key])
+        if True in measured and key in measured[True]:
+            row["baseline"] = _figures(measured[True][key])
+        rows.append(row)
+    return {"classes": list(classes), "slices": rows, "confusion": _confusion(measured[False][()], len(classes))}
+
+
+def write_details(evaluation_dir: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
+    """Writes `evaluation.json` into an evaluation's folder."""
+    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    Path(evaluation_dir, DETAILS_FILE).write_text(text, encoding="utf-8")
+
+
+def _model_names(evaluation_dir: str) -> dict[bool, str]:
+    """Whether it is the baseline -> name of the model; TFMA knows one that is alone by the empty name."""
+    import tensorflow_model_analysis as tfma
+
+    specs = tfma.load_eval_result(evaluation_dir).config.model_specs
+    return {spec.is_baseline: spec.name if len(specs) > 1 else "" for spec in specs}
+
+
+def _by_slice(result: Any) -> dict[Any, dict[str, float]]:
+    """Slice -> metrics with a value; the slice that is everything is `()`."""
+    found = {}
+    for key, outputs in result.slicing_metrics:
+        numbers = {name: float(value["doubleValue"]) for name, value in outputs[""][""].items() if value}
+        found[key] = {name: value for name, value in sorted(numbers.items()) if math.isfinite(value)}
+    return found
+
+
+def _figures(values: Mapping[str, float]) -> dict[str, float]:
+    """What says how good a model is, of all that TFMA was told."""
+    return {
+        name: value
+        for name, value in values.items()
+        if name != IMAGES and not name.startswith(CONFUSION) and not name.endswith(_DIFFERENCE)
+    }
+
+
+def _images(values: Mapping[str, float]) -> int:
+    return int(values.get(IMAGES, 0))
+
+
+def _confusion(values: Mapping[str, float], classes: int) -> list[list[int]] | None:
+    names = [name for name in values if name.startswith(CONFUSION) and not name.endswith(_DIFFERENCE)]
+    if not names:
+        return None
+    matrix = [[0] * classes for _ in range(classes)]
+    for name in names:
+        true, predicted = name.removeprefix(CONFUSION).split("/")
+        matrix[int(true)][int(predicted)] = int(values[name])
+    return matrix
 
 
 def _failure(failure: Any, candidate: Mapping[str, float], baseline: Mapping[str, float]) -> str:

@@ -19,7 +19,7 @@ from shardwright_components.image_trainer.spec import MODEL_FILE, TrainSpec
 
 
 def export(spec: TrainSpec) -> None:
-    """Writes the SavedModel of a finished training to `spec.export`, with its assets.
+    """Writes the SavedModel of a finished training to `spec.export`, with its assets, and pictures for TensorBoard.
 
     `assets/classes.json`: class names in the order of the outputs. `assets/preparation.json`: size, resize policy and
     normalization. `assets/decision.json`: threshold and smallest region of every class. `assets/training.json`: task,
@@ -27,9 +27,12 @@ def export(spec: TrainSpec) -> None:
     """
     from shardwright_components.image_trainer.building import load_trained
     from shardwright_components.image_trainer.decide import decide
+    from shardwright_components.image_trainer.seeing import log_pictures
 
     model = load_trained(Path(spec.output, MODEL_FILE), spec)
-    save_model(model, spec, decide(model, spec))
+    decision = decide(model, spec)
+    save_model(model, spec, decision)
+    log_pictures(model, spec, decision)
 
 
 def save_model(model: Any, spec: TrainSpec, decision: Decision) -> None:

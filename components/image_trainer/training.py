@@ -14,7 +14,7 @@ from shardwright.dataset import Dataset
 from shardwright.lineage import package_versions
 from shardwright_components.image_trainer.building import model_of
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder
-from shardwright_components.image_trainer.events import ScalarLog
+from shardwright_components.image_trainer.events import EventLog
 from shardwright_components.image_trainer.history import History, write_history
 from shardwright_components.image_trainer.hosts import HostPlace
 from shardwright_components.image_trainer.loop import TRAIN, Loop, Work
@@ -180,7 +180,7 @@ class _Curves:
     def __init__(self, spec: TrainSpec, send: Send) -> None:
         self._send = send
         # Two runs in TensorBoard, so that both losses share a chart.
-        self._logs = {run: ScalarLog(Path(spec.output, LOG_FOLDER, run)) for run in (TRAIN, "eval")}
+        self._logs = {run: EventLog(Path(spec.output, LOG_FOLDER, run)) for run in (TRAIN, "eval")}
 
     def __enter__(self) -> _Curves:
         return self

@@ -29,7 +29,9 @@ class ExportedModel:
         task: `segmentation` or `classification`.
         multi: whether an image may have several classes.
         classes: names in the order of the outputs.
-        resize: how images are brought to the model's size.
+        height: rows of the model's images.
+        width: their columns.
+        resize: how images are brought to that size.
         fingerprint: of the training.
         submission: the layout of the table it was trained from; empty where that is not known.
         loaded: what `tf.saved_model.load` gave.
@@ -39,6 +41,8 @@ class ExportedModel:
     task: str
     multi: bool
     classes: tuple[str, ...]
+    height: int
+    width: int
     resize: str
     fingerprint: str
     submission: str
@@ -98,6 +102,8 @@ def open_model(place: str) -> ExportedModel:
             task=str(training["task"]),
             multi=bool(training["multi"]),
             classes=tuple(str(name) for name in _read(folder, "classes")),
+            height=int(preparation["height"]),
+            width=int(preparation["width"]),
             resize=str(preparation["resize"]),
             fingerprint=str(training["fingerprint"]),
             submission=str(training.get("submission", "")),

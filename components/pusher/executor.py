@@ -16,6 +16,7 @@ from shardwright.blessing import Blessing, model_digest, read_blessing, write_bl
 from shardwright.errors import CheckFailed
 from shardwright.lineage import read_lineage
 from shardwright_components.evaluator.summary import read_evaluation
+from shardwright_components.pusher.answers import check_answers
 
 EVALUATION = "evaluation"
 
@@ -34,7 +35,8 @@ class Executor(executor.Executor):
             exec_properties: `push_destination`, see TFX's Pusher.
 
         Raises:
-            CheckFailed: what lies in the push folder afterwards is not this model.
+            CheckFailed: the model does not answer in a clean process, or what lies in the push folder afterwards is not
+                this model. What was in force stays so.
         """
         pushed = artifact_utils.get_single_instance(output_dict[PUSHED_MODEL_KEY])
         if not self.CheckBlessing(input_dict):
@@ -49,6 +51,7 @@ class Executor(executor.Executor):
             io_utils.copy_dir(model, pushed.uri)
             self._MarkPushed(pushed, os.path.join(folder, version), version)
         else:
+            check_answers(model)
             super().Do(input_dict, output_dict, exec_properties)
             version = pushed.get_string_custom_property("pushed_version")
             _check_copy(Path(folder, version), digest)

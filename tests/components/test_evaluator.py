@@ -108,15 +108,38 @@ def segmenter(tmp_path_factory):
     return make
 
 
-def _saved(root: Path, function, classes, fingerprint: str):
+def _saved(root: Path, function, classes, fingerprint: str, task="segmentation", multi=False):
+    """A model that answers evaluation with `function`, and serving with the brightness of a pixel for every class."""
     import tensorflow as tf
+
+    def serve(image_bytes):
+        def channels(encoded):
+            image = tf.cast(tf.io.decode_image(encoded, 3, expand_animations=False), tf.float32) / 255
+            return tf.image.resize(image, [24, 40])[..., : len(classes)]
+
+        probabilities = tf.map_fn(channels, image_bytes, fn_output_signature=tf.float32)
+        probabilities = tf.ensure_shape(probabilities, [None, 24, 40, len(classes)])
+        if task == "segmentation":
+            return {"probabilities": probabilities, "masks": tf.cast(probabilities >= 0.5, tf.uint8)}
+        shares = tf.reduce_mean(probabilities, axis=(1, 2))
+        if multi:
+            return {"probabilities": shares, "classes": tf.cast(shares >= 0.5, tf.uint8)}
+        return {"probabilities": shares, "labels": tf.gather(tf.constant(list(classes)), tf.argmax(shares, -1))}
 
     module = tf.Module()
     module.examples = tf.function(function, input_signature=[tf.TensorSpec([None], tf.string, "examples")])
+    module.serve = tf.function(serve, input_signature=[tf.TensorSpec([None], tf.string, "image_bytes")])
     serving = root / "Format-Serving"
-    tf.saved_model.save(module, str(serving), signatures={"examples": module.examples})
+    signatures = {"examples": module.examples, "serving_default": module.serve}
+    tf.saved_model.save(module, str(serving), signatures=signatures)
     (serving / "assets").mkdir(exist_ok=True)
-    (serving / "assets/classes.json").write_text(json.dumps(list(classes)))
+    assets = {
+        "classes": list(classes),
+        "preparation": {"height": 24, "width": 40, "resize": "stretch"},
+        "training": {"task": task, "multi": multi, "fingerprint": fingerprint},
+    }
+    for name, value in assets.items():
+        (serving / "assets" / f"{name}.json").write_text(json.dumps(value))
     for folder in (root, serving):
         write_lineage(folder, kind="model", fingerprint=fingerprint, parents={"dataset": "d"}, recipe={})
     return artifact("Model", root)
@@ -173,6 +196,48 @@ def test_figures_are_those_of_the_core(tmp_path, masks, segmenter):
     assert found.metrics == pytest.approx(MaskSums.of_images(truth / 2, truth, truth).report(SHAPES))
 
 
+def test_slices_and_pictures_are_there_to_be_looked_at(tmp_path, masks, segmenter):
+    from PIL import Image
+
+    from shardwright.records import decode_example
+
+    found = Line(tmp_path, masks).run(segmenter(0.5))
+    folder = tmp_path / "run-1/evaluation"
+    told = json.loads((folder / "evaluation.json").read_text())
+    assert told["metrics"] == found.metrics
+    assert (told["classes"], told["confusion"], told["splits"]) == (SHAPES, None, ["test"])
+    slices = {(row["by"], row["value"]): row for row in told["slices"]}
+    examples = {key: decode_example(record) for key, record in Dataset.open(masks).records("test")}
+    shown = {n: [k for k, e in examples.items() if e[f"image/segmentation/{n}/area"][0]] for n in SHAPES}
+    for name, keys in shown.items():
+        assert slices["class", name]["images"] == len(keys)
+        areas = [float(examples[key][f"image/segmentation/{name}/area"][0]) for key in keys]
+        assert slices["class", name]["metrics"][f"dice/{name}"] == pytest.approx(0.5)
+        assert sum(areas) > 0
+    assert slices["folder", "test"]["images"] == len(examples)
+    assert sum(row["images"] for row in told["slices"] if row["by"] == "brightness") == len(examples)
+    assert [row["kind"] for row in told["pictures"]] == ["worst"] * 6
+    scores = [row["score"] for row in told["pictures"]]
+    assert scores == sorted(scores)
+    assert {row["key"] for row in told["pictures"]} == set(examples)
+    for row in told["pictures"]:
+        with Image.open(folder / row["file"]) as picture:
+            assert picture.size == (3 * 40 + 8, 24)
+
+
+def test_a_model_that_does_not_answer_alone_is_not_pushed(tmp_path, masks, segmenter):
+    line = Line(tmp_path, masks, min_dice=0.1)
+    line.run(segmenter(0.5))
+    before = sorted((p.relative_to(line.push), p.read_bytes()) for p in line.push.rglob("*") if p.is_file())
+    broken = segmenter(0.75)
+    # Evaluated as it should be, but its list of classes does not fit what it serves.
+    (Path(broken.uri) / "Format-Serving/assets/classes.json").write_text(json.dumps([*SHAPES, "Ring"]))
+    with pytest.raises(CheckFailed, match=r"does not answer in a clean process: .*2 images and 3 classes.*Not pushed"):
+        line.run(broken)
+    after = sorted((p.relative_to(line.push), p.read_bytes()) for p in line.push.rglob("*") if p.is_file())
+    assert before == after
+
+
 def test_a_required_change_is_required(tmp_path, masks, segmenter):
     line = Line(tmp_path, masks, min_dice=0.1, min_change=0.2)
     assert line.run(segmenter(0.5)).blessed
@@ -181,7 +246,10 @@ def test_a_required_change_is_required(tmp_path, masks, segmenter):
 
 
 def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
+    import numpy as np
     import tensorflow as tf
+
+    from shardwright.records import decode_example
 
     data = write_shapes(tmp_path / "raw", task="classification", kind="ingest")
     label = {"image/class/label": tf.io.FixedLenFeature([], tf.int64)}
@@ -195,10 +263,15 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
         return {"probabilities": tf.one_hot(tf.zeros_like(true), 3), "label": true}
 
     line = Line(tmp_path, data, task="classification", min_accuracy=0.9)
-    right = line.run(_saved(tmp_path / "right", always_right, COLOURS, "right"))
+    right = line.run(_saved(tmp_path / "right", always_right, COLOURS, "right", "classification"))
     assert right.blessed
     assert right.metrics["accuracy"] == 1.0
-    red = line.run(_saved(tmp_path / "red", always_red, COLOURS, "red"))
+    told = json.loads((tmp_path / "run-1/evaluation/evaluation.json").read_text())
+    true = [decode_example(record)["image/class/label"][0] for _, record in Dataset.open(data).records("test")]
+    assert told["confusion"] == np.diag(np.bincount(true, minlength=3)).tolist()
+    assert [row["file"] for row in told["pictures"] if row["kind"] == "confusion"] == ["pictures/confusion.png"]
+    assert all(row["score"] == 1.0 and len(row["truth"]) == 1 for row in told["pictures"] if row["kind"] == "best")
+    red = line.run(_saved(tmp_path / "red", always_red, COLOURS, "red", "classification"))
     assert not red.blessed
     assert len(red.reasons) == 2
     true = [tf.io.parse_example([r], label)["image/class/label"][0] for _, r in Dataset.open(data).records("test")]
@@ -220,7 +293,7 @@ def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
         return {"prediction": tf.maximum(truth, tf.constant([[1.0, 0.0, 0.0]])), "truth": truth}
 
     line = Line(tmp_path, data, task="classification", multi=True, min_f1=0.9)
-    found = line.run(_saved(tmp_path / "model", always_red_too, COLOURS, "always red, too"))
+    found = line.run(_saved(tmp_path / "model", always_red_too, COLOURS, "always red, too", "classification", True))
     assert not found.blessed
     true = [decode_example(record)["image/class/label"][0] for _, record in Dataset.open(data).records("test")]
     truth = np.eye(3)[true]

@@ -14,8 +14,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import ShardwrightError
 from shardwright.lineage import read_lineage
 from shardwright.metrics import LabelCounts, MaskSums
-from shardwright.regions import remove_small
-from shardwright.tuning import read_decision
+from shardwright.tuning import decided_masks, read_decision
 from shardwright_components.image_trainer.history import read_history
 from shardwright_components.image_trainer.run_fn import train_and_export
 from shardwright_components.image_trainer.spec import Recipe
@@ -115,10 +114,7 @@ def test_the_examples_signature_returns_the_sums_of_the_served_masks_and_the_sam
     images = tf.constant([e["image/encoded"][0] for e in examples])
     served = {k: v.numpy() for k, v in model.signatures["serving_default"](image_bytes=images).items()}
     decision = read_decision(trained / "export/assets/decision.json", ["Disc", "Bar"])
-    predicted = np.zeros(truth.shape, bool)
-    for i, c in np.ndindex(len(records), 2):
-        runs = rle.encode(served["probabilities"][i, ..., c] >= np.float32(decision.thresholds[c]))
-        predicted[i, ..., c] = rle.draw(remove_small(runs, 24, decision.min_areas[c]), 24, 40)
+    predicted = decided_masks(served["probabilities"], decision).astype(bool)
     np.testing.assert_array_equal(served["masks"], predicted)
     assert served["masks"].dtype == np.uint8
     wanted = MaskSums.of_masks(predicted, truth)
@@ -176,6 +172,18 @@ def test_tensorboard_can_read_the_curves(trained):
     history = read_history(trained / "run")
     assert found["train"]["loss"] == pytest.approx(history.loss)
     assert found["eval"]["mean_dice"] == pytest.approx([m["mean_dice"] for m in history.evaluation])
+
+
+def test_tensorboard_shows_predictions_beside_the_truth(trained):
+    import tensorflow as tf
+    from PIL import Image
+
+    (file,) = (trained / "run/logs/pictures").iterdir()
+    values = [v for event in tf.compat.v1.train.summary_iterator(str(file)) for v in event.summary.value]
+    assert [v.tag for v in values] == [f"truth_and_prediction/{i}" for i in range(4)]
+    for value in values:
+        with Image.open(io.BytesIO(value.image.encoded_image_string)) as picture:
+            assert picture.size == (2 * 40 + 4, 24) == (value.image.width, value.image.height)
 
 
 def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes):

@@ -51,7 +51,9 @@ def test_the_trainer_carries_the_recipe_and_follows_the_splits():
 def test_the_evaluator_asks_for_what_the_configuration_says():
     evaluate = wired()[2]
     (specification,) = json.loads(evaluate.exec_properties["eval_config"])["metrics_specs"]
-    threshold = specification["thresholds"]["mean_dice"]
+    (of_slice,) = specification["per_slice_thresholds"]["mean_dice"]["thresholds"]
+    assert of_slice["slicing_specs"] == [{}]
+    threshold = of_slice["threshold"]
     assert threshold["value_threshold"]["lower_bound"] == 0.7
     assert threshold["change_threshold"]["direction"] == "HIGHER_IS_BETTER"
     assert json.loads(evaluate.exec_properties["example_splits"]) == ["test"]

@@ -66,11 +66,13 @@ def test_a_class_that_is_nowhere_does_not_count_in_the_mean():
     true = np.zeros((1, 2, 2, 2), bool)
     true[..., 0] = True
     report = MaskSums.of_masks(true, true).report(CLASSES)
-    assert report == {"mean_dice": 1.0, "mean_iou": 1.0, "kaggle_dice": 1.0, "dice/a": 1.0, "iou/a": 1.0}
+    means = {"mean_dice": 1.0, "mean_iou": 1.0, "mean_f1": 1.0, "kaggle_dice": 1.0}
+    assert report == {**means, "dice/a": 1.0, "iou/a": 1.0, "f1/a": 1.0}
 
 
 def test_no_image_at_all_scores_zero():
-    assert MaskSums.zero(2).report(CLASSES) == {"mean_dice": 0.0, "mean_iou": 0.0, "kaggle_dice": 0.0}
+    means = {"mean_dice": 0.0, "mean_iou": 0.0, "mean_f1": 0.0, "kaggle_dice": 0.0}
+    assert MaskSums.zero(2).report(CLASSES) == means
     assert LabelCounts.zero(2).report(CLASSES) == {"accuracy": 0.0, "mean_f1": 0.0}
 
 
@@ -121,3 +123,11 @@ def test_the_better_epoch_has_the_higher_headline_then_the_lower_loss():
     assert better("segmentation", {"mean_dice": 0.6, "loss": 0.9}, first)
     assert better("segmentation", {"mean_dice": 0.5, "loss": 0.3}, first)
     assert not better("segmentation", first, first)
+
+
+def test_f1_of_masks_is_that_of_the_images_that_show_a_class():
+    # Class a: found, missed, false; class b: found once, right to be absent otherwise.
+    prediction, truth = np.array([[5, 1], [0, 0], [2, 0]]), np.array([[1, 9], [3, 0], [0, 0]])
+    sums = MaskSums.of_images(np.minimum(prediction, truth), prediction, truth)
+    assert sums.report(CLASSES)["f1/a"] == pytest.approx(0.5)
+    assert sums.report(CLASSES)["f1/b"] == 1.0

@@ -9,7 +9,15 @@ from shardwright.errors import DatasetError
 from shardwright.metrics import UNCOUNTED, MaskSums
 from shardwright.regions import remove_small
 from shardwright.rle import draw, encode
-from shardwright.tuning import LEVELS, Decision, RegionCounts, ThresholdCounts, read_decision, write_decision
+from shardwright.tuning import (
+    LEVELS,
+    Decision,
+    RegionCounts,
+    ThresholdCounts,
+    decided_masks,
+    read_decision,
+    write_decision,
+)
 
 
 def guessed(seed, images=3, size=(9, 11), classes=2):
@@ -54,7 +62,9 @@ def test_sums_are_those_of_the_cleaned_masks(seed, first, second):
     counts = RegionCounts((0.5, 0.4))
     counts.add(probabilities, truth)
     predicted = probabilities >= np.array([0.5, 0.4], np.float32)
-    wanted = MaskSums.of_masks(cleaned(predicted, (first, second)), truth, ignore=True)
+    decided = decided_masks(probabilities, Decision((0.5, 0.4), (first, second)))
+    np.testing.assert_array_equal(decided, cleaned(predicted, (first, second)))
+    wanted = MaskSums.of_masks(decided, truth, ignore=True)
     found = counts.sums((first, second))
     for name in ("intersection", "prediction", "truth", "kaggle", "images"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name))

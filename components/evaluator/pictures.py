@@ -1,0 +1,131 @@
+"""The best and the worst predictions of an evaluation, as pictures to look at.
+
+Beside TFMA's results:
+
+    evaluation.json     figures of the whole split, of its slices, the confusion matrix; under `pictures` a row each:
+                        `file`, `key` of the image, `kind` (`best` or `worst`), `score`, and for labels `truth` and
+                        `prediction`; the best first, then the worst, each from its end; `kind: confusion` is no image
+    pictures/best-00.png, worst-00.png ...   masks: the image, the truth, the prediction; labels: the image
+    pictures/confusion.png                   where every image has one class
+
+Of a large split the first images are looked at; a dataset's order is that of a hash, so they are drawn at random. The
+score of masks is the mean over the classes of the image's own Dice (empty against empty counts 1), of one label the
+probability of the true class, of several classes their F1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+
+from shardwright import pixels
+from shardwright.dataset import Dataset
+from shardwright.geometry import plan_geometry
+from shardwright.metrics import image_dice
+from shardwright.overlays import confusion_picture, overlay, side_by_side
+from shardwright.records import decode_example
+from shardwright.rle import draw, from_flat, resample
+from shardwright_components.predictor.model import ExportedModel, open_model
+
+PICTURES = "pictures"
+_LOOKED_AT = 512
+_BATCH = 8
+_BEST, _WORST = 4, 8
+
+
+class Scored(NamedTuple):
+    """An image and how well it was predicted."""
+
+    score: float
+    key: str
+    record: bytes
+
+
+def draw_pictures(
+    model_place: str, examples: Dataset, splits: Sequence[str], left_out: Sequence[str], folder: Path
+) -> list[dict[str, Any]]:
+    """Writes the pictures of an evaluation.
+
+    Args:
+        model_place: folder of the exported model.
+        examples: what was evaluated.
+        splits: which splits of it.
+        left_out: keys of images that cannot be decoded.
+        folder: of the evaluation.
+
+    Returns:
+        The rows of `pictures` in `evaluation.json`.
+    """
+    model = open_model(model_place)
+    scored = sorted(_scored(model, examples, splits, frozenset(left_out)), key=lambda s: (s.score, s.key))
+    worst = scored[:_WORST]
+    best = [s for s in reversed(scored[-_BEST:]) if s not in worst]
+    Path(folder, PICTURES).mkdir(exist_ok=True)
+    rows = []
+    for kind, chosen in (("best", best), ("worst", worst)):
+        for number, one in enumerate(chosen):
+            file = f"{PICTURES}/{kind}-{number:02d}.png"
+            picture, facts = _picture(model, examples, one)
+            Image.fromarray(picture).save(folder / file)
+            rows.append({"file": file, "kind": kind, "key": one.key, "score": round(one.score, 6), **facts})
+    return rows
+
+
+def draw_confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str], folder: Path) -> str:
+    """Writes the picture of a confusion matrix; returns its name."""
+    Path(folder, PICTURES).mkdir(exist_ok=True)
+    file = f"{PICTURES}/confusion.png"
+    Image.fromarray(confusion_picture(matrix, classes)).save(folder / file)
+    return file
+
+
+def _scored(
+    model: ExportedModel, examples: Dataset, splits: Sequence[str], left_out: frozenset[str]
+) -> Iterator[Scored]:
+    records = (pair for split in splits for pair in examples.records(split) if pair[0] not in left_out)
+    looked_at = itertools.islice(records, _LOOKED_AT)
+    examine = model.loaded.signatures["examples"]
+    while batch := list(itertools.islice(looked_at, _BATCH)):
+        outputs = examine(examples=tf.constant([record for _, record in batch]))
+        scores = _scores(model, {name: np.asarray(value) for name, value in outputs.items()})
+        for (key, record), score in zip(batch, scores, strict=True):
+            yield Scored(float(score), key, record)
+
+
+def _scores(model: ExportedModel, outputs: dict[str, Any]) -> Any:
+    if model.task == "segmentation":
+        return image_dice(outputs["intersection"], outputs["prediction"], outputs["truth"]).mean(-1)
+    if model.multi:
+        shared = outputs["prediction"] * outputs["truth"]
+        return image_dice(shared.sum(-1), outputs["prediction"].sum(-1), outputs["truth"].sum(-1))
+    return outputs["probabilities"][np.arange(len(outputs["label"])), outputs["label"]]
+
+
+def _picture(model: ExportedModel, examples: Dataset, one: Scored) -> tuple[Any, dict[str, Any]]:
+    example: Any = decode_example(one.record)
+    encoded = example["image/encoded"][0]
+    answer = model.answer([encoded])
+    if model.task == "segmentation":
+        predicted = answer["masks"][0]
+        height, width = predicted.shape[:2]
+        image = pixels.decode_resized(encoded, height, width, model.resize).numpy()
+        plan = plan_geometry(
+            model.resize, int(example["image/height"][0]), int(example["image/width"][0]), height, width
+        )
+        runs = [from_flat(example.get(f"image/segmentation/{name}/rle", [])) for name in model.classes]
+        truth = np.stack([draw(resample(r, plan), height, width) for r in runs], axis=-1)
+        return side_by_side([image, overlay(image, truth), overlay(image, predicted)]), {}
+    labels = [model.classes[label] for label in example.get("image/class/label", [])]
+    predicted = (
+        [model.classes[i] for i in np.flatnonzero(answer["classes"][0])]
+        if model.multi
+        else [answer["labels"][0].decode()]
+    )
+    image = pixels.decode_resized(encoded, model.height, model.width, model.resize).numpy()
+    return image, {"truth": labels, "prediction": predicted}

@@ -1,0 +1,100 @@
+"""The examples of an evaluation: with what they are sliced by, and without what cannot be decoded.
+
+ImageExampleGen checks headers; entropy data that is damaged behind a sound header is met when pixels are made, and one
+such image would end TFMA's run. ImageTransform rejects such images with a row in its ledger, but the Evaluator reads
+what came before it. The decoding that finds them, at an eighth of the size, also tells how bright an image is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from shardwright import pixels
+from shardwright.dataset import Dataset
+from shardwright.records import RecordWriter, byte_strings, decode_example, encode_example
+from shardwright.storage import in_parallel
+
+# Features that examples are given for TFMA, which slices by them: classes that the image shows, folder that it comes
+# from, how bright it is.
+CLASS, FOLDER, BRIGHTNESS = "slice/class", "slice/folder", "slice/brightness"
+SLICES = (CLASS, FOLDER, BRIGHTNESS)
+
+NO_CLASS = "(none)"
+TOP, OTHERS = "(top)", "(others)"
+# By the mean of all values, 0..255.
+_BRIGHTNESSES = ((85.0, "dark"), (170.0, "medium"), (256.0, "bright"))
+_MOST_FOLDERS = 20
+# Damage shows while the entropy coding is undone, which every ratio does whole; the smallest one costs least.
+_RATIO = 8
+
+
+def brightness(encoded: bytes) -> str | None:
+    """`dark`, `medium` or `bright`; `None` for a JPEG or PNG that cannot be decoded."""
+    try:
+        image = pixels.decode_jpeg(encoded, _RATIO) if pixels.is_jpeg(encoded) else pixels.decode(encoded)
+    except tf.errors.InvalidArgumentError:
+        return None
+    mean = float(np.asarray(image).mean())
+    return next(name for limit, name in _BRIGHTNESSES if mean < limit)
+
+
+def write_sliced(examples: Dataset, splits: Sequence[str], folder: Path) -> list[str]:
+    """Writes the examples of some splits with the features of `SLICES`, as TFX reads them: `Split-<name>/*`.
+
+    Returns:
+        Keys of the images that cannot be decoded and were left out, in the order of the records.
+    """
+    left_out = []
+    folders = _folders(key for split in splits for key in examples.keys(split))
+    classes = examples.manifest.classes
+
+    def sliced(record: tuple[str, bytes]) -> tuple[str, bytes | None]:
+        key, serialized = record
+        example = decode_example(serialized)
+        encoded: Any = example["image/encoded"]
+        bright = brightness(encoded[0])
+        if bright is None:
+            return key, None
+        values = {CLASS: _classes(example, classes), FOLDER: [folders[_folder(key)]], BRIGHTNESS: [bright]}
+        added = {name: byte_strings([text.encode() for text in texts]) for name, texts in values.items()}
+        # Messages that are written one behind the other are one message with the fields of both.
+        return key, serialized + encode_example(added)
+
+    for split in splits:
+        target = folder / f"Split-{split}"
+        target.mkdir(parents=True)
+        with open(target / "data-00000-of-00001.tfrecord", "wb") as file:
+            writer = RecordWriter(file)
+            for key, record in in_parallel(sliced, examples.records(split)):
+                if record is None:
+                    left_out.append(key)
+                else:
+                    writer.write(record)
+    return left_out
+
+
+def _classes(example: Any, classes: Sequence[str]) -> list[str]:
+    if any(name.startswith("image/segmentation/") for name in example):
+        areas = {name: example.get(f"image/segmentation/{name}/area") for name in classes}
+        shown = [name for name, area in areas.items() if area is not None and len(area) and area[0]]
+    else:
+        shown = [classes[label] for label in example.get("image/class/label", [])]
+    return shown or [NO_CLASS]
+
+
+def _folder(key: str) -> str:
+    parent = str(PurePosixPath(key).parent)
+    return TOP if parent == "." else parent
+
+
+def _folders(keys: Iterator[str]) -> dict[str, str]:
+    """Folder -> name of its slice: its own for those with the most images, one for all others."""
+    counts = Counter(_folder(key) for key in keys)
+    kept = {name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FOLDERS]}
+    return {name: name if name in kept else OTHERS for name in counts}
