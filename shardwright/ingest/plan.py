@@ -24,7 +24,14 @@ from shardwright.ingest.reading import probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.shards import ClassSets, class_sets, cut_split
 from shardwright.ingest.splitting import split_images
-from shardwright.ingest.tasks import share_tasks, tasks_are_written, write_tasks
+from shardwright.ingest.tasks import (
+    new_tasks,
+    publish_tasks,
+    share_tasks,
+    tasks_are_written,
+    write_images,
+    write_labels,
+)
 from shardwright.manifest import REJECTED, LedgerRow, dataset_fingerprint
 from shardwright.mirror import local_folder
 from shardwright.presets import StoredFeatures
@@ -85,8 +92,8 @@ class PreparedIngest:
     Attributes:
         plan: the plan.
         surveyed: the input.
-        hashed: its content.
-        probed: what its pixels tell, where the recipe has them looked at.
+        hashed: its content, until its task files are written.
+        probed: what its pixels tell, where the recipe has them looked at, likewise.
         positions: shard -> positions in the listing, in the order of the records.
         rejected: ledger rows of what is rejected before any shard.
     """
@@ -120,8 +127,12 @@ class PreparedIngest:
         attached = surveyed.source.attachments()
         if attached is not None and self.hashed.attached is not None:
             annotations = _pinned(annotations, attached, self.hashed.attached)
-        probed = partial(probe_values, self.probed)
-        write_tasks(staging.root, self.positions, listing, self.hashed.contents, annotations, probed)
+        folder = new_tasks(staging.root)
+        write_images(folder, self.positions, listing, self.hashed.contents, partial(probe_values, self.probed))
+        # Most of what is known of a million images, and not needed while their annotations fill the memory.
+        self.hashed, self.probed = replace(self.hashed, contents=Contents()), None
+        write_labels(folder, self.positions, len(listing.keys), annotations)
+        publish_tasks(staging.root, folder)
 
 
 def _pinned(annotations: Iterator[Annotation], files: Listing, contents: Contents) -> Iterator[Annotation]:

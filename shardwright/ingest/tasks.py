@@ -41,28 +41,55 @@ def tasks_are_written(staging_root: str) -> bool:
     return Path(staging_root, _FOLDER).is_dir()
 
 
-def write_tasks(
-    staging_root: str,
+def new_tasks(staging_root: str) -> Path:
+    """A folder for task files, which `publish_tasks` gives its name."""
+    folder = Path(staging_root, f"{_FOLDER}.{uuid.uuid4().hex}")
+    folder.mkdir()
+    return folder
+
+
+def write_images(
+    folder: Path,
     shards: Mapping[PlannedShard, npt.NDArray[np.int64]],
     listing: Listing,
     contents: Contents,
-    annotations: Iterable[Annotation],
     probed: Callable[[int], Values],
 ) -> None:
-    """Writes the task files of all shards; they appear together, by one rename.
+    """Writes which images each shard holds.
 
     Args:
-        staging_root: staging folder of the plan.
+        folder: of `new_tasks`.
         shards: shard -> positions of its images in the listing, in the order of the records.
         listing: the files.
         contents: their hashes; the files at the given positions can be read.
-        annotations: in the order of the table; those of other images are passed over.
         probed: position -> features that its pixels tell.
     """
-    folder = Path(staging_root, f"{_FOLDER}.{uuid.uuid4().hex}")
-    folder.mkdir()
-    block_of = np.full(len(listing.keys), -1, dtype=np.int32)
-    place_of = np.zeros(len(listing.keys), dtype=np.int32)
+    for planned, positions in shards.items():
+        with _file(folder, planned, "images").open("w", encoding="utf-8") as out:
+            for i in positions.tolist():
+                digest = contents.sha256(i)
+                assert digest is not None
+                hashes = digest.hex(), contents.crc32c(i)
+                told = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
+                out.write(canonical_json(told) + "\n")
+
+
+def write_labels(
+    folder: Path,
+    shards: Mapping[PlannedShard, npt.NDArray[np.int64]],
+    images: int,
+    annotations: Iterable[Annotation],
+) -> None:
+    """Partitions what is said about the images by shard.
+
+    Args:
+        folder: of `new_tasks`.
+        shards: as for `write_images`.
+        images: number of files of the listing.
+        annotations: in the order of the table; those of images in no shard are passed over.
+    """
+    block_of = np.full(images, -1, dtype=np.int32)
+    place_of = np.zeros(images, dtype=np.int32)
     files: list[Path] = []
     for planned, positions in shards.items():
         places = np.arange(len(positions), dtype=np.int32)
@@ -71,13 +98,6 @@ def write_tasks(
         for block in range(_blocks(len(positions))):
             files.append(_file(folder, planned, f"labels-{block}"))
             files[-1].touch()
-        with _file(folder, planned, "images").open("w", encoding="utf-8") as out:
-            for i in positions.tolist():
-                digest = contents.sha256(i)
-                assert digest is not None
-                hashes = digest.hex(), contents.crc32c(i)
-                told = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
-                out.write(canonical_json(told) + "\n")
     waiting: dict[int, list[str]] = defaultdict(list)
     buffered = 0
     for image, label, text, row, values in annotations:
@@ -91,6 +111,10 @@ def write_tasks(
             _flush(waiting, files)
             buffered = 0
     _flush(waiting, files)
+
+
+def publish_tasks(staging_root: str, folder: Path) -> None:
+    """Makes the task files appear, all together."""
     folder.rename(Path(staging_root, _FOLDER))
 
 
@@ -98,8 +122,8 @@ def share_tasks(staging: Staging, shards: Mapping[PlannedShard, npt.NDArray[np.i
     """Puts the task files beside the shards where staging is on a bucket, for writers on other machines.
 
     Args:
-        staging: where `write_tasks` has written them.
-        shards: as there.
+        staging: where they are.
+        shards: as for `write_images`.
     """
     if staging.mirror is not None:
         files = (file for planned, positions in shards.items() for file in _files(planned, len(positions)))

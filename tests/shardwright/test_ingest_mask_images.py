@@ -11,7 +11,7 @@ from PIL import Image
 from shardwright import rle
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.ingest.tasks import write_tasks
+from shardwright.ingest.tasks import publish_tasks
 from shardwright.records import decode_example
 
 IMAGES = 24
@@ -332,11 +332,11 @@ def test_a_mask_that_changes_during_the_run_ends_it(tmp_path, masked, monkeypatc
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", drawn(number))
 
-    def write_and_change(*arguments):
-        write_tasks(*arguments)
+    def publish_and_change(*arguments):
+        publish_tasks(*arguments)
         save(folder / "005.png", drawn(6))
 
-    monkeypatch.setattr("shardwright.ingest.plan.write_tasks", write_and_change)
+    monkeypatch.setattr("shardwright.ingest.plan.publish_tasks", publish_and_change)
     with pytest.raises(CheckFailed, match=r"005.png: the mask has changed while the run was reading the input"):
         run(raw, tmp_path / "out", workers=1)
     assert not (tmp_path / "out").exists()
