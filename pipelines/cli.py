@@ -6,12 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 import shardwright
 from shardwright.errors import ShardwrightError
-from shardwright_pipelines.commands import bench, doctor, drift, predict, preflight, report, verify
+from shardwright_pipelines.commands import bench, doctor, drift, predict, preflight, report, schema, submit, verify
 from shardwright_pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
@@ -54,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_sample(commands)
     _add_run(commands)
     _add_ingest(commands)
-    _add_schema(commands)
+    schema.add(commands)
     verify.add(commands)
     report.add(commands)
     drift.add(commands)
@@ -62,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add(commands)
     predict.add(commands)
     compile_command.add(commands)
+    submit.add(commands)
     doctor.add(commands)
     return parser
 
@@ -90,15 +90,6 @@ def _add_ingest(commands: _Commands) -> None:
     ingest.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     ingest.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
     ingest.set_defaults(command=_ingest)
-
-
-def _add_schema(commands: _Commands) -> None:
-    schema = commands.add_parser("schema", help="the schema of a configuration's dataset")
-    actions = schema.add_subparsers(title="actions", required=True, metavar="ACTION")
-    render = actions.add_parser("render", help="write it beside the configuration")
-    render.add_argument("config", metavar="CONFIG", help="YAML file")
-    render.add_argument("--force", action="store_true", help="replace a file that is there, curated or not")
-    render.set_defaults(command=_schema_render)
 
 
 def _sample(options: argparse.Namespace) -> int:
@@ -131,14 +122,6 @@ def _ingest(options: argparse.Namespace) -> int:
     manifest = ingest(load_config(options.config), options.out, workers=options.workers, tell=tell)
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
-    return 0
-
-
-def _schema_render(options: argparse.Namespace) -> int:
-    from shardwright.config import load_config
-    from shardwright_pipelines.prepare import render_schema_file
-
-    print(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
     return 0
 
 

@@ -22,6 +22,20 @@ from shardwright.manifest import MULTI, NONE
 
 _MASK_PREFIX = "image/segmentation/"
 _OF_PIXELS = ("image/hash/", "image/quality/")
+TRAINING, SERVING = "TRAINING", "SERVING"
+# What a picture tells of itself.
+_SERVED = (
+    "image/encoded",
+    "image/format",
+    "image/height",
+    "image/width",
+    "image/channels",
+    "image/orientation",
+)
+# Of the measures that can exceed 1: four neighbours less four times a pixel; colours at both ends of both axes.
+_MOST = {"contrast": 0.5, "sharpness": 4, "colorfulness": 2}
+# The ingest refuses larger images.
+_MOST_PIXELS = 2**29
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}
 
 
@@ -58,6 +72,7 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
     for name, kind in features.items():
         if name not in known:
             _add(schema, name, kind)
+    _tell_environments(schema)
     header = f"# Rendered by `shardwright schema render` for {task}: {', '.join(classes)}.\n"
     header += "# Commit it; narrow domains and add thresholds as you like. It must go on fitting the configuration.\n"
     return header + text_format.MessageToString(schema, as_utf8=True)
@@ -74,15 +89,26 @@ def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
         feature.presence.min_count = 1
         feature.shape.dim.add(size=1)
         feature.int_domain.min = 0
+        feature.int_domain.max = _MOST_PIXELS
     elif name.startswith(_OF_PIXELS):
         feature.presence.min_fraction = 1
         feature.presence.min_count = 1
         feature.shape.dim.add(size=1)
         if kind == "float32":
             feature.float_domain.min = 0
+            feature.float_domain.max = _MOST.get(name.rpartition("/")[2], 1)
     else:
         # What a table says beside the labels: it may lack, and it may be a list.
         feature.value_count.min = 0
+
+
+def _tell_environments(schema: schema_pb2.Schema) -> None:
+    """What an image has when a model is asked about it: all but what it was given by people."""
+    del schema.default_environment[:]
+    schema.default_environment.extend([TRAINING, SERVING])
+    for feature in schema.feature:
+        if not feature.name.startswith(_OF_PIXELS) and feature.name not in _SERVED:
+            feature.not_in_environment.append(SERVING)
 
 
 def parse_schema(text: str, where: str) -> schema_pb2.Schema:

@@ -1,0 +1,70 @@
+"""`shardwright schema`: render it from a configuration, infer it from a dataset, tell two apart."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TypeAlias
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    schema = commands.add_parser("schema", help="the schema of a configuration's dataset")
+    actions = schema.add_subparsers(title="actions", required=True, metavar="ACTION")
+    render = actions.add_parser("render", help="write it beside the configuration")
+    render.add_argument("config", metavar="CONFIG", help="YAML file")
+    render.add_argument("--force", action="store_true", help="replace a file that is there, curated or not")
+    render.set_defaults(command=_render)
+    infer = actions.add_parser("infer", help="with domains as narrow as a dataset's values")
+    infer.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
+    infer.add_argument("--out", metavar="FILE", help="file to write (default: print it)")
+    infer.add_argument("--margin", type=float, default=0.1, metavar="P", help="room beyond the values (default 0.1)")
+    infer.set_defaults(command=_infer)
+    diff = actions.add_parser("diff", help="in what two schemas differ; exit code 1 where they do")
+    diff.add_argument("one", metavar="FILE", help="a schema")
+    diff.add_argument("other", metavar="FILE", help="another one")
+    diff.set_defaults(command=_diff)
+
+
+def _render(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright_pipelines.prepare import render_schema_file
+
+    print(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
+    return 0
+
+
+def _infer(options: argparse.Namespace) -> int:
+    from shardwright.config.checks import between
+    from shardwright.console import progress
+    from shardwright.dataset import Dataset
+    from shardwright.report.write import write_whole
+    from shardwright.schema_tools import infer_schema
+
+    between("--margin", options.margin, 0, 10)
+    dataset = Dataset.open(options.dataset)
+    with progress(sum(shard.records for shard in dataset.manifest.shards), "reading records") as shown:
+        text = infer_schema(dataset, margin=options.margin, shown=shown)
+    if options.out is None:
+        print(text, end="")
+    else:
+        write_whole(Path(options.out).absolute(), text)
+        print(options.out)
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from shardwright.errors import UsageError
+    from shardwright.schema_tools import schema_difference
+
+    texts = []
+    for name in (options.one, options.other):
+        try:
+            texts.append(Path(name).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{name}: cannot be read ({error}). Give a file that `schema render` wrote.") from None
+    lines = schema_difference(texts[0], texts[1], options.one, options.other)
+    print("\n".join(lines) if lines else "no difference")
+    return 1 if lines else 0
