@@ -8,5 +8,6 @@ device.
 from shardwright.loader.facts import STATISTICS_FILE, dataset_statistics, image_size
 from shardwright.loader.load import load, steps_per_epoch
 from shardwright.loader.masks import unpack_masks
+from shardwright.shard_cache import Copies
 
-__all__ = ["STATISTICS_FILE", "dataset_statistics", "image_size", "load", "steps_per_epoch", "unpack_masks"]
+__all__ = ["STATISTICS_FILE", "Copies", "dataset_statistics", "image_size", "load", "steps_per_epoch", "unpack_masks"]

@@ -30,6 +30,8 @@ from shardwright.loader.masks import planes
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.sharing import share_of, steps_of
 from shardwright.manifest import NONE
+from shardwright.shard_cache import Copies, local_copy
+from shardwright.storage import is_remote
 
 Tensor = Any
 
@@ -64,6 +66,7 @@ def load(
     order: str = "fast",
     start_step: int = 0,
     cache: str | os.PathLike[str] | None = None,
+    copies: Copies | bool | None = None,
 ) -> Any:
     """Reads a split as batches of images and targets.
 
@@ -74,8 +77,8 @@ def load(
     to save.
 
     Args:
-        dataset_dir: folder of a dataset whose images have one size: what the transform wrote, or an ingested set of
-            equal images.
+        dataset_dir: folder or URL of a dataset whose images have one size: what the transform wrote, or an ingested
+            set of equal images.
         split: name of the split.
         batch_size: images in a batch of this host.
         normalize: what `pixels.normalize` does to the pixels: `unit`, `imagenet_torch`, `imagenet_caffe`, `dataset` or
@@ -106,6 +109,9 @@ def load(
         start_step: the first batch to read, with `exact`.
         cache: `memory`, or a folder on this machine, to keep decoded images and masks from the first epoch on; with
             `fast` alone. What does not fit into half of the free memory, or nine tenths of the free disk, is refused.
+        copies: of a dataset on an object store: `True`, or where and how many (`Copies`): the shards that this host
+            reads are copied to this machine first, checked, and kept for the next time; `False`: they are read in
+            ranges. By default those of s3:// are copied, and those of gs:// read.
 
     Returns:
         A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W, C]
@@ -133,6 +139,7 @@ def load(
         statistics = dataset_statistics(dataset_dir)
     seed = secrets.randbits(31) if seed is None else seed
     shuffle_seed = seed if shuffle else None
+    dataset = _nearer(dataset, split, copies, None if order == "exact" else (host, hosts))
     shards = dataset.shards(split)
     parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH))
 
@@ -206,6 +213,17 @@ def steps_per_epoch(
     if batch_size < 1:
         raise UsageError(f"batch_size is {batch_size}; it must be at least 1.")
     return steps_of(Dataset.open(dataset_dir), split, batch_size, drop_remainder, hosts, order)
+
+
+def _nearer(dataset: Dataset, split: str, copies: Copies | bool | None, share: tuple[int, int] | None) -> Dataset:
+    """The dataset, with copies of what will be read of it where they are wanted."""
+    wanted = dataset.root.startswith("s3://") if copies is None else copies is not False
+    if not wanted or not is_remote(dataset.root):
+        return dataset
+    shards = dataset.shards(split)
+    if share is not None:
+        shards = [shards[number] for number in sorted({part.shard for part in share_of(dataset, split, *share)})]
+    return local_copy(dataset, shards, copies if isinstance(copies, Copies) else Copies())
 
 
 def _targets(dataset: Dataset, targets: str | None) -> str:
