@@ -153,6 +153,8 @@ def _value(hint: Any, value: object, path: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         options = [option for option in get_args(hint) if option is not type(None)]
+        if value is None and len(options) == len(get_args(hint)):
+            raise ConfigError(path, "null", "Give a value or remove the key.")
         # Where a list and a single value may stand, a list is told by being one.
         of_list = [option for option in options if get_origin(option) is tuple]
         single = [option for option in options if option not in of_list]

@@ -60,7 +60,8 @@ def grey(height, width, classes, **others):
 
 def two(height, width, classes, **others):
     inputs = [keras.Input((height, width, 3)), keras.Input((4,))]
-    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(inputs[0]))
+    scale = layers.Reshape((1, 1, 1))(layers.Dense(1, activation="sigmoid")(inputs[1]))
+    return keras.Model(inputs, layers.Multiply()([layers.Conv2D(classes, 1, activation="sigmoid")(inputs[0]), scale]))
 
 
 def nothing(**others):

@@ -1,0 +1,144 @@
+"""Models of the user's and pretrained encoders, from the recipe to an export that answers."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from shardwright.config import parse_config
+from shardwright.errors import ConfigError, ShardwrightError, UsageError
+from shardwright.fingerprint import sha256_file
+from shardwright_components.image_trainer.history import read_history
+from shardwright_components.image_trainer.run_fn import train_and_export
+from shardwright_components.image_trainer.spec import Recipe
+
+RECIPE = Recipe("unet", 4, 1, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+B0 = "efficientnetv2-b0"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, write_shapes):
+    return write_shapes(tmp_path_factory.mktemp("models") / "data", counts={"train": 4, "eval": 2, "test": 2})
+
+
+def trained(recipe, data, folder, **files):
+    train_and_export(recipe, dataset=data, run_folder=folder / "run", export_folder=folder / "export", **files)
+    return read_history(folder / "run")
+
+
+@pytest.mark.slow
+def test_a_model_of_the_user_s_is_trained_and_exported(data, tmp_path):
+    import tensorflow as tf
+
+    history = trained(dataclasses.replace(RECIPE, model="own_models:right", code="c" * 64), data, tmp_path)
+    assert history.parameters < 200
+    model = tf.saved_model.load(str(tmp_path / "export"))
+    image = tf.io.encode_png(np.zeros((7, 9, 3), np.uint8))
+    answer = model.signatures["serving_default"](image_bytes=image[tf.newaxis])
+    assert answer["masks"].shape == (1, 24, 40, 2)
+    assert json.loads((tmp_path / "export/assets/training.json").read_text())["recipe"]["model"] == "own_models:right"
+
+
+@pytest.mark.slow
+def test_a_model_that_is_not_as_asked_for_ends_the_training_before_it_begins(data, tmp_path):
+    with pytest.raises(
+        ShardwrightError, match=r"trainer\.model: own_models:half: gives \[None, 12, 20, 2\]; wanted is"
+    ):
+        trained(dataclasses.replace(RECIPE, model="own_models:half"), data, tmp_path)
+    assert not (tmp_path / "export").exists()
+
+
+@pytest.mark.slow
+def test_an_encoder_begins_with_the_weights_of_its_file(data, tmp_path):
+    import keras
+
+    from shardwright_components.image_trainer.encoders import build_encoder
+
+    source = build_encoder(B0, 32, 64)
+    file = tmp_path / "b0.weights.h5"
+    source.set_weights([np.full(w.shape, 0.01, np.float32) for w in source.get_weights()])
+    source.save_weights(file)
+    recipe = dataclasses.replace(RECIPE, encoder=B0, weights=sha256_file(file), learning_rate=1e-8, batch_size=2)
+    trained(recipe, data, tmp_path, weights_from=str(file))
+    kept = keras.saving.load_model(tmp_path / "run/model.keras", compile=False)
+    encoder = kept.get_layer("encoder")
+    kernels = [w for w in encoder.trainable_weights if "kernel" in w.name]
+    assert len(kernels) > 50
+    for kernel in kernels:
+        np.testing.assert_allclose(np.asarray(kernel), 0.01, atol=1e-4)
+
+
+def config(**trainer):
+    return parse_config({"input": {"images": "x"}, "trainer": trainer}, base="/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("trainer", "message"),
+    [
+        ({"model": "mine.models"}, "trainer.model: 'mine.models' is no import path. Write package.module:function"),
+        ({"model": "mine:a:b"}, "is no import path"),
+        ({"model": "resnet"}, "trainer.model: 'resnet' is not known. Use one of: auto, unet, cnn"),
+        ({"model": "cnn"}, "trainer.model: 'cnn' does not solve segmentation"),
+        ({"encoder": "resnet50"}, "trainer.encoder: 'resnet50' is not known. Use one of: compact, efficientnetv2-b0"),
+        ({"model": "mine:build", "encoder": B0}, "trainer.encoder: 'efficientnetv2-b0', but trainer.model is your own"),
+        ({"weights": "a.h5"}, "trainer.weights: they are an encoder's, and trainer.encoder is compact"),
+        ({"encoder": B0, "weights": "a.ckpt"}, "trainer.weights: 'a.ckpt' is no file of weights"),
+        (
+            {"loss": "cross_entropy"},
+            "trainer.loss: 'cross_entropy' is not for segmentation. Use one of: auto, bce_dice",
+        ),
+        ({"loss": "hinge"}, "trainer.loss: 'hinge' is not for segmentation"),
+        ({"class_weights": "rare"}, "trainer.class_weights: 'rare' is not known. Use one of: none, balanced"),
+    ],
+)
+def test_wrong_options_are_refused(trainer, message):
+    with pytest.raises(ConfigError) as caught:
+        config(**trainer)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "threshold", "min_area", "tuned"),
+    [
+        ({}, 0.5, 0, ("threshold", "min_area")),
+        ({"threshold": "tuned", "min_area": 7}, 0.5, 7, ("threshold",)),
+        ({"threshold": 0.25}, 0.25, 0, ("min_area",)),
+        ({"threshold": 1, "min_area": 0}, 1.0, 0, ()),
+    ],
+)
+def test_what_is_not_said_is_tuned(evaluator, threshold, min_area, tuned):
+    recipe = Recipe.from_config(parse_config({"input": {"images": "x"}, "evaluator": evaluator}, base="/"))
+    assert (recipe.threshold, recipe.min_area, recipe.tuned) == (threshold, min_area, tuned)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "message"),
+    [
+        ({"threshold": "best"}, "evaluator.threshold: 'best' is not known. Use one of: tuned"),
+        ({"threshold": 1.5}, "evaluator.threshold: 1.5 is out of range"),
+        ({"min_area": -1}, "evaluator.min_area: -1 is out of range"),
+        ({"min_area": 1.5}, "evaluator.min_area: 1.5 is no whole number"),
+        ({"threshold": None}, "evaluator.threshold"),
+    ],
+)
+def test_wrong_thresholds_are_refused(evaluator, message):
+    with pytest.raises(ConfigError) as caught:
+        parse_config({"input": {"images": "x"}, "evaluator": evaluator}, base="/")
+    assert message in str(caught.value)
+
+
+def test_a_recipe_holds_what_files_are_and_not_where(tmp_path):
+    (tmp_path / "w.keras").write_bytes(b"weights")
+    (tmp_path / "beside.py").write_text("x = 1\n")
+    first = Recipe.from_config(
+        parse_config({"input": {"images": "x"}, "trainer": {"encoder": B0, "weights": "w.keras"}}, base=str(tmp_path))
+    )
+    assert first.weights == sha256_file(tmp_path / "w.keras")
+    own = parse_config({"input": {"images": "x"}, "trainer": {"model": "beside:build"}}, base=str(tmp_path))
+    assert Recipe.from_config(own).code == sha256_file(tmp_path / "beside.py")
+    assert str(tmp_path) not in json.dumps([first.to_dict(), Recipe.from_config(own).to_dict()])
+    with pytest.raises(UsageError, match=r"trainer\.weights: /nowhere/w\.keras cannot be read"):
+        Recipe.from_config(config(encoder=B0, weights="w.keras"))
+    with pytest.raises(UsageError, match=r"trainer\.model: there is no module 'no_such_module'"):
+        Recipe.from_config(config(model="no_such_module:build"))

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Trains on the steel defects by `shardwright run`, and a notebook's plain U-Net with the same CPU time, and compares.
+
+    .venv/bin/python tools/compare_steel.py DATA OUT
+
+DATA is the folder of the steel set (`images`, `image_label.csv`); OUT gets the run and `comparison.json`. Both learn
+from the images of the same split at the same size and are measured on the same held-out ones by the same Dice. The
+notebook's way: a U-Net of 16 to 256 channels at full resolution, images over 255, binary cross-entropy, Adam at 1e-3,
+threshold 0.5; it stops when it has used the CPU seconds of all that `shardwright run` did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[1] / "pipelines/configs/steel.yaml"
+CHANNELS = (16, 32, 64, 128, 256)
+BATCH = 16
+
+
+def run_ours(data: Path, out: Path) -> dict[str, Any]:
+    """Runs the pipeline; returns its figures, and the place of its dataset."""
+    config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
+    config["input"] |= {"images": str(data / "images"), "labels": {"path": str(data / "image_label.csv")}}
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "steel.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    command = [
+        sys.executable,
+        "-m",
+        "shardwright_pipelines.cli",
+        "run",
+        str(out / "steel.yaml"),
+        "--root",
+        str(out / "run"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    (out / "ours.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
+    if done.returncode:
+        sys.exit(f"shardwright run ended with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+    figures = {name: float(value) for name, value in re.findall(r"^(\w+(?:/\w+)?) +(\d\.\d{4})", done.stdout, re.M)}
+    places = dict(re.findall(r"^(transformed|TensorBoard) +(\S+)$", done.stdout, re.M))
+    history = json.loads(Path(places["TensorBoard"], "history.json").read_text(encoding="utf-8"))
+    return {
+        "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "seconds": time.monotonic() - started,
+        "figures": figures,
+        "curve": [row["mean_dice"] for row in history["evaluation"]],
+        "parameters": history["parameters"],
+        "dataset": places["transformed"],
+    }
+
+
+def run_notebook(dataset: Path, cpu_seconds: float) -> dict[str, Any]:
+    """Trains the plain U-Net until the CPU time is used, and measures it on the held-out split."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    import keras
+    import numpy as np
+    from PIL import Image
+
+    from shardwright import rle
+    from shardwright.dataset import Dataset
+    from shardwright.metrics import MaskSums
+    from shardwright.records import decode_example
+
+    opened = Dataset.open(dataset)
+    classes = opened.manifest.classes
+
+    def arrays(split: str) -> tuple[Any, Any]:
+        images, masks = [], []
+        for _, record in opened.records(split):
+            example: Any = decode_example(record)
+            with Image.open(io.BytesIO(example["image/encoded"][0])) as image:
+                images.append(np.asarray(image.convert("RGB"), np.float32) / 255)
+            height, width = images[-1].shape[:2]
+            runs = [rle.from_flat(example[f"image/segmentation/{name}/rle"]) for name in classes]
+            masks.append(np.stack([rle.draw(r, height, width) for r in runs], -1).astype(np.float32))
+        return np.stack(images), np.stack(masks)
+
+    class Budget(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.model.stop_training = time.process_time() - started > cpu_seconds
+
+    keras.utils.set_random_seed(1)
+    model = plain_unet(opened.manifest.recipe["size"], len(classes))
+    model.compile(keras.optimizers.Adam(1e-3), "binary_crossentropy")
+    started, wall = time.process_time(), time.monotonic()
+    images, masks = arrays("train")
+    history = model.fit(images, masks, batch_size=BATCH, epochs=1000, verbose=0, callbacks=[Budget()])
+    used, took = time.process_time() - started, time.monotonic() - wall
+    images, masks = arrays("test")
+    predicted = model.predict(images, batch_size=BATCH, verbose=0) >= 0.5
+    return {
+        "cpu_seconds": used,
+        "seconds": took,
+        "figures": MaskSums.of_masks(predicted, masks).report(classes),
+        "losses": history.history["loss"],
+        "parameters": model.count_params(),
+    }
+
+
+def plain_unet(size: list[int], classes: int) -> Any:
+    """The U-Net of the tutorials."""
+    import keras
+    from keras import layers
+
+    def block(x: Any, channels: int) -> Any:
+        for _ in range(2):
+            x = layers.Conv2D(channels, 3, padding="same", activation="relu", kernel_initializer="he_normal")(x)
+        return x
+
+    inputs = keras.Input((*size, 3))
+    x, skips = inputs, []
+    for channels in CHANNELS[:-1]:
+        x = block(x, channels)
+        skips.append(x)
+        x = layers.MaxPooling2D()(x)
+    x = block(x, CHANNELS[-1])
+    for channels, skip in zip(reversed(CHANNELS[:-1]), reversed(skips), strict=True):
+        x = layers.Conv2DTranspose(channels, 2, strides=2, padding="same")(x)
+        x = block(layers.Concatenate()([x, skip]), channels)
+    return keras.Model(inputs, layers.Conv2D(classes, 1, activation="sigmoid")(x))
+
+
+def main() -> int:
+    """Runs both; 0 when ours is at least as good."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    ours = run_ours(options.data.absolute(), options.out.absolute())
+    (options.out / "comparison.json").write_text(json.dumps({"ours": ours}, indent=1) + "\n", encoding="utf-8")
+    notebook = run_notebook(Path(ours["dataset"]), ours["cpu_seconds"])
+    text = json.dumps({"ours": ours, "notebook": notebook}, indent=1)
+    (options.out / "comparison.json").write_text(text + "\n", encoding="utf-8")
+    for name, row in (("ours", ours), ("notebook", notebook)):
+        dice, seconds = row["figures"]["mean_dice"], row["cpu_seconds"]
+        print(f"{name:9} mean_dice {dice:.4f}, {seconds:.0f} CPU s, {row['parameters']} parameters")
+    return 0 if ours["figures"]["mean_dice"] >= notebook["figures"]["mean_dice"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
