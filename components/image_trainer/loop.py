@@ -128,7 +128,7 @@ class Loop:
             batch = self._step(batch, batches)
             if self._told_to_end():
                 self._save()
-                raise ShardwrightError(self._ended_early())
+                raise self._end(self._ended_early())
             if progress.step % work.spec.running.every == 0 and progress.step < end:
                 self._save()
         progress.losses.append(progress.epoch_loss / work.steps_per_epoch)
@@ -156,7 +156,7 @@ class Loop:
             self._waited += fetched - dispatched if done - fetched < _AT_ONCE else 0.0
             self._counted += self.work.batch_size
         if not math.isfinite(loss):
-            raise ShardwrightError(self._no_number(loss))
+            raise self._end(self._no_number(loss))
         self.progress.step += 1
         self.progress.epoch_loss += loss
         return tuple(following)
@@ -232,7 +232,12 @@ class Loop:
         for array in arrays.values():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 self.progress.step -= 1
-                raise ShardwrightError(self._no_number(math.nan, what="a weight"))
+                raise self._end(self._no_number(math.nan, what="a weight"))
+
+    def _end(self, message: str) -> ShardwrightError:
+        """An end that all hosts come to at the same step."""
+        self._steps.finish()
+        return ShardwrightError(message)
 
     def _no_number(self, value: float, *, what: str = "the loss") -> str:
         work, step = self.work, self.progress.step

@@ -63,6 +63,10 @@ class Steps(Protocol):
         """The sums of small arrays over all hosts; all of them must call it."""
         ...
 
+    def finish(self) -> None:
+        """Parts from the other hosts, when all of them have come to the same end."""
+        ...
+
     def from_first(self, data: bytes) -> bytes:
         """The bytes that host 0 gives, on every host; all of them must call it."""
         ...

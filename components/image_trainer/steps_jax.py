@@ -130,6 +130,11 @@ class JaxSteps:
         given = np.frombuffer(data, np.uint8) if self._place.publishes else np.zeros(size, np.uint8)
         return np.asarray(multihost_utils.broadcast_one_to_all(given), np.uint8).tobytes()
 
+    def finish(self) -> None:
+        """See `Steps.finish`."""
+        if self._place.count > 1:
+            jax.distributed.shutdown()
+
     def _on_all(self, variable: Any) -> Any:
         value = np.asarray(variable)
         return jax.make_array_from_callback(value.shape, self._everywhere, lambda index: value[index])

@@ -83,6 +83,9 @@ class TensorFlowSteps:
         """See `Steps.from_first`: there is one host."""
         return data
 
+    def finish(self) -> None:
+        """See `Steps.finish`: there is one host."""
+
     def _step(self, images: Any, targets: Any) -> Any:
         self.traces += 1  # Runs when the function is traced, not when it is called.
         trained = self._model.trainable_variables

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -108,11 +109,18 @@ def main(work: Callable[[TrainSpec], None]) -> None:
     spec = TrainSpec.read(parser.parse_args().spec)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _silence_tensorflow()
+    code = 1
     try:
         work(spec)
+        code = 0
     except ShardwrightError as error:
         send({_ERROR: str(error)})
-        sys.exit(1)
+    except BaseException:
+        traceback.print_exc()
+    sys.stderr.flush()
+    sys.stdout.flush()
+    # Not by the interpreter's regular end: it may wait for ever for threads of TensorFlow that wait for it.
+    os._exit(code)
 
 
 def send(message: Message) -> None:

@@ -1,0 +1,101 @@
+"""JAX over eight devices, in one process and in two: the batch is split, the loss is that of one device."""
+
+import dataclasses
+import signal
+import socket
+
+import pytest
+from training import RECIPE, SIZE, ended, spec_of, start, trained
+
+from shardwright_components.image_trainer.history import read_history
+from shardwright_components.image_trainer.training_summary import read_summary
+
+pytestmark = pytest.mark.slow
+
+# Of 37 records in three shards no two hosts get the same number.
+COUNTS = {"train": 37, "eval": 11, "test": 2}
+EIGHT = {"SHARDWRIGHT_CPU_DEVICES": "8"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, write_shapes):
+    return write_shapes(tmp_path_factory.mktemp("devices") / "data", size=SIZE, counts=COUNTS)
+
+
+@pytest.fixture(scope="module")
+def on_eight(tmp_path_factory, data):
+    """A training on eight devices of one process, and its messages."""
+    spec = spec_of(tmp_path_factory.mktemp("eight"), data, dataclasses.replace(RECIPE, order="exact"))
+    code, messages, said = ended(start(spec, **EIGHT))
+    assert code == 0, said
+    return spec, messages
+
+
+def on_two_hosts(specs, **options):
+    """Runs a training in two processes of four devices each; returns how both ended."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        coordinator = f"127.0.0.1:{free.getsockname()[1]}"
+    shared = {"SHARDWRIGHT_CPU_DEVICES": "4", "SHARDWRIGHT_COORDINATOR": coordinator, "SHARDWRIGHT_HOSTS": "2"}
+    processes = [start(s, **shared, SHARDWRIGHT_HOST=str(host), **options) for host, s in enumerate(specs)]
+    return [ended(process) for process in processes]
+
+
+def test_the_batch_is_split_eight_ways_and_the_step_compiled_once(on_eight):
+    spec, messages = on_eight
+    spread = [message for message in messages if "parts" in message]
+    assert len(spread) == 8
+    for message in spread:
+        assert message["whole"] == [8, *SIZE, 3]
+        assert message["parts"] == [[1, *SIZE, 3]] * 8
+        assert "batch" in message["spread"]
+    summary = read_summary(spec.output)
+    assert (summary.backend, summary.devices, summary.compilations) == ("jax", 8, 1)
+    assert len(summary.epochs) == 2
+
+
+def test_eight_devices_have_the_loss_of_one(on_eight, data, tmp_path):
+    spec = spec_of(tmp_path, data, on_eight[0].recipe)
+    summary = trained(spec, SHARDWRIGHT_CPU_DEVICES="1")
+    assert summary.devices == 1
+    assert read_history(tmp_path).loss == pytest.approx(read_history(on_eight[0].output).loss, abs=1e-5)
+
+
+def test_two_hosts_have_the_weights_of_each_other_and_the_loss_of_one(on_eight, data, tmp_path):
+    recipe = on_eight[0].recipe
+    specs = [spec_of(tmp_path / str(host), data, recipe, hosts=2) for host in range(2)]
+    for code, messages, said in on_two_hosts(specs):
+        assert code == 0, said
+        assert {tuple(map(tuple, m["parts"])) for m in messages if "parts" in m} == {((1, *SIZE, 3),) * 4}
+    first, second = (read_summary(spec.output) for spec in specs)
+    assert (first.hosts, first.devices, first.compilations) == (2, 8, 1)
+    assert first.weights == second.weights
+    one = read_history(on_eight[0].output)
+    found = read_history(specs[0].output)
+    assert found.loss == pytest.approx(one.loss, abs=1e-5)
+    assert [m["mean_dice"] for m in found.evaluation] == pytest.approx(
+        [m["mean_dice"] for m in one.evaluation], abs=1e-3
+    )
+    # Only host 0 keeps checkpoints.
+    assert (tmp_path / "0" / "checkpoints").exists()
+    assert not (tmp_path / "1" / "checkpoints").exists()
+
+
+def test_two_hosts_with_shares_of_their_own_are_told_to_end_and_go_on(data, tmp_path):
+    recipe = dataclasses.replace(RECIPE, epochs=3)
+    specs = [spec_of(tmp_path / str(host), data, recipe, hosts=2) for host in range(2)]
+    for code, messages, said in on_two_hosts(specs, end_at=9, by=signal.SIGTERM):
+        assert code == 1, said
+        assert "saved its state at step 10 of 12" in messages[-1]["error"]
+    results = on_two_hosts(specs)
+    assert [code for code, _, _ in results] == [0, 0], results[0][2]
+    first, second = (read_summary(spec.output) for spec in specs)
+    assert first.weights == second.weights
+    assert first.resumed == [10]
+
+
+def test_a_batch_that_devices_cannot_share_is_refused(data, tmp_path):
+    spec = spec_of(tmp_path, data, dataclasses.replace(RECIPE, batch_size=12))
+    code, messages, _ = ended(start(spec, **EIGHT))
+    assert code == 1
+    assert messages[-1]["error"].startswith("trainer.batch_size: 12 images cannot be split over 8 devices equally")

@@ -1,0 +1,59 @@
+"""Trainings that are killed or told to end, and go on: the weights are those of one that nobody interrupted."""
+
+import dataclasses
+import random
+import signal
+
+import pytest
+from training import COUNTS, RECIPE, SIZE, ended, spec_of, start, trained
+
+from shardwright_components.image_trainer.checkpoints import CheckpointFolder
+from shardwright_components.image_trainer.history import read_history
+
+pytestmark = pytest.mark.slow
+
+STEPS = RECIPE.epochs * COUNTS["train"] // RECIPE.batch_size
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, write_shapes):
+    return write_shapes(tmp_path_factory.mktemp("resumed") / "data", size=SIZE, counts=COUNTS)
+
+
+@pytest.mark.parametrize("order", ["exact", "fast"])
+def test_killed_at_random_steps_it_ends_with_the_same_weights_to_the_bit(data, tmp_path, order):
+    recipe = dataclasses.replace(RECIPE, order=order)
+    whole = trained(spec_of(tmp_path / "whole", data, recipe))
+    spec = spec_of(tmp_path / "killed", data, recipe, every=2)
+    step = random.Random(order).randrange(1, STEPS)
+    code, messages, _ = ended(start(spec, end_at=step))
+    assert code == -signal.SIGKILL
+    assert not any("error" in message for message in messages)
+    found = trained(spec)
+    assert found.weights == whole.weights
+    assert read_history(spec.output) == read_history(tmp_path / "whole")
+    # Every second step, and the end of an epoch, has a checkpoint; the step that the kill followed had none yet.
+    saved = [s for s in range(step) if s and (s % 2 == 0 or s % (STEPS // 2) == 0)]
+    assert found.resumed == saved[-1:]
+    assert whole.resumed == []
+    assert found.compilations == whole.compilations == 1
+
+
+def test_told_to_end_it_saves_first_and_goes_on_from_there_also_past_a_damaged_checkpoint(data, tmp_path):
+    whole = trained(spec_of(tmp_path / "whole", data))
+    spec = spec_of(tmp_path / "told", data, every=2)
+    code, messages, _ = ended(start(spec, end_at=7, by=signal.SIGTERM))
+    assert code == 1
+    assert messages[-1]["error"] == (
+        "the training was told to end (SIGTERM) and saved its state at step 7 of 10. Run it again to go on from there."
+    )
+    folder = CheckpointFolder(spec.checkpoints)
+    assert folder.steps() == [6, 7]
+    newest = max((tmp_path / "told" / "checkpoints").glob("step-*"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+    code, messages, said = ended(start(spec))
+    assert code == 0, said
+    assert [m["resumed"] for m in messages if "resumed" in m] == [6]
+    assert ["digest" in m["note"] for m in messages if "note" in m] == [True]
+    assert read_history(spec.output) == read_history(tmp_path / "whole")
+    assert trained(spec).weights == whole.weights, "a training that has ended is not trained again"

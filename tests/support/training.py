@@ -1,0 +1,98 @@
+"""Shared by the tests of the trainer: trainings in processes of their own, on small images, and what came out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from shardwright.dataset import Dataset
+from shardwright_components.image_trainer.spec import Recipe, Running, TrainSpec
+from shardwright_components.image_trainer.training_summary import read_summary
+
+RECIPE = Recipe("unet", 4, 2, 8, 1e-2, 3, "unit", ("flip_left_right",), 64, 0.5, "eval")
+SIZE = (32, 32)
+COUNTS = {"train": 40, "eval": 12, "test": 2}
+
+# A worker that says after each step what its batch looked like, and that ends at a step in a way that it is told.
+_PROGRAM = """
+import os, signal, sys
+from shardwright_components.image_trainer import placement, train_worker, worker
+
+at, number = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+
+def work(spec):
+    # As the trainer does, before Keras is imported below.
+    where = placement.place(spec.running.accelerator, spec.running.hosts, placement.Machine.look(os.environ))
+    os.environ.update(where.to_environment(os.environ))
+    from shardwright_components.image_trainer import loop
+    step = loop.Loop._step
+
+    def counted(self, batch, batches):
+        images = batch[0]
+        if hasattr(images, "sharding"):
+            parts = [list(shard.data.shape) for shard in images.addressable_shards]
+            worker.send({"parts": parts, "whole": list(images.shape), "spread": str(images.sharding.spec)})
+        found = step(self, batch, batches)
+        if self.progress.step == at:
+            os.kill(os.getpid(), number)
+        return found
+
+    loop.Loop._step = counted
+    train_worker.train(spec)
+
+worker.main(work)
+"""
+
+
+def spec_of(folder: Path, dataset: Path, recipe=RECIPE, **running) -> TrainSpec:
+    """A training of a dataset into a folder; its checkpoints go to `folder/checkpoints`."""
+    manifest = Dataset.open(dataset).manifest
+    folder.mkdir(parents=True, exist_ok=True)
+    return TrainSpec(
+        recipe=recipe,
+        dataset=str(dataset),
+        dataset_fingerprint=manifest.fingerprint,
+        task=manifest.task,
+        classes=manifest.classes,
+        height=SIZE[0],
+        width=SIZE[1],
+        resize="stretch",
+        mean=None,
+        std=None,
+        output=str(folder),
+        export="",
+        running=Running(**running),
+        checkpoints=str(folder / "checkpoints"),
+    )
+
+
+def start(spec: TrainSpec, *, end_at: int = -1, by: int = signal.SIGKILL, **environment: str) -> subprocess.Popen:
+    """Starts a training; after step `end_at` it gets the signal `by`."""
+    file = Path(spec.output, "spec.json")
+    spec.write(file)
+    command = [sys.executable, "-c", _PROGRAM, str(end_at), str(int(by)), "--spec", str(file)]
+    variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
+    with Path(spec.output, "said.log").open("w") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=variables, text=True
+        )
+
+
+def ended(process: subprocess.Popen) -> tuple[int, list[dict], str]:
+    """Waits for a training: its exit code, its messages, and what it said besides."""
+    # Its standard input stays open: its end would mean that whoever started it is gone.
+    with process:
+        lines = process.stdout.readlines()
+        process.wait()
+    said = Path(process.args[-1]).with_name("said.log").read_text()
+    messages = [json.loads(line) for line in lines if line.startswith("{")]
+    return process.returncode, messages, said[-3000:] + str(messages[-1:])
+
+
+def trained(spec: TrainSpec, **environment: str):
+    """The summary of a training that is run to its end."""
+    code, _, said = ended(start(spec, **environment))
+    assert code == 0, said
+    return read_summary(spec.output)
