@@ -168,8 +168,10 @@ class ImageFacts:
         """Perceptual and average hash as unsigned numbers; `None` where they are not stored."""
         if self.reader.hashes is None:
             return None
-        perceptual, average = (self.example.integers(name)[:1] for name in self.reader.hashes)
-        return (perceptual[0] & _ALL_BITS, average[0] & _ALL_BITS) if perceptual and average else None
+        perceptual, average = (self.example.first(name) for name in self.reader.hashes)
+        if not isinstance(perceptual, int) or not isinstance(average, int):
+            return None
+        return perceptual & _ALL_BITS, average & _ALL_BITS
 
     @property
     def content(self) -> int:

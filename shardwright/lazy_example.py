@@ -7,6 +7,7 @@ one takes the layout that writers make (a tag, a length, the values in one piece
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,6 +18,8 @@ from shardwright.records import DecodedFeature, RecordError, find_feature
 _MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
 _VALUE = 0x12  # Field 2, likewise: the value of the map's entry.
 _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 0x0A, 0x12, 0x1A
+_FLOAT = struct.Struct("<f")
+_ALL_BITS = (1 << 64) - 1
 
 
 class LazyExample:
@@ -55,6 +58,10 @@ class LazyExample:
 
     def first(self, name: str) -> bytes | int | float | None:
         """The first of a feature's values as a plain one; `None` where there is none."""
+        place = (self._places or {}).get(name.encode("utf-8"))
+        number = None if place is None else _single(self._data, *place)
+        if number is not None:
+            return number
         values = self.get(name)
         if values is None or not len(values):
             return None
@@ -138,9 +145,27 @@ def _values(data: bytes, at: int, end: int) -> DecodedFeature | None:
         return None
     if kind == _FLOAT_LIST:
         return None if length % 4 else np.frombuffer(data, "<f4", length // 4, at).astype(np.float32)
-    if length == 1 and data[at] < 0x80:
-        return np.array([data[at]], np.int64)
     return unpack_int64(memoryview(data)[at:end])
+
+
+def _single(data: bytes, at: int, end: int) -> int | float | None:
+    """The value of a feature of one number; `None` for all others, and for unusual layouts."""
+    # A tag and a length below 128 for the list, likewise for its values, then at most ten bytes.
+    size = end - at
+    if not 5 <= size <= 14 or data[at + 1] != size - 2 or data[at + 2] != _MESSAGE or data[at + 3] != size - 4:
+        return None
+    if data[at] == _FLOAT_LIST:
+        return float(_FLOAT.unpack_from(data, at + 4)[0]) if size == 8 else None
+    if data[at] != _INT64_LIST or data[end - 1] >= 0x80:
+        return None
+    value = 0
+    for place in range(end - 1, at + 3, -1):
+        byte = data[place]
+        if byte < 0x80 and place != end - 1:
+            return None  # Several small numbers.
+        value = value << 7 | byte & 0x7F
+    value &= _ALL_BITS
+    return value - (1 << 64) if value >> 63 else value
 
 
 def _strings(data: bytes, at: int, end: int) -> Iterator[bytes]:

@@ -31,6 +31,8 @@ def test_every_feature_is_what_the_general_parser_says(features):
     example = LazyExample(data)
     for name, values in decode_example(data).items():
         assert same(example.get(name), values)
+        first = values[0] if len(values) else None
+        assert example.first(name) == first
     assert example.get("not there") is None
 
 
