@@ -10,7 +10,19 @@ from typing import TypeAlias
 
 import shardwright
 from shardwright.errors import ShardwrightError
-from shardwright_pipelines.commands import bench, doctor, drift, predict, preflight, report, schema, submit, verify
+from shardwright_pipelines.commands import (
+    bench,
+    doctor,
+    drift,
+    get,
+    inspect,
+    predict,
+    preflight,
+    report,
+    schema,
+    submit,
+    verify,
+)
 from shardwright_pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
@@ -57,6 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     verify.add(commands)
     report.add(commands)
     drift.add(commands)
+    inspect.add(commands)
+    get.add(commands)
     preflight.add(commands)
     bench.add(commands)
     predict.add(commands)

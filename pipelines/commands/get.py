@@ -1,0 +1,52 @@
+"""`shardwright get`: one record of a dataset by its key."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import TypeAlias
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    get = commands.add_parser("get", help="find one record of a dataset by its key, and its image")
+    get.add_argument("dataset", metavar="DIR", help="a dataset's folder")
+    get.add_argument("key", metavar="KEY", help="the image's path below the folder of images, as the ledger names it")
+    get.add_argument("--out", metavar="FILE", help="write the stored image here, byte for byte; refused if it exists")
+    get.add_argument("--json", action="store_true", help="print the record as JSON")
+    get.set_defaults(command=_get)
+
+
+def _get(options: argparse.Namespace) -> int:
+    from shardwright.inspection import fetch, view_record
+    from shardwright_pipelines.commands.inspect import record_text
+
+    found = fetch(options.dataset, options.key)
+    view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")
+    if options.out is not None:
+        _write(options.out, found.payload, view.image)
+    if options.json:
+        place = {"key": found.key, "split": found.split, "shard": found.shard, "record": found.record}
+        print(json.dumps({**place, **dataclasses.asdict(view)}, indent=1, ensure_ascii=True))
+    else:
+        print(record_text(view, found.payload))
+    return 0
+
+
+def _write(target: str, payload: bytes, name: str) -> None:
+    from shardwright.errors import DatasetError, UsageError
+    from shardwright.records import find_feature
+
+    values = find_feature(payload, name) if name else None
+    if not values:
+        raise DatasetError(f"{target}: not written: the record holds no encoded image. Read it with `load`.")
+    try:
+        with open(target, "xb") as file:
+            file.write(bytes(values[0]))
+    except FileExistsError:
+        raise UsageError(f"--out: {target} exists already. Remove it, or name another file.") from None
+    except OSError as error:
+        raise UsageError(f"--out: {target} cannot be written ({error.strerror or error}). Check the path.") from None

@@ -1,0 +1,138 @@
+"""`shardwright inspect`: what is in a dataset, a file of TFRecords or a record, as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.inspection import DatasetView, FileView, RecordView
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_GAP = "  "
+_SHOWN = 60
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    inspect = commands.add_parser("inspect", help="show what is in a dataset, a file of TFRecords, or a record of it")
+    inspect.add_argument("path", metavar="PATH", help="a dataset's folder, or any TFRecord file, plain or compressed")
+    inspect.add_argument("--record", type=int, metavar="N", help="one record of a file, from 0")
+    inspect.add_argument("--json", action="store_true", help="print it as JSON")
+    inspect.set_defaults(command=_inspect)
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from shardwright.errors import UsageError
+    from shardwright.inspection import record_of_file, view_dataset, view_file, view_record
+    from shardwright.storage import is_folder
+
+    if options.record is not None and options.record < 0:
+        raise UsageError(f"--record: {options.record} is no number of a record. Count from 0.")
+    if is_folder(options.path):
+        if options.record is not None:
+            raise UsageError(f"{options.path}: --record is for a file. Give a shard, or use `shardwright get`.")
+        dataset = view_dataset(options.path)
+        print(_json(dataset) if options.json else dataset_text(dataset))
+        return 0
+    if options.record is not None:
+        payload = record_of_file(options.path, options.record)
+        record = view_record(payload, f"{options.path}, record {options.record}")
+        print(_json(record) if options.json else record_text(record, payload))
+        return 0
+    file = view_file(options.path)
+    print(_json(file) if options.json else file_text(file))
+    return 1 if file.others else 0
+
+
+def dataset_text(view: DatasetView) -> str:
+    """A dataset as text."""
+    facts = [
+        ("dataset", f"{view.root} ({view.kind}, {view.task})"),
+        ("classes", f"{len(view.classes)}: {', '.join(view.classes)}" if view.classes else "none"),
+        ("labels", view.labels),
+        ("inputs", ", ".join(f"{name} {count}" for name, count in view.totals.items() if "/" not in name)),
+        ("fingerprint", view.fingerprint),
+    ]
+    splits = [("split", "records", "shards", "MB", "records a shard")]
+    splits += [
+        (s.name, f"{s.records:,}", str(s.shards), f"{s.bytes / 1e6:,.1f}", _range(s.least, s.most)) for s in view.splits
+    ]
+    here = {stored: ours for ours, stored in view.stored_as.items()}
+    features = [("feature", "type", "")]
+    features += [(name, kind, f"our {here[name]}" if name in here else "") for name, kind in view.features.items()]
+    return "\n\n".join([_table(facts), _table(splits), _table(features)])
+
+
+def file_text(view: FileView) -> str:
+    """A file of TFRecords as text."""
+    packed = ", compressed" if view.compressed else ""
+    lines = [f"{_plain(view.path)}: {view.records:,} records, {view.bytes / 1e6:,.2f} MB{packed}"]
+    if view.features:
+        rows = [("feature", "type", "records", "values", "bytes at most", "first")]
+        rows += [
+            (
+                one.name,
+                "|".join(one.kinds),
+                str(one.records),
+                _range(one.least, one.most),
+                str(one.largest or ""),
+                one.shown,
+            )
+            for _, one in sorted(view.features.items())
+        ]
+        lines += ["", _table(rows)]
+    if view.looked_into < view.records:
+        lines.append(f"(features of the first {view.looked_into:,} records)")
+    lines += [f"! {_plain(problem)}" for problem in view.others]
+    if view.damaged:
+        lines.append(f"{view.damaged} records cannot be read")
+    return "\n".join(lines)
+
+
+def record_text(view: RecordView, payload: bytes) -> str:
+    """A record as text, with its picture where the terminal can show one."""
+    rows = [("feature", "type", "values", "bytes", "begins with")]
+    rows += [(one.name, one.kind, str(one.values), str(one.bytes or ""), one.shown) for one in view.features]
+    text = f"{_plain(view.where)}: {view.bytes:,} bytes\n\n{_table(rows)}"
+    picture = _picture(view, payload) if sys.stdout.isatty() else ""
+    return f"{text}\n\n{picture}" if picture else text
+
+
+def _picture(view: RecordView, payload: bytes) -> str:
+    from shardwright.inspection import draw
+    from shardwright.records import find_feature
+
+    size = shutil.get_terminal_size()
+    found = find_feature(payload, view.image) if view.image else None
+    return draw(bytes(found[0]), size.columns, max(4, size.lines // 2)) if found else ""
+
+
+def _json(view: DatasetView | FileView | RecordView) -> str:
+    return json.dumps(dataclasses.asdict(view), indent=1, ensure_ascii=True)
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _plain(text: str) -> str:
+    """Names are from strangers: nothing in them reaches a terminal as a command."""
+    return text if text.isprintable() else ascii(text)
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    shown = [
+        [_plain(cell) if len(cell) <= _SHOWN or row is rows[0] else f"{_plain(cell[:_SHOWN])}..." for cell in row]
+        for row in rows
+    ]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(rows[0]) - 1)]
+    return "\n".join(
+        _GAP.join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in shown
+    )
