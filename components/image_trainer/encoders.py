@@ -96,7 +96,7 @@ def _feature_maps(encoder: keras.Model) -> list[Any]:
     wanted = {(height // stride, width // stride): stride for stride in _STRIDES[:-1]}
     found = {}
     for layer in encoder.layers:
-        shape = getattr(layer.output, "shape", ())
-        if len(shape) == 4 and tuple(shape[1:3]) in wanted:
+        shape: tuple[Any, ...] = tuple(getattr(layer.output, "shape", ()))
+        if len(shape) == 4 and shape[1:3] in wanted:
             found[wanted[shape[1], shape[2]]] = layer.output
     return [*(found[stride] for stride in _STRIDES[:-1]), encoder.output]
