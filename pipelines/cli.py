@@ -12,6 +12,7 @@ import shardwright
 from shardwright.errors import ShardwrightError
 from shardwright_pipelines.commands import (
     bench,
+    derived,
     doctor,
     drift,
     get,
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add(commands)
     report.add(commands)
     drift.add(commands)
+    derived.add(commands)
     inspect.add(commands)
     get.add(commands)
     preflight.add(commands)

@@ -1,0 +1,111 @@
+"""Datasets made of the records of others: what is taken, that it keeps its bytes, and that twice is once."""
+
+import json
+from collections import Counter
+
+import pytest
+from ingesting import examples, ledger, tree
+
+from shardwright.dataset import Dataset
+from shardwright.verify import verify
+from shardwright_pipelines.cli import main
+
+
+@pytest.fixture(scope="module")
+def source(small_dataset, tmp_path_factory):
+    def named(number, example):
+        return {**example, "image/key": example["image/key"]}
+
+    root = tmp_path_factory.mktemp("source")
+    return small_dataset(root, task="classification", counts={"train": [20, 10], "eval": [10]}, change=named)
+
+
+def made(arguments, capsys):
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def records(root):
+    dataset = Dataset.open(root)
+    return {key: data for split in dataset.splits for key, data in dataset.records(split)}
+
+
+def whole(root):
+    report = verify(root, workers=1, deep=True, quiet=True)
+    assert report.findings == ()
+
+
+def test_reshard_changes_no_record_and_no_order(source, tmp_path, capsys):
+    told = made(["reshard", source, "--out", tmp_path / "new", "--shard-records", 7], capsys)
+    assert told["shards"] == 5 + 2
+    whole(tmp_path / "new")
+    assert list(records(tmp_path / "new").items()) == list(records(source).items())
+    before = tree(tmp_path / "new")
+    assert made(["reshard", source, "--out", tmp_path / "new", "--shard-records", 7], capsys) == told
+    made(["reshard", source, "--out", tmp_path / "again", "--shard-records", 7], capsys)
+    assert tree(tmp_path / "again") == tree(tmp_path / "new") == before
+    assert main(["reshard", str(source), "--out", str(tmp_path / "new"), "--shard-records", "8"]) == 2
+
+
+def test_a_subset_has_the_same_part_of_every_split_and_class(source, tmp_path, capsys):
+    made(["subset", source, "--share", 0.4, "--out", tmp_path / "part"], capsys)
+    whole(tmp_path / "part")
+    part = examples(tmp_path / "part")
+    counts = Counter((key.split("/")[0], int(example["image/class/label"][0])) for key, example in part.items())
+    assert counts == {("train", 0): 6, ("train", 1): 6, ("eval", 0): 2, ("eval", 1): 2}
+    assert records(tmp_path / "part").items() <= records(source).items()
+    assert set(ledger(tmp_path / "part")) == set(part)
+    made(["subset", source, "--share", 0.4, "--seed", 1, "--out", tmp_path / "other"], capsys)
+    assert set(examples(tmp_path / "other")) != set(part)
+    made(["subset", source, "--classes", "Sugar", "--splits", "eval", "--out", tmp_path / "few"], capsys)
+    assert {(key.split("/")[0], int(e["image/class/label"][0])) for key, e in examples(tmp_path / "few").items()} == {
+        ("eval", 1)
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--classes", "Bird"], "no class 'Bird'"),
+        (["--splits", "dev"], "no split 'dev'"),
+        (["--share", "2"], "--share: 2.0 is out of range"),
+        (["--share", "0.5", "--count", "3"], "exclude each other"),
+        (["--keys", "/nowhere"], "cannot be read"),
+    ],
+)
+def test_what_a_subset_refuses(source, tmp_path, capsys, options, said):
+    assert main(["subset", str(source), "--out", str(tmp_path / "no"), *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
+
+
+def test_two_parts_merge_into_the_whole(source, tmp_path, capsys):
+    keys = sorted(records(source))
+    (tmp_path / "keys").write_text("\n".join(keys[:15]) + "\n")
+    made(["subset", source, "--keys", tmp_path / "keys", "--out", tmp_path / "one"], capsys)
+    made(["forget", source, "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
+    assert sorted(records(tmp_path / "one")) == keys[:15]
+    made(["merge", tmp_path / "one", tmp_path / "rest", "--out", tmp_path / "both"], capsys)
+    whole(tmp_path / "both")
+    assert records(tmp_path / "both") == records(source)
+    assert main(["merge", str(source), str(tmp_path / "one"), "--out", str(tmp_path / "twice")]) == 2
+    assert "15 keys are in another source, too" in capsys.readouterr().err
+
+
+def test_what_is_forgotten_is_nowhere(source, tmp_path, capsys):
+    (tmp_path / "keys").write_text("train/0003\n")
+    made(["forget", source, "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
+    whole(tmp_path / "rest")
+    assert "train/0003" not in ledger(tmp_path / "rest")
+    for file in (tmp_path / "rest").rglob("*"):
+        if file.is_file():
+            assert b"train/0003" not in file.read_bytes()
+    (tmp_path / "keys").write_text("no/such\n")
+    assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
+    assert "1 of 1 keys are not in the dataset, e.g. no/such" in capsys.readouterr().err
+
+
+def test_other_classes_do_not_merge(source, small_dataset, tmp_path, capsys):
+    other = small_dataset(tmp_path / "other", task="classification", classes=("Fish", "Salt"))
+    assert main(["merge", str(source), str(other), "--out", str(tmp_path / "no")]) == 2
+    assert "its classes are not those of" in capsys.readouterr().err
