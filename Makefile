@@ -27,8 +27,9 @@ check: setup ## ruff, types, shellcheck and the fast tests (under 2 minutes)
 test: check ## check, and the slow tests (no root needed, at most 30 minutes)
 	@$(TIMED) 'slow tests' tools/slow_tests
 
-test-full: setup ## the other stack: its fast tests, a pipeline per task, and data sets compared byte by byte (root)
+test-full: setup ## the other stack, data sets compared byte by byte, and the container image, tried (root)
 	@$(TIMED) 'other stack' tools/other_stack.sh
+	@$(TIMED) 'image' tools/image.sh try
 
 soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images
 	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak

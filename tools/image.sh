@@ -67,16 +67,21 @@ try() {
         for tool in gcc g++ cc curl uv; do
             if command -v "$tool"; then echo "$tool was left in the image"; exit 1; fi
         done
+        shardwright doctor
         shardwright sample data --images 60 --height 96 --width 128
         cp /checkout/tools/image/small.yaml .
-        shardwright run small.yaml'
-    # The tests of set-up and of the checkout itself need compilers and git; all others run on what is installed here.
+        shardwright run small.yaml
+        shardwright compile small.yaml --target kubeflow --out small-pipeline.yaml
+        python /checkout/tools/image/one_task.py small-pipeline.yaml /work/data'
+    # The tests of set-up and of the checkout itself need compilers and git; all others run on what is installed here. A
+    # test that hangs says where.
     inside sh -c '
         set -eu
-        cp -r /checkout/tests /checkout/setup.cfg /checkout/pipelines /checkout/src /checkout/shardwright /checkout/components \
-            /checkout/schemas /checkout/setup.py .
+        cd /checkout
+        cp -r tests docs pipelines shardwright components schemas src setup.cfg setup.py README.md /work
+        cd /work
         python -m pytest -q -p no:cacheprovider -m "not slow" --ignore-glob "tests/test_setup_*" --numprocesses auto \
-            --maxprocesses 8 --dist loadfile'
+            --maxprocesses 8 --dist worksteal -o faulthandler_timeout=300'
 }
 
 case "${1:-}" in

@@ -61,18 +61,25 @@ class Emulator:
 
     def run(self, **parameters):
         """Runs all tasks; returns what each did, in order, as `{task: RAN or CACHED}`."""
-        self.runs += 1
-        given = {
-            name: parameters.get(name, definition.get("defaultValue"))
-            for name, definition in self.spec["root"].get("inputDefinitions", {}).get("parameters", {}).items()
-        }
-        assert set(parameters) <= set(given)
+        given = self._begin(parameters)
         tasks = self.spec["root"]["dag"]["tasks"]
         done = {}
-        self.outputs = {}
         for name in graphlib.TopologicalSorter({n: sorted(_needs(tasks[n])) for n in sorted(tasks)}).static_order():
             done[name] = self._task(name, tasks[name], given)
         return done
+
+    def first(self, name, **parameters):
+        """Runs one task that needs no other; returns its outputs."""
+        given = self._begin(parameters)
+        self._task(name, self.spec["root"]["dag"]["tasks"][name], given)
+        return self.outputs[name]
+
+    def _begin(self, parameters):
+        self.runs += 1
+        self.outputs = {}
+        defined = self.spec["root"].get("inputDefinitions", {}).get("parameters", {})
+        assert set(parameters) <= set(defined)
+        return {name: parameters.get(name, definition.get("defaultValue")) for name, definition in defined.items()}
 
     def _task(self, name, task, given):
         component = self.spec["components"][task["componentRef"]["name"]]
