@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -175,6 +176,7 @@ def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:
     return height, width, channels
 
 
+@lru_cache(maxsize=256)  # Most files of an input have the same few.
 def _sound_quantization(body: bytes) -> bool:
     """Tells whether a segment holds whole tables of 64 numbers of 8 or 16 bits, numbered 0 to 3."""
     position = 0
@@ -185,6 +187,7 @@ def _sound_quantization(body: bytes) -> bool:
     return position == len(body)
 
 
+@lru_cache(maxsize=256)
 def _sound_huffman(body: bytes) -> bool:
     """Tells whether a segment holds whole tables, numbered 0 to 3, whose code lengths can form a prefix code."""
     position = 0

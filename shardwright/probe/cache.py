@@ -51,6 +51,8 @@ class ProbeCache:
             if self._file is not None:
                 with suppress(sqlite3.Error):
                     connection = stack.enter_context(_connected(self._file, "ro"))
+                    if connection.execute("SELECT 1 FROM probed LIMIT 1").fetchone() is None:
+                        connection = None  # Nothing to be found: no need to ask for each.
             yield partial(_find, connection)
 
     def keep(self, rows: Mapping[bytes, ProbeRow]) -> None:
