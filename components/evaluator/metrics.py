@@ -20,7 +20,7 @@ from shardwright_components.evaluator.summary import CONFUSION, IMAGES
 Keys = dict[str, metric_types.MetricKey]
 
 # The matrix of more classes than can be looked at is left out.
-MOST_CONFUSED = 40
+MOST_CONFUSED = 20
 
 
 def confusion_names(classes: int) -> list[str]:
