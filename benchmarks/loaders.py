@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,6 +45,7 @@ class _Worker:
                 stderr=said,
                 text=True,
                 bufsize=1,
+                start_new_session=True,
             )
         self._log = log
         self.first = self._answer()
@@ -53,8 +57,9 @@ class _Worker:
         return float(self._answer()["seconds"])
 
     def stop(self) -> None:
-        """Ends the process."""
-        self._process.kill()
+        """Ends the process, and those that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def _answer(self) -> dict[str, Any]:
@@ -117,7 +122,7 @@ def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
                 workers.append(_Worker(program, name, data_file, batch, folder / f"{name}.log"))
             except RuntimeError as error:
                 left_out[name] = str(error)
-        batches = max(1, images // batch // 4)
+        batches = max(1, images // batch // 2)
         rates: dict[str, list[float]] = {worker.name: [] for worker in workers}
         for _ in range(ROUNDS):
             for worker in workers:
@@ -150,8 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dir", metavar="DIR", help="where all is kept between calls (default: not kept)")
     parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
     options = parser.parse_args(arguments)
-    if options.images < 4 * options.batch:
-        parser.error(f"--images {options.images}: give at least four batches of {options.batch}")
+    if options.images < 2 * options.batch:
+        parser.error(f"--images {options.images}: give at least two batches of {options.batch}")
     if options.dir is not None:
         measured = measure(Path(options.dir).absolute(), options.images, options.batch)
     else:

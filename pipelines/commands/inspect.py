@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
 _SHOWN = 60
+# Of a terminal that does not know its size.
+_COLUMNS, _LINES = 80, 12
 
 
 def add(commands: _Commands) -> None:
@@ -82,7 +84,7 @@ def file_text(view: FileView) -> str:
                 str(one.records),
                 _range(one.least, one.most),
                 str(one.largest or ""),
-                one.shown,
+                _cut(one.shown),
             )
             for _, one in sorted(view.features.items())
         ]
@@ -98,7 +100,7 @@ def file_text(view: FileView) -> str:
 def record_text(view: RecordView, payload: bytes) -> str:
     """A record as text, with its picture where the terminal can show one."""
     rows = [("feature", "type", "values", "bytes", "begins with")]
-    rows += [(one.name, one.kind, str(one.values), str(one.bytes or ""), one.shown) for one in view.features]
+    rows += [(one.name, one.kind, str(one.values), str(one.bytes or ""), _cut(one.shown)) for one in view.features]
     text = f"{_plain(view.where)}: {view.bytes:,} bytes\n\n{_table(rows)}"
     picture = _picture(view, payload) if sys.stdout.isatty() else ""
     return f"{text}\n\n{picture}" if picture else text
@@ -108,9 +110,9 @@ def _picture(view: RecordView, payload: bytes) -> str:
     from shardwright.inspection import draw
     from shardwright.records import find_feature
 
-    size = shutil.get_terminal_size()
+    columns, lines = shutil.get_terminal_size()
     found = find_feature(payload, view.image) if view.image else None
-    return draw(bytes(found[0]), size.columns, max(4, size.lines // 2)) if found else ""
+    return draw(bytes(found[0]), columns or _COLUMNS, max(_LINES, lines // 2)) if found else ""
 
 
 def _json(view: DatasetView | FileView | RecordView) -> str:
@@ -126,13 +128,12 @@ def _plain(text: str) -> str:
     return text if text.isprintable() else ascii(text)
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    shown = [
-        [_plain(cell) if len(cell) <= _SHOWN or row is rows[0] else f"{_plain(cell[:_SHOWN])}..." for cell in row]
-        for row in rows
-    ]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(rows[0]) - 1)]
-    return "\n".join(
-        _GAP.join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in shown
-    )
+    shown = [[_plain(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]) - 1)]
+    lines = ([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]] for row in shown)
+    return "\n".join(_GAP.join(line).rstrip() for line in lines)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
-# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; batches that are filled, finished
-# or ready; decoded images that wait for their batch, for each thread.
+# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; batches that are filled, are
+# finished or wait; decoded images of each thread that wait for their batch.
 _SHARDS_AT_ONCE = 16
 _READ_BUFFER = 1 << 20
 _BATCHES = 5
