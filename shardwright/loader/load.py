@@ -158,15 +158,13 @@ def load(
         )
         if repeat:
             placed = placed.map(lambda count, record: (count, record[:2]))
-        examples = placed.map(
-            lambda count, record: changed(count, example(*record)), num_parallel_calls=tf.data.AUTOTUNE
-        )
+        examples = placed.map(_plain(lambda count, record: changed(count, example(*record))), tf.data.AUTOTUNE)
     else:
         share = share_of(dataset, split, host, hosts)
         found = read_fast(shards, share, shuffle_seed)
         buffer = _buffer(dataset, split) if shuffle_buffer is None else shuffle_buffer
         if cache is not None:
-            found = found.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+            found = found.map(_plain(example), tf.data.AUTOTUNE)
             records = sum(stretch.records for stretch in share)
             taken = records * size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
             identity = {"dataset": dataset.manifest.digest, "split": split, "share": share, "targets": targets}
@@ -174,17 +172,19 @@ def load(
         if shuffle:
             found = found.shuffle(buffer, seed=seed)
         counted = (found.repeat() if repeat else found).enumerate()
-        examples = counted.map(
-            lambda count, found: changed(count, found if cache is not None else example(*found)),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
+        made = changed if cache is not None else lambda count, record: changed(count, example(*record))
+        examples = counted.map(_plain(made), tf.data.AUTOTUNE)
     mixing = changes["mixup"].strength if "mixup" in changes else 0.0
     finish = Finisher(dataset.manifest, targets, masks == "bits", normalize, statistics, dtype, mixing, seed, ids)
     options = tf.data.Options()
     options.deterministic = deterministic or order == "exact"
     options.autotune.ram_budget = _TUNED_BYTES
     batches = examples.batch(batch_size, drop_remainder=drop_remainder or repeat or order == "exact")
-    return batches.map(finish, num_parallel_calls=_AT_ONCE).prefetch(_AHEAD).with_options(options)
+    return batches.map(_plain(finish.__call__), _AT_ONCE).prefetch(_AHEAD).with_options(options)
+
+
+# No function here branches on a tensor in Python; AutoGraph's search for that takes longer than the rest of `load`.
+_plain = tf.autograph.experimental.do_not_convert
 
 
 def steps_per_epoch(

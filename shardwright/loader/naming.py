@@ -35,6 +35,7 @@ class Naming:
         self._indexes = [shard.index for shard in shards]
         self._ends = np.cumsum([shard.records for shard in shards], dtype=np.int64)
         self._begins = np.array([0, *accumulate(shard.records for shard in shards)][:-1], np.int64)
+        self._told = tf.function(self._name, input_signature=[tf.TensorSpec([], tf.int64)], autograph=False)
 
     def require(self, holds: Tensor, position: Tensor, problem: Callable[[], Tensor | str], value: Tensor) -> Tensor:
         """A value, or the end of the iteration where something does not hold.
@@ -53,7 +54,7 @@ class Naming:
         """
 
         def fail() -> Tensor:
-            text = tf.strings.join([self._name(position), ": ", problem()])
+            text = tf.strings.join([self._told(position), ": ", problem()])
             with tf.control_dependencies([tf.debugging.Assert(tf.constant(False), [text])]):
                 return tf.constant(False)
 
