@@ -37,6 +37,11 @@ def every(key: str) -> bool:
     return True
 
 
+def same_row(row: LedgerRow) -> LedgerRow | None:
+    """Keeps a row as it is."""
+    return row
+
+
 class Derived(NamedTuple):
     """What is made.
 
@@ -44,16 +49,14 @@ class Derived(NamedTuple):
         operation: how, as a word, for the recipe.
         options: what else changes the bytes, as plain values.
         choose: which keys are taken.
-        keep_rows: whether the ledger's rows of inputs that were not written go along.
-        keep_key: of which keys they may.
+        row: what becomes of the ledger's rows of inputs that were not written; `None` leaves one out.
         payload: what is stored of a record; the same bytes by default.
     """
 
     operation: str
     options: Mapping[str, Any]
     choose: Choose = every
-    keep_rows: bool = True
-    keep_key: Choose = every
+    row: Callable[[LedgerRow], LedgerRow | None] = same_row
     payload: Callable[[str, bytes], bytes] | None = None
 
 
@@ -91,7 +94,7 @@ def derive(
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
     parents = [source.manifest.digest for source in sources]
     recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
-    rows = _rows(sources, how.keep_key) if how.keep_rows else []
+    rows = _rows(sources, how.row)
     plan = DatasetPlan(
         kind=first.kind,
         task=first.task,
@@ -196,14 +199,17 @@ def _cut(shards: ShardsConfig) -> dict[str, Any]:
     return {name: value for name, value in vars(shards).items() if value is not None}
 
 
-def _rows(sources: Sequence[Dataset], keep: Choose) -> list[LedgerRow]:
-    return [
-        LedgerRow(row.key, row.status, row.code, row.reason, row.split)
-        for source in sources
-        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs")
-        for row in source.ledger()
-        if row.status != WRITTEN and keep(row.key)
-    ]
+def _rows(sources: Sequence[Dataset], become: Callable[[LedgerRow], LedgerRow | None]) -> list[LedgerRow]:
+    rows = []
+    for source in sources:
+        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
+            for row in source.ledger():
+                # Where it had been planned for is of no meaning any more.
+                bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
+                kept = become(bare) if row.status != WRITTEN else None
+                if kept is not None:
+                    rows.append(kept)
+    return rows
 
 
 def _refuse_different(sources: Sequence[Dataset]) -> None:

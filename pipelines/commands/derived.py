@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.config.layout import ShardsConfig
-    from shardwright.manifest import Manifest
+    from shardwright.manifest import LedgerRow, Manifest
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOWN = 3
@@ -74,7 +75,7 @@ def _subset(options: argparse.Namespace) -> int:
     if options.keys is not None:
         chosen &= {text_number(key) for key in _keys(options.keys)}
     choice = {"images": fingerprint(sorted(chosen))}
-    how = Derived("subset", choice, lambda key: text_number(key) in chosen, keep_rows=False)
+    how = Derived("subset", choice, lambda key: text_number(key) in chosen, row=lambda row: None)
     return _told(derive([dataset], options.out, how, shards=_shards(options), quiet=options.json), options)
 
 
@@ -111,7 +112,14 @@ def _forget(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.keys}: {len(missing)} of {len(keys)} keys are not in the dataset, e.g. {shown}.")
     # The new dataset must not tell which they were: only a hash of all that is left.
     left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))
-    how = Derived("forget", {"left": left}, lambda key: key not in keys, keep_key=lambda key: key not in keys)
+
+    def without(row: LedgerRow) -> LedgerRow | None:
+        if row.key in keys:
+            return None
+        told = any(key in row.reason for key in keys)
+        return dataclasses.replace(row, reason="concerns an image that was forgotten") if told else row
+
+    how = Derived("forget", {"left": left}, lambda key: key not in keys, row=without)
     return _told(derive([dataset], options.out, how, shards=_shards(options), quiet=options.json), options)
 
 

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from ingesting import examples, ledger, tree
+from ingesting import examples, ledger, run, tree
 
 from shardwright.dataset import Dataset
 from shardwright.verify import verify
@@ -13,11 +13,8 @@ from shardwright_pipelines.cli import main
 
 @pytest.fixture(scope="module")
 def source(small_dataset, tmp_path_factory):
-    def named(number, example):
-        return {**example, "image/key": example["image/key"]}
-
     root = tmp_path_factory.mktemp("source")
-    return small_dataset(root, task="classification", counts={"train": [20, 10], "eval": [10]}, change=named)
+    return small_dataset(root, task="classification", counts={"train": [20, 10], "eval": [10]})
 
 
 def made(arguments, capsys):
@@ -93,16 +90,31 @@ def test_two_parts_merge_into_the_whole(source, tmp_path, capsys):
 
 
 def test_what_is_forgotten_is_nowhere(source, tmp_path, capsys):
-    (tmp_path / "keys").write_text("train/0003\n")
+    (tmp_path / "keys").write_text("train/0013\n")
     made(["forget", source, "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
     whole(tmp_path / "rest")
-    assert "train/0003" not in ledger(tmp_path / "rest")
+    assert "train/0013" not in ledger(tmp_path / "rest")
     for file in (tmp_path / "rest").rglob("*"):
         if file.is_file():
-            assert b"train/0003" not in file.read_bytes()
+            assert b"train/0013" not in file.read_bytes()
     (tmp_path / "keys").write_text("no/such\n")
     assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
     assert "1 of 1 keys are not in the dataset, e.g. no/such" in capsys.readouterr().err
+
+
+def test_a_ledger_says_no_word_of_what_is_forgotten(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=12)
+    (tmp_path / "in/images/003.jpg").write_bytes((tmp_path / "in/images/001.jpg").read_bytes())
+    (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
+    run({**raw, "duplicates": {"exact": "first"}}, tmp_path / "ds", workers=1)
+    (tmp_path / "keys").write_text("001.jpg\n005.jpg\n")
+    made(["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
+    whole(tmp_path / "rest")
+    assert ledger(tmp_path / "rest")["003.jpg"].reason == "concerns an image that was forgotten"
+    for file in (tmp_path / "rest").rglob("*"):
+        assert not file.is_file() or not {b"001.jpg", b"005.jpg"} & set(file.read_bytes().split(b'"'))
+    made(["reshard", tmp_path / "ds", "--out", tmp_path / "same", "--shard-count", 1], capsys)
+    assert ledger(tmp_path / "same")["005.jpg"].status == "rejected"
 
 
 def test_other_classes_do_not_merge(source, small_dataset, tmp_path, capsys):
