@@ -1,6 +1,7 @@
 """`shardwright compile`: what the services' own schemas say of the documents, and what is refused beforehand."""
 
 import copy
+import importlib.util
 import json
 import os
 import re
@@ -225,6 +226,17 @@ def test_kubernetes_is_told_where_to_run(kubeflow):
     assert executors["Pusher_executor"]["pvcMount"] == [{"constant": "models", "mountPath": "/models"}]
     assert executors["ImageTransform_executor"]["nodeSelector"]["labels"] == {"cloud.google.com/gke-nodepool": "cpu"}
     assert spec["defaultPipelineRoot"] == "gs://bucket/kfp"
+
+
+def test_the_platform_document_has_the_fields_of_kubeflow(kubeflow):
+    executors = kubeflow[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    for executor in executors.values():
+        # Of KubernetesExecutorConfig; kfp-kubernetes, which parses it strictly, is in the current stack alone.
+        assert set(executor) <= {"nodeSelector", "tolerations", "pvcMount"}
+        if importlib.util.find_spec("kfp.kubernetes"):
+            schema = importlib.import_module("kfp.kubernetes.kubernetes_executor_config_pb2")
+            json_format.ParseDict(executor, schema.KubernetesExecutorConfig())
+    json_format.ParseDict(kubeflow[1], pipeline_spec_pb2.PlatformSpec())
 
 
 @pytest.mark.parametrize("target", ["vertex", "kubeflow"])
