@@ -13,6 +13,7 @@ from shardwright.errors import ShardwrightError
 from shardwright_pipelines.commands import (
     bench,
     derived,
+    diff,
     doctor,
     drift,
     get,
@@ -21,6 +22,7 @@ from shardwright_pipelines.commands import (
     preflight,
     report,
     schema,
+    stats,
     submit,
     verify,
 )
@@ -71,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     report.add(commands)
     drift.add(commands)
     derived.add(commands)
+    stats.add(commands)
+    diff.add(commands)
     inspect.add(commands)
     get.add(commands)
     preflight.add(commands)

@@ -108,19 +108,47 @@ def render(seen: Seen, chapters: Sequence[Chapter] = ()) -> str:
     name = f"{number(found.total)} images for {manifest.task}"
     classes = ", ".join(shown(name, 40) for name in manifest.classes[:8]) + (", …" if len(manifest.classes) > 8 else "")
     left = f" {number(sheets.left_out)} pictures were left out to keep it small." if sheets.left_out else ""
+    title = f"{name} · dataset {manifest.fingerprint[:12]}"
+    return document(
+        name,
+        "Dataset report",
+        f"{classes or 'no classes'} · fingerprint <code>{short}</code>",
+        statistics(found, duplicates),
+        body,
+        title=title,
+        links=links,
+        ending=left,
+    )
+
+
+def document(
+    name: str, kicker: str, lead: str, top: str, body: str, *, title: str = "", links: str = "", ending: str = ""
+) -> str:
+    """A whole page.
+
+    Args:
+        name: its heading.
+        kicker: a word above it.
+        lead: a line below it, ready as HTML.
+        top: what follows in the head, ready as HTML.
+        body: the sections, ready as HTML.
+        title: name of its window, where it is not the heading.
+        links: items of the navigation, ready as HTML.
+        ending: a sentence at the end.
+    """
+    contents = links or f'<li><a href="#main">{html.escape(name)}</a></li>'
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="referrer" content="no-referrer">'
-        f"<title>{html.escape(name)} · dataset {short}</title>"
+        f"<title>{html.escape(title or name)}</title>"
         f"<style>{STYLE}</style></head><body>"
         '<a class="skip" href="#main">Skip to the content</a>'
-        f'<header class="wrap"><p class="kicker">Dataset report</p><h1>{html.escape(name)}</h1>'
-        f'<p class="lead">{classes or "no classes"} · fingerprint <code>{short}</code></p>'
-        f"{statistics(found, duplicates)}</header>"
-        f'<nav aria-label="Sections"><ul class="wrap">{links}</ul></nav>'
+        f'<header class="wrap"><p class="kicker">{html.escape(kicker)}</p><h1>{html.escape(name)}</h1>'
+        f'<p class="lead">{lead}</p>{top}</header>'
+        f'<nav aria-label="Sections"><ul class="wrap">{contents}</ul></nav>'
         f'<main id="main" class="wrap">{body}</main>'
-        f'<footer class="wrap">Written by Shardwright. This file is whole: it fetches nothing and runs no script.{left}'
-        "</footer></body></html>\n"
+        '<footer class="wrap">Written by Shardwright. This file is whole: it fetches nothing and runs no script.'
+        f"{html.escape(ending)}</footer></body></html>\n"
     )

@@ -1,0 +1,68 @@
+"""`shardwright diff`: in what two datasets differ, as a table, as JSON or as a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.differences import Differences
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_ROWS = 20
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    diff = commands.add_parser("diff", help="in what two datasets differ; exit code 1 where they do")
+    diff.add_argument("one", metavar="A", help="the earlier dataset")
+    diff.add_argument("other", metavar="B", help="the later one")
+    diff.add_argument("--html", metavar="FILE", help="also write a page")
+    diff.add_argument("--json", action="store_true", help="print all of it as JSON")
+    diff.set_defaults(command=_diff)
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from shardwright.console import progress
+    from shardwright.dataset import Dataset
+    from shardwright.differences import find_differences
+
+    one, other = Dataset.open(options.one), Dataset.open(options.other)
+    total = sum(shard.records for shard in other.manifest.shards)
+    with progress(total, "comparing records", quiet=options.json) as shown:
+        found = find_differences(one, other, shown)
+    if options.html is not None:
+        from shardwright.report.changes import render_differences
+        from shardwright.report.write import write_whole
+
+        write_whole(Path(options.html).absolute(), render_differences(found, one, other))
+    if options.json:
+        print(json.dumps(found.to_dict(), indent=1, sort_keys=True, ensure_ascii=False))
+    else:
+        print(_text(found))
+    return 1 if found.counts else 0
+
+
+def _text(found: Differences) -> str:
+    from shardwright.differences import WAYS
+    from shardwright.report.markup import plain
+
+    both, one, other = found.images
+    lines = [f"{both} images in both, {one} in the first, {other} in the second"]
+    for way in WAYS:
+        if not found.counts[way]:
+            continue
+        lines.append(f"{way:<11}{found.counts[way]}")
+        rows = [row for row in found.rows if row.way == way][:_ROWS]
+        for row in rows:
+            what = f"IoU {row.iou:.4f}" if row.iou is not None else " -> ".join(filter(None, (row.before, row.after)))
+            lines.append(f"  {plain(row.key)}: {plain(what)}")
+        if found.counts[way] > len(rows):
+            lines.append("  …")
+    if found.iou is not None:
+        lines.append(f"masks that differ have a mean IoU of {found.iou:.4f}")
+    if not found.counts:
+        lines.append("no difference")
+    return "\n".join(lines)

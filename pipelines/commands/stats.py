@@ -1,0 +1,106 @@
+"""`shardwright stats`: what is in a dataset, in figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.report.page import Seen
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_SIZES = 10
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    stats = commands.add_parser("stats", help="what is in a dataset, in figures")
+    stats.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
+    stats.add_argument("--json", action="store_true", help="print the figures as JSON")
+    stats.set_defaults(command=_stats)
+
+
+def _stats(options: argparse.Namespace) -> int:
+    from shardwright.console import progress
+    from shardwright.dataset import Dataset
+    from shardwright.report.page import see
+
+    dataset = Dataset.open(options.dataset)
+    total = sum(shard.records for shard in dataset.manifest.shards)
+    with progress(total, "reading records", quiet=options.json) as shown:
+        figures = figures_of(see(dataset, progress=shown))
+    if options.json:
+        print(json.dumps(figures, indent=1, sort_keys=True, ensure_ascii=False))
+    else:
+        print("\n".join(_lines(figures)))
+    return 0
+
+
+def figures_of(seen: Seen) -> dict[str, Any]:
+    """The figures of a dataset as plain values."""
+    found, duplicates = seen
+    manifest = found.dataset.manifest
+    measures = {
+        name: {
+            "count": data.total,
+            "mean": round(data.mean(), 6),
+            "min": data.least,
+            "max": data.most,
+            "quartiles": [round(data.quantile(part), 6) for part in (0.25, 0.5, 0.75)],
+        }
+        for name, data in found.histograms.items()
+        if data.total and not name.startswith("coverage/")
+    }
+    classes: dict[str, dict[str, float]] = {}
+    for label, name in enumerate(manifest.classes):
+        classes[name] = {split: found.class_count(label, split) for split in sorted(found.images)}
+        cover = found.histograms.get(f"coverage/{label}")
+        if cover is not None and cover.total:
+            classes[name]["mask_part"] = round(cover.mean(), 6)
+    sizes = sorted((-count, size) for size, count in found.sizes.items() if size is not None)
+    return {
+        "task": manifest.task,
+        "fingerprint": manifest.fingerprint,
+        "totals": dict(manifest.totals),
+        "images": dict(sorted(found.images.items())),
+        "unlabelled": sum(found.unlabelled.values()),
+        "classes": classes,
+        "sizes": {f"{height}x{width}": -count for count, (height, width) in sizes[:_SIZES]},
+        "formats": dict(sorted(found.formats.items())),
+        "measures": measures,
+        "measured": found.measured,
+        "duplicates": {
+            "exact_groups": duplicates.exact,
+            "near_groups": duplicates.near,
+            "across_splits": duplicates.leaks,
+            "conflicting": duplicates.conflicts,
+        },
+        "bytes": sum(shard.bytes for shard in manifest.shards),
+        "shards": len(manifest.shards),
+    }
+
+
+def _lines(figures: dict[str, Any]) -> list[str]:
+    from shardwright.report.markup import plain
+
+    splits = ", ".join(f"{plain(split)} {count}" for split, count in figures["images"].items())
+    rows = [
+        ("images", f"{sum(figures['images'].values())} ({splits})"),
+        ("shards", f"{figures['shards']}, {figures['bytes'] / 1e6:.1f} MB"),
+        ("sizes", ", ".join(f"{size} {count}" for size, count in figures["sizes"].items())),
+        ("formats", ", ".join(f"{plain(name)} {count}" for name, count in figures["formats"].items())),
+    ]
+    for name, counts in figures["classes"].items():
+        told = ", ".join(f"{plain(key)} {value}" for key, value in counts.items() if key != "mask_part")
+        part = f"; masks cover {100 * counts['mask_part']:.2g} %" if "mask_part" in counts else ""
+        rows.append((f"class {plain(name, 40)}", f"{told}{part}"))
+    for name, measure in figures["measures"].items():
+        low, middle, high = measure["quartiles"]
+        if not math.isnan(middle):
+            rows.append((name, f"mean {measure['mean']:.4g}, middle half {low:.4g} to {high:.4g}"))
+    told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures["duplicates"].items())
+    rows.append(("duplicates", told))
+    width = max(len(label) for label, _ in rows) + 2
+    return [f"{label:<{width}}{value}" for label, value in rows]
