@@ -239,12 +239,16 @@ def _decode_example(data: memoryview) -> dict[str, DecodedFeature]:
     found: dict[str, DecodedFeature] = {}
     for features in read_messages(data, 1):
         for entry in read_messages(features, 1):
-            raw_name = b"".join(read_messages(entry, 1)[-1:])
+            raw_name, bodies = b"", []
+            for field, wire, part in read_fields(entry):
+                if wire == DELIMITED and field == 1:
+                    raw_name = bytes(part)
+                elif wire == DELIMITED and field == 2:
+                    bodies.append(part)
             try:
                 name = raw_name.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise WireError(f"a feature's name is not UTF-8: {raw_name[:40]!r}") from error
-            bodies = read_messages(entry, 2)
             found[name] = _decode_feature(bodies[0] if len(bodies) == 1 else memoryview(b"".join(bodies)))
     return dict(sorted(found.items()))
 
