@@ -106,11 +106,13 @@ def label_features(labels: str, kind: str) -> dict[str, str]:
     return {f"image/class/{labels}": "float32"}
 
 
-def typed(values: records.DecodedFeature) -> records.TypedList:
-    """A decoded feature, ready to be written again: an empty one keeps its kind."""
+def typed(values: records.DecodedFeature) -> records.FeatureValue:
+    """A decoded feature, ready to be written again: an empty one keeps its kind, a single value is quickest alone."""
     if isinstance(values, list):
-        return records.byte_strings(values)
-    return records.ints(values) if values.dtype == np.int64 else records.floats(values)
+        return values[0] if len(values) == 1 else records.byte_strings(values)
+    if values.dtype == np.int64:
+        return int(values[0]) if len(values) == 1 else records.ints(values)
+    return records.floats(values)
 
 
 def _move_masks(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from PIL import Image
 
 from shardwright import records
 from shardwright.manifest import shard_name
@@ -19,8 +19,7 @@ from shardwright.staging import PlannedShard, Staging
 
 # No feature of an image is called so: sums, and what the TransformGraph takes by our own names.
 _PREFIX, _INPUTS = "shardwright/figures/", "shardwright/inputs/"
-# More rows than this could take a sum of squares beyond 32 bits: 255 squared, 66,000 times.
-_ROWS = 65_536
+_VALUES = np.arange(256, dtype=np.int64)
 
 
 class Figures(NamedTuple):
@@ -41,17 +40,11 @@ class Figures(NamedTuple):
     area: list[int]
 
 
-def figures_of(image: npt.NDArray[np.uint8], present: list[int], area: list[int]) -> Figures:
-    """Sums up an image, uint8 [height, width, 3]."""
-    height, width = image.shape[:2]
-    rows = image.reshape(height, width * 3)
-    totals = np.zeros((2, 3), np.int64)
-    for first in range(0, height, _ROWS):
-        block = rows[first : first + _ROWS]
-        # 255 squared is the largest value of 16 bits that occurs; additions of 32 bits are several at a time.
-        for row, part in enumerate((block, np.square(block, dtype=np.uint16))):
-            totals[row] += part.sum(axis=0, dtype=np.uint32).reshape(-1, 3).sum(axis=0, dtype=np.int64)
-    return Figures(totals[0].tolist(), totals[1].tolist(), (height, width), present, area)
+def figures_of(picture: Image.Image, present: list[int], area: list[int]) -> Figures:
+    """Sums up a picture of mode RGB: counting its values is quicker than adding them up."""
+    counts = np.array(picture.histogram(), np.int64).reshape(3, len(_VALUES))
+    total, squares = (counts @ np.stack([_VALUES, _VALUES**2], axis=1)).T.tolist()
+    return Figures(total, squares, (picture.height, picture.width), present, area)
 
 
 def figures_file(staging: Staging, planned: PlannedShard) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 import tensorflow as tf
 from PIL import Image
 
@@ -99,14 +100,17 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
     policy = "stretch" if recipe.resize == KEEP else recipe.resize
     plan = plan_geometry(policy, height, width, *(recipe.size or (height, width)))
     try:
-        image = pixels.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg").numpy()
+        decoded = pixels.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
     except tf.errors.InvalidArgumentError:
         # TensorFlow's own words hold numbers that change from run to run; the ledger must not.
         reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
         return Outcome(key, None, REJECTED, "undecodable", reason), None
+    # The tensor's own memory: `numpy()` would copy it.
+    values = np.frombuffer(memoryview(decoded), np.uint8)
+    picture = Image.fromarray(values.reshape(plan.height, plan.width, 3))
     try:
         data, written = encode(
-            Image.fromarray(image),
+            picture,
             recipe.encoding,
             orientation=header.orientation,
             quality=recipe.quality or 0,
@@ -123,5 +127,5 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
     stored = job.stored.apply({**features, "image/encoded": data})
     told = {name: value for name, value in stored.items() if name in job.stored.scalars}
     inputs = {name: features[name] for name in (CLASSES, *job.texts) if name in features}
-    row = encode_row(figures_of(image, present, area), told, inputs)
+    row = encode_row(figures_of(picture, present, area), told, inputs)
     return Outcome(key, records.encode_example(stored)), row
