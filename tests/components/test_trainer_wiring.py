@@ -1,10 +1,13 @@
 """The components as the graph gets them: what their cache keys see, and how they fit together."""
 
+import hashlib
 import json
 
+import pytest
 from tfx.types import Channel, standard_artifacts
 
 from shardwright.config import parse_config
+from shardwright.errors import UsageError
 from shardwright_components.baseline_resolver.component import BaselineResolver
 from shardwright_components.evaluator.component import evaluator
 from shardwright_components.image_trainer.component import trainer
@@ -57,3 +60,35 @@ def test_the_evaluator_asks_for_what_the_configuration_says():
     assert threshold["value_threshold"]["lower_bound"] == 0.7
     assert threshold["change_threshold"]["direction"] == "HIGHER_IS_BETTER"
     assert json.loads(evaluate.exec_properties["example_splits"]) == ["test"]
+
+
+def custom_of(**options):
+    config = parse_config({"input": {"images": "x"}, "trainer": options}, base="/home/secret")
+    return json.loads(wired(config)[0].exec_properties["custom_config"])
+
+
+def test_how_a_training_runs_is_told_where_it_is_not_the_default():
+    assert set(custom_of()) == {"recipe"}
+    told = custom_of(accelerator="tpu", hosts=4, checkpoint={"every": 100})
+    assert told["running"] == {"accelerator": "tpu", "hosts": 4, "every": 100}
+    assert told["recipe"] == custom_of()["recipe"], "where a model is trained is no part of what it is"
+
+
+def test_a_warm_start_from_the_blessed_model_has_an_edge_and_that_from_a_file_its_digest(tmp_path):
+    assert custom_of(warm_start="blessed")["recipe"]["warm_start"] == "blessed"
+    (tmp_path / "unet.keras").write_bytes(b"weights")
+    told = custom_of(warm_start=str(tmp_path / "unet.keras"))
+    assert told["recipe"]["warm_start"] == hashlib.sha256(b"weights").hexdigest()
+    assert str(tmp_path) not in json.dumps(told)
+    with pytest.raises(UsageError, match="trainer.warm_start: .*nowhere is no file"):
+        custom_of(warm_start="nowhere")
+    config = parse_config({"input": {"images": "x"}, "trainer": {"warm_start": "blessed"}}, base="/")
+    baseline = wired(config)[1]
+    train = trainer(config, _transform(config), baseline=baseline)
+    assert train.inputs["base_model"] is baseline.outputs["model"]
+    assert "base_model" not in trainer(CONFIG, _transform(CONFIG), baseline=baseline).inputs
+
+
+def _transform(config):
+    channels = Channel(type=standard_artifacts.Examples), Channel(type=standard_artifacts.Schema)
+    return ImageTransform(examples=channels[0], schema=channels[1], recipe=transform_recipe(config))

@@ -1,0 +1,176 @@
+"""The loop by itself, over steps that compute nothing: what ends it, and what is said then."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from shardwright.errors import ShardwrightError
+from shardwright_components.image_trainer.checkpoints import CheckpointFolder
+from shardwright_components.image_trainer.hosts import HostPlace
+from shardwright_components.image_trainer.loop import Loop, Work
+from shardwright_components.image_trainer.preemption import Preemption
+from shardwright_components.image_trainer.spec import Recipe, Running, TrainSpec
+
+RECIPE = Recipe("unet", 4, 5, 2, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+
+
+class Counting:
+    """Steps that count: the weight is the number of steps done, the loss what `losses` says of the step."""
+
+    devices, device, traces = 1, "cpu", 1
+
+    def __init__(self, losses):
+        self._losses = losses
+        self.weight = 0.0
+        self.finished = False
+
+    def batches(self, data):
+        yield from data
+
+    def train(self, images, targets):
+        self.weight += 1
+        value = self._losses(int(self.weight))
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    def predict(self, images):
+        return np.array([[0.9, 0.1]], np.float32)
+
+    def state(self):
+        return {"weights/00000": np.array([self.weight], np.float32), "optimizer/00000": np.array([7.0])}
+
+    def restore(self, arrays):
+        self.weight = float(arrays["weights/00000"][0])
+
+    def together(self, values):
+        return values
+
+    def from_first(self, data):
+        return data
+
+    def finish(self):
+        self.finished = True
+
+
+@pytest.fixture
+def make(tmp_path, write_shapes):
+    data = write_shapes(tmp_path / "data", task="classification", counts={"train": 6, "test": 1})
+
+    def loop(losses, *, recipe=RECIPE, metric=None, messages=None, preemption=None, every=2):
+        spec = TrainSpec(
+            recipe, str(data), "d", "classification", ("a", "b"), 24, 40, "stretch", None, None, "", "",
+            running=Running(every=every, keep=99),
+        )  # fmt: skip
+        evaluated = iter(metric or ())
+
+        def stream(step):
+            while True:
+                yield None, None, np.array([2 * step % 6, 2 * step % 6 + 1])
+                step += 1
+
+        work = Work(
+            spec=spec,
+            place=HostPlace(),
+            batch_size=2,
+            steps_per_epoch=3,
+            data=stream,
+            evaluation=(lambda: [(None, np.array([0]), np.array([1.0]))]) if metric else None,
+            loss=lambda true, probabilities: next(evaluated),
+            memory=1_500_000_000,
+        )
+        folder = CheckpointFolder(str(tmp_path / "checkpoints"), keep=99)
+        steps = Counting(losses)
+        send = (lambda message: None) if messages is None else messages.append
+        return Loop(work, steps, folder, preemption or Preemption(), send), steps, folder
+
+    return loop
+
+
+def test_checkpoints_every_so_many_steps_and_at_the_ends_of_epochs(make):
+    loop, _, folder = make(lambda step: 1 / step)
+    loop.run()
+    assert folder.steps() == [2, 3, 4, 6, 8, 9, 10, 12, 14, 15]
+    assert loop.progress.losses[0] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert loop.best["weights/00000"][0] == 15
+
+
+def test_a_loss_that_is_no_number_names_step_and_keys_and_the_last_good_checkpoint_stays(make):
+    loop, steps, folder = make(lambda step: math.nan if step == 5 else 1.0)
+    with pytest.raises(ShardwrightError) as caught:
+        loop.run()
+    assert str(caught.value) == (
+        "the loss became nan in epoch 2, step 5 of 15. Its batch held train/002.png, train/003.png. Lower "
+        "trainer.learning_rate, or look at these images. The last checkpoint is that of step 4."
+    )
+    assert folder.latest().step == 4
+    assert steps.finished
+
+
+def test_weights_that_are_no_numbers_are_never_kept(make):
+    loop, steps, folder = make(lambda step: setattr(steps, "weight", math.nan) or 1.0 if step == 4 else 1.0, every=1)
+    with pytest.raises(ShardwrightError, match="a weight became nan in epoch 2, step 4 of 15"):
+        loop.run()
+    assert folder.steps() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")])
+def test_no_memory_left_is_told_with_the_estimate(make, error):
+    loop, _, _ = make(lambda step: error if step == 2 else 1.0)
+    with pytest.raises(
+        ShardwrightError, match=r"out of memory at step 2: a batch of 2 images needs about 1.5 GB on each"
+    ):
+        loop.run()
+
+
+def test_any_other_error_keeps_its_traceback(make):
+    loop, _, _ = make(lambda step: KeyError("odd"))
+    with pytest.raises(KeyError):
+        loop.run()
+
+
+def test_epochs_without_a_better_one_end_it_and_the_best_weights_stay(make):
+    metric = [0.5, 0.3, 0.4, 0.6, 0.2]
+    loop, _, folder = make(lambda step: 1.0, recipe=dataclasses.replace(RECIPE, patience=2), metric=metric)
+    loop.run()
+    assert (loop.progress.epochs, loop.progress.best_epoch) == (4, 2)
+    assert loop.best["weights/00000"][0] == 6
+    assert set(loop.best) == {"weights/00000"}
+    assert folder.latest().best["weights/00000"][0] == 6
+
+
+@pytest.mark.parametrize("killed_at", range(1, 15))
+def test_from_every_step_it_goes_on_to_the_same_end(make, killed_at):
+    metric = [0.5, 0.3, 0.4, 0.6, 0.2]
+    whole, _, folder = make(lambda step: 1 / step, metric=metric)
+    whole.run()
+    folder.remove()
+    first, _, folder = make(lambda step: KeyboardInterrupt() if step == killed_at else 1 / step, metric=metric)
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    done = first.progress.epochs
+    messages = []
+    second, _, _ = make(lambda step: 1 / step, metric=metric[done:], messages=messages)
+    second.run()
+    assert second.progress.losses == whole.progress.losses
+    assert second.progress.evaluations == whole.progress.evaluations
+    assert second.progress.best_epoch == whole.progress.best_epoch
+    assert second.best["weights/00000"] == whole.best["weights/00000"]
+    assert [m["epoch"] for m in messages if "epoch" in m] == [1, 2, 3, 4, 5]
+
+
+def test_told_to_end_it_saves_the_step_it_is_at(make):
+    preemption = Preemption()
+
+    def told(step):
+        if step == 7:
+            preemption.signal = "SIGTERM"
+        return 1.0
+
+    loop, steps, folder = make(told, preemption=preemption, every=100)
+    with pytest.raises(ShardwrightError, match=r"told to end \(SIGTERM\) and saved its state at step 7 of 15"):
+        loop.run()
+    assert folder.latest().step == 7
+    assert steps.finished

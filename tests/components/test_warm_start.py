@@ -1,0 +1,36 @@
+"""Weights of an earlier training: where they lie, and in what they differ."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.errors import UsageError
+from shardwright_components.image_trainer.warm_start import difference, weights_file
+
+shapes = st.lists(st.tuples(st.text("ab/", min_size=1), st.lists(st.integers(1, 9), max_size=3).map(tuple)), max_size=6)
+
+
+@given(shapes, shapes)
+def test_models_differ_where_their_shapes_do(mine, theirs):
+    assert (difference(mine, theirs) == "") == ([shape for _, shape in mine] == [shape for _, shape in theirs])
+    assert difference(mine, mine) == ""
+
+
+def test_the_first_differences_are_shown():
+    mine = [(f"conv_{i}/kernel", (3, 3, i)) for i in range(7)]
+    assert (
+        difference(mine, [*mine[:6], ("other/kernel", (3, 3, 9))])
+        == "conv_6/kernel [3, 3, 6] here, other/kernel [3, 3, 9] there"
+    )
+    assert difference(mine, mine[:2]).endswith("conv_5/kernel [3, 3, 5] here, nothing there; and 1 more")
+
+
+def test_a_file_or_the_folder_of_a_model_or_of_a_training(tmp_path):
+    kept = tmp_path / "pushed" / "1" / "assets.extra" / "model.keras"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    (tmp_path / "model.keras").touch()
+    assert weights_file(str(tmp_path / "pushed" / "1")) == kept
+    assert weights_file(str(tmp_path)) == weights_file(str(tmp_path / "model.keras")) == tmp_path / "model.keras"
+    with pytest.raises(UsageError, match="pushed is no file, and no model of shardwright's lies there"):
+        weights_file(str(tmp_path / "pushed"))
