@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from shardwright.console import SILENT, Progress
@@ -59,8 +59,10 @@ class Differences:
         """As plain values."""
         both, one, other = self.images
         return {
-            **asdict(self),
             "images": {"both": both, "first": one, "second": other},
+            "counts": dict(self.counts),
+            "labels": dict(self.labels),
+            "iou": self.iou,
             "rows": [row._asdict() for row in self.rows],
         }
 

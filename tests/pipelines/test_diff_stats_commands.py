@@ -1,0 +1,103 @@
+"""`stats` and `diff`: every figure and every difference against datasets whose content is known."""
+
+import json
+
+import numpy as np
+import pytest
+from ingesting import ledger, run
+
+from shardwright import rle
+from shardwright.dataset import Dataset
+from shardwright.differences import find_differences
+from shardwright.records import ints
+from shardwright_pipelines.cli import main
+
+
+@pytest.fixture(scope="module")
+def one(small_dataset, tmp_path_factory):
+    return small_dataset(tmp_path_factory.mktemp("one"), counts={"train": [6], "eval": [3]})
+
+
+def halved(number, example):
+    """The first image has another mask, the second is brighter, the third has another class."""
+    key = example["image/key"].decode()
+    if key == "eval/0000":
+        mask = np.zeros((24, 36), np.uint8)
+        mask[:12] = 1
+        runs = rle.encode(mask)
+        example |= {"image/segmentation/Fish/rle": ints(runs.reshape(-1)), "image/segmentation/Fish/area": 432}
+    if key == "eval/0001":
+        example["image/encoded"] = example["image/encoded"] + b" "
+    if key == "eval/0002":
+        example["image/class/label"] = ints([])
+    if key == "train/0008":
+        example["image/key"] = b"train/new"
+    return example
+
+
+def test_no_difference(one, capsys):
+    assert main(["diff", str(one), str(one)]) == 0
+    assert "9 images in both, 9 in the first, 9 in the second\nno difference" in capsys.readouterr().out
+
+
+def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
+    other = small_dataset(tmp_path, counts={"train": [7], "eval": [3]}, change=halved)
+    code = main(["diff", str(one), str(other), "--json", "--html", str(tmp_path / "d.html")])
+    told = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert told["images"] == {"both": 9, "first": 9, "second": 10}
+    assert told["counts"]["added"] == told["counts"]["changed"] == 1
+    rows = {(row["key"], row["way"]): row for row in told["rows"]}
+    assert ("train/0009", "added") in rows
+    assert ("eval/0001", "changed") in rows
+    assert rows["eval/0002", "relabelled"]["after"] == "none"
+    before = Dataset.open(one)
+    (key, payload), *_ = before.records("eval")
+    assert key == "eval/0000"
+    from shardwright.records import decode_example
+
+    fish = rle.draw(rle.from_flat(decode_example(payload)["image/segmentation/Fish/rle"]), 24, 36)
+    new = np.zeros((24, 36), np.uint8)
+    new[:12] = 1
+    assert rows["eval/0000", "masks"]["iou"] == pytest.approx((fish & new).sum() / (fish | new).sum(), abs=1e-6)
+    assert told["iou"] == rows["eval/0000", "masks"]["iou"]
+    page = (tmp_path / "d.html").read_text()
+    assert "Images whose masks differ" in page
+    assert "<script" not in page
+    back = find_differences(Dataset.open(other), before)
+    assert back.counts["removed"] == 1
+    assert back.images == (9, 10, 9)
+    assert main(["diff", str(one), str(other)]) == 1
+    assert "added      1\n  train/0009: train" in capsys.readouterr().out
+
+
+def test_moved_images(image_input, tmp_path):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=20)
+    run(raw, tmp_path / "one", workers=1)
+    run({**raw, "split": {"train": 0.5, "eval": 0.5}}, tmp_path / "other", workers=1)
+    found = find_differences(Dataset.open(tmp_path / "one"), Dataset.open(tmp_path / "other"))
+    before, after = ledger(tmp_path / "one"), ledger(tmp_path / "other")
+    moved = {key for key, row in before.items() if after[key].split != row.split}
+    assert moved
+    assert {row.key for row in found.rows} == moved
+    assert found.counts == {"moved": len(moved)}
+
+
+def test_stats(one, capsys):
+    assert main(["stats", str(one), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["images"] == {"eval": 3, "train": 6}
+    assert told["sizes"] == {"24x36": 9}
+    assert told["formats"] == {"png": 9}
+    assert told["measured"] == told["measures"]["brightness"]["count"] == 9
+    assert told["classes"]["Fish"]["train"] <= 6
+    assert main(["stats", str(one)]) == 0
+    text = capsys.readouterr().out
+    assert "images        9 (eval 3, train 6)" in text
+    assert "sizes         24x36 9" in text
+
+
+def test_what_is_no_dataset(tmp_path, capsys):
+    for command in (["stats", str(tmp_path)], ["diff", str(tmp_path), str(tmp_path)]):
+        assert main(command) == 1
+        assert "no manifest.json" in capsys.readouterr().err
