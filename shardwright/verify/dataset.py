@@ -7,7 +7,8 @@ The manifest knows the SHA-256 of every shard, index and part of the ledger, and
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,15 +20,18 @@ from shardwright.lineage import LINEAGE_FILE
 from shardwright.manifest import BUILD_FILE, LEDGER_FOLDER, MANIFEST_FILE, Manifest
 from shardwright.processes import in_processes
 from shardwright.sealed import is_whole
-from shardwright.storage import is_remote
+from shardwright.storage import in_parallel, is_remote
 from shardwright.verify import findings as what
+from shardwright.verify.fetching import check_fetched, fetch_all_but_shards, is_read
 from shardwright.verify.findings import Finding, Report
 from shardwright.verify.ledger import check_ledger
 from shardwright.verify.lines import read_index
-from shardwright.verify.shards import ShardTask, check_shard
+from shardwright.verify.shards import ShardCheck, ShardTask, check_shard
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 256 << 20
+# Each is a shard on the disk.
+_FETCHED_AT_ONCE = 4
 _DEEP_NEEDS = ("image/encoded", "image/sha256")
 # Options of `images` by which stored bytes may be others than the file's.
 _CHANGING = frozenset(("orientation", "resize", "reencode", "convert", "strip_metadata"))
@@ -39,28 +43,41 @@ def verify(
     """Reads a dataset to the last byte and names everything that is not what was written.
 
     Args:
-        directory: the dataset's folder.
-        workers: processes; by default one a core, and none of its own for a small dataset.
+        directory: the dataset's folder, or its URL; then each shard is fetched into a temporary folder, and deleted
+            when it has been checked.
+        workers: processes; by default one a core, and none of its own for a small dataset. On an object store: shards
+            that are fetched and checked at a time, by default four.
         deep: hash every image and compare with the hash that is stored beside it, too.
         quiet: show no progress.
 
     Raises:
         UsageError: there is no dataset; or `deep` was asked for and the records hold no hashes.
-        ShardwrightError: a worker has died.
+        ShardwrightError: a worker has died, or the object store does not answer.
     """
-    if is_remote(str(directory)):
-        raise UsageError(f"{directory}: verify reads datasets of this machine. Copy it to a folder, and verify that.")
-    root = Path(directory).absolute()
-    file = root / MANIFEST_FILE
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
+    if not is_remote(str(directory)):
+        root = Path(directory).absolute()
+        return _verify(root, str(root), _files_of(root), "", workers, deep, quiet)
+    url = str(directory).rstrip("/")
+    with tempfile.TemporaryDirectory(prefix="shardwright-verify-") as folder:
+        names = fetch_all_but_shards(url, Path(folder))
+        return _verify(Path(folder), url, names, url, workers, deep, quiet)
+
+
+def _verify(
+    root: Path, shown: str, names: Sequence[str], url: str, workers: int | None, deep: bool, quiet: bool
+) -> Report:
+    """Verifies a folder; what its shards lack is fetched from `url`, if that is not empty."""
+    file = root / MANIFEST_FILE
     if not file.is_file():
-        raise UsageError(f"{root}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote.")
+        raise UsageError(f"{shown}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote.")
     manifest, problem = _read_manifest(file)
     found = list(_sealed_findings(root))
     size = 0
     if manifest is None:
         found.append(Finding(MANIFEST_FILE, what.MANIFEST, problem))
+        # Which shards there should be is not known, so those on an object store are left alone.
         tasks = list(_tasks_by_files(root))
     else:
         if deep:
@@ -68,21 +85,28 @@ def verify(
         dataset = Dataset(str(root), manifest)
         ledger = check_ledger(dataset)
         size += ledger.bytes
-        found += [*_strays(dataset), *ledger.findings]
-        tasks = list(_tasks(dataset, deep))
-    if workers is None:
-        total = sum(task.shard.bytes for task in tasks)
-        workers = (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
+        found += [*_strays(dataset, names), *ledger.findings]
+        tasks = [replace(task, url=url) for task in _tasks(dataset, deep)]
     records = 0
-    lost = "A process that was reading a shard has died; out of memory? Try fewer --workers."
-    with progress(len(tasks), "verifying shards", quiet=quiet) as shown:
-        for checked in in_processes(check_shard, tasks, min(workers, len(tasks)), lost):
+    with progress(len(tasks), "verifying shards", quiet=quiet) as done:
+        for checked in _checked(tasks, url, workers):
             found += checked.findings
             records += checked.records
             size += checked.bytes
-            shown.advance()
+            done.advance()
     found.sort(key=lambda finding: (finding.file, finding.record or 0, finding.line or 0, finding.problem))
-    return Report(str(root), tuple(found), len(tasks), records, size)
+    return Report(shown, tuple(found), len(tasks), records, size)
+
+
+def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Iterator[ShardCheck]:
+    if url:
+        # A process that was forked must not use its parent's connections; fetching is what takes the time.
+        return in_parallel(check_fetched, tasks, workers or _FETCHED_AT_ONCE, lambda task: task.shard.bytes)
+    if workers is None:
+        total = sum(task.shard.bytes for task in tasks)
+        workers = (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
+    lost = "A process that was reading a shard has died; out of memory? Try fewer --workers."
+    return in_processes(check_shard, tasks, min(workers, len(tasks)), lost)
 
 
 def _refuse_deep(manifest: Manifest) -> None:
@@ -143,15 +167,20 @@ def _sealed_findings(root: Path) -> Iterator[Finding]:
             yield Finding(name, what.HASH, "damaged: its digest does not fit its content")
 
 
-def _strays(dataset: Dataset) -> Iterator[Finding]:
+def _files_of(root: Path) -> list[str]:
+    """Names of the files where readers look for shards, indexes and the ledger, relative to the root."""
+    found = []
+    for folder in sorted(root.iterdir()) if root.is_dir() else ():
+        if folder.is_dir() and is_read(folder.name):
+            found += [
+                Path(above, name).relative_to(root).as_posix() for above, _, own in os.walk(folder) for name in own
+            ]
+    return found
+
+
+def _strays(dataset: Dataset, names: Sequence[str]) -> Iterator[Finding]:
     """Files that the manifest does not know where readers look for shards, indexes and the ledger."""
     known = {shard.path for shard in dataset.manifest.shards} | dataset.manifest.parts.keys()
-    root = Path(dataset.root)
-    for folder in sorted(root.iterdir()):
-        if not folder.is_dir() or not (folder.name.startswith("Split-") or folder.name in ("index", "ledger")):
-            continue
-        for above, _, names in os.walk(folder):
-            for name in names:
-                path = Path(above, name).relative_to(root).as_posix()
-                if path not in known:
-                    yield Finding(path, what.STRAY, "the manifest does not know this file; readers may take it up")
+    for path in names:
+        if path not in known and is_read(path):
+            yield Finding(path, what.STRAY, "the manifest does not know this file; readers may take it up")

@@ -47,6 +47,7 @@ class ShardTask:
         ledger: the ledger's parts, relative to the root.
         deep: hash every image, too.
         names: what features are called here (`Manifest.names`).
+        url: of the dataset where the shard must be fetched from an object store first, else empty.
     """
 
     root: str
@@ -56,6 +57,7 @@ class ShardTask:
     ledger: tuple[str, ...]
     deep: bool
     names: Mapping[str, str] = field(default_factory=dict)
+    url: str = ""
 
 
 @dataclass
