@@ -117,7 +117,7 @@ def train_and_export(
     placement = place(running.accelerator, host.count, Machine.look(os.environ))
     manifest = Dataset.open(dataset).manifest
     run_folder.mkdir(parents=True, exist_ok=True)
-    spec = dataclasses.replace(_spec(recipe, dataset, run_folder, export_folder), weights_from=weights_from)
+    spec = dataclasses.replace(spec_of(recipe, dataset, run_folder, export_folder), weights_from=weights_from)
     if warm_from:
         file = weights_file(warm_from)
         spec = dataclasses.replace(spec, warm_from=os.fspath(file), warm_digest=sha256_file(file))
@@ -185,7 +185,12 @@ def _weights_from(recipe: Recipe, fn_args: Any) -> str:
     return place
 
 
-def _spec(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
+def spec_of(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:
+    """What the workers are told of a recipe and a dataset, with weights that begin at random.
+
+    Raises:
+        DatasetError: there is no such dataset, or nothing to train on.
+    """
     opened = Dataset.open(dataset)
     manifest = opened.manifest
     if manifest.labels == NONE:

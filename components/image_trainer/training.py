@@ -54,10 +54,10 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     devices = connect(placement, place)
     recipe = spec.recipe
     keras.utils.set_random_seed(recipe.seed)
-    model = _model(spec, recipe.precision)
+    model = built_model(spec, recipe.precision)
     if spec.warm_from:
         begin_with(model, spec.warm_from)
-    work = _work(spec, place, devices, model)
+    work = work_of(spec, place, devices, model)
     optimizer = build_optimizer(recipe, work.steps_per_epoch * recipe.epochs)
     optimizer.build(model.trainable_variables)
     steps = build_steps(placement, place, model, work.loss, optimizer)
@@ -78,12 +78,14 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     steps.finish()
 
 
-def _model(spec: TrainSpec, precision: str) -> Any:
+def built_model(spec: TrainSpec, precision: str) -> Any:
+    """The model of a training, at a `trainer.precision`."""
     keras.config.set_dtype_policy(_POLICIES[precision])
     return model_of(spec)
 
 
-def _work(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work:
+def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work:
+    """What a host trains on, when a batch is split over so many devices."""
     recipe, dataset = spec.recipe, Dataset.open(spec.dataset)
     records = dataset.num_records(TRAIN)
     batch_size = device_batch(recipe.batch_size, records, devices)
@@ -134,7 +136,7 @@ def _work(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work:
 
 def _publish(spec: TrainSpec, loop: Loop) -> None:
     """Writes the best weights as a model in float32: 16 bits are for learning, and serve nowhere on a CPU."""
-    model = _model(spec, "float32")
+    model = built_model(spec, "float32")
     set_weights(model, loop.best)
     model.save(Path(spec.output, MODEL_FILE))
     progress = loop.progress

@@ -45,6 +45,11 @@ def add(commands: _Commands) -> None:
     transform.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     transform.add_argument("--json", action="store_true", help="print the figures as JSON")
     transform.set_defaults(command=_transform)
+    train = subjects.add_parser("train", help="training, fed by the loader and by one batch, on each backend")
+    train.add_argument("dataset", metavar="DIR", help="a dataset of ImageTransform")
+    train.add_argument("--batch", type=int, default=16, metavar="N", help="images in a batch (default 16)")
+    train.add_argument("--json", action="store_true", help="print the figures as JSON")
+    train.set_defaults(command=_train)
     report = subjects.add_parser("report", help="the report of a large dataset")
     report.add_argument("--images", type=int, default=100_000, metavar="N", help="records (default 100000)")
     report.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
@@ -102,6 +107,13 @@ def _report(options: argparse.Namespace) -> int:
     with _kept(options) as folder:
         figures = measure_report(folder, options.images)
     return _told(figures, as_json=options.json)
+
+
+def _train(options: argparse.Namespace) -> int:
+    _at_least_one(options, "batch")
+    from shardwright_components.image_trainer.speed import training_figures
+
+    return _told(training_figures(Path(options.dataset), options.batch), as_json=options.json)
 
 
 def _transform(options: argparse.Namespace) -> int:

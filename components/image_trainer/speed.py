@@ -1,0 +1,57 @@
+"""The promised figures of training, measured on a transformed dataset: by backend, beside a batch in memory."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright_components.image_trainer.placement import Placement
+from shardwright_components.image_trainer.run_fn import spec_of
+from shardwright_components.image_trainer.spec import SPEC_FILE, Recipe
+from shardwright_components.image_trainer.worker import run_worker
+
+_WORKER = "shardwright_components.image_trainer.speed_worker"
+# The first one is what trains on a CPU.
+_BACKENDS = ("tensorflow", "jax")
+
+
+def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
+    """Trains with the default settings for some steps, on each backend.
+
+    Args:
+        dataset: folder of a dataset of ImageTransform.
+        batch_size: images in a batch.
+
+    Raises:
+        DatasetError: there is no such dataset, or nothing to train on.
+        ShardwrightError: a worker failed.
+    """
+    task = Dataset.open(dataset).manifest.task
+    config = parse_config({"task": task, "input": {"images": "-"}}, base="/")
+    recipe = replace(Recipe.from_config(config), batch_size=batch_size)
+    found = {backend: _measured(recipe, dataset, backend) for backend in _BACKENDS}
+    ours, other = (found[backend] for backend in _BACKENDS)
+    told = ", ".join(f"{name} {rates['loaded']:,.1f} images/s" for name, rates in found.items())
+    fed = f"{ours['loaded']:,.1f} and {ours['constant']:,.1f} images/s"
+    return [
+        Figure(
+            "training: fed by the loader / by one batch", ours["loaded"] / ours["constant"], "x", AT_LEAST, 0.95, fed
+        ),
+        Figure("training: time that waits for images", 100 * ours["waited"], "%", AT_MOST, 5, recipe.model),
+        Figure(f"training: {_BACKENDS[0]} / {_BACKENDS[1]}", ours["loaded"] / other["loaded"], "x", AT_LEAST, 1, told),
+    ]
+
+
+def _measured(recipe: Recipe, dataset: Path, backend: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        spec_of(recipe, dataset, place, place).write(place / SPEC_FILE)
+        environment = Placement("cpu", backend).to_environment({})
+        run_worker(_WORKER, place / SPEC_FILE, place / "speed.log", environment=environment, on_message=found.update)
+    return found
