@@ -8,9 +8,6 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright_components.report import executor
 
-# Holds `report.html`. A type of our own could not be named in a compiled pipeline.
-simple_artifacts.File = simple_artifacts.File
-
 
 class ReportSpec(component_spec.ComponentSpec):
     """Channels of Report. Its output holds `report.html`, for people, and `verdict.json`, for DataGate."""
