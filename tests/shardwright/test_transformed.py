@@ -1,0 +1,130 @@
+"""What is said about an image goes where its pixels go: shapes, class ids, boxes, labels; all Exif turns, odd sizes."""
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw
+
+from shardwright import records, rle
+from shardwright.boxes import PREFIX, move_boxes
+from shardwright.config import ImagesConfig
+from shardwright.errors import ConfigError
+from shardwright.geometry import POLICIES, plan_geometry, source_columns, source_rows
+from shardwright.image_header import ImageHeader
+from shardwright.ingest.prepare import prepare
+from shardwright.orientation import displayed_size, turn_runs
+from shardwright.transformed import annotated, label_features
+
+SIDES = st.integers(5, 140)
+
+
+def example(height, width, masks, **more):
+    """As ingested: masks by class."""
+    features = {"image/encoded": b"", "image/key": b"k", "image/height": height, "image/width": width, **more}
+    for name, mask in masks.items():
+        runs = rle.encode(mask)
+        features[f"image/segmentation/{name}/rle"] = records.ints(runs.reshape(-1))
+        features[f"image/segmentation/{name}/area"] = rle.area(runs)
+    return records.decode_example(records.encode_example(features))
+
+
+def moved(found, plan, classes, **options):
+    header = ImageHeader("png", plan.height, plan.width, 3, 1)
+    return annotated(found, plan, header, task="segmentation", classes=classes, **options)
+
+
+def drawn(features, name, plan):
+    runs = rle.from_flat(np.asarray(features[f"image/segmentation/{name}/rle"].values))
+    return rle.draw(runs, plan.height, plan.width)
+
+
+def png(image, orientation=1):
+    file = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image.save(file, "png", **({} if orientation == 1 else {"exif": exif}))
+    return file.getvalue()
+
+
+@settings(max_examples=50)
+@given(
+    st.sampled_from(POLICIES), st.integers(1, 8), st.sampled_from([10, 14, 25, 50]), st.floats(1, 3), st.integers(0, 99)
+)
+def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, seed):
+    """A disc of 10 output pixels' radius or more, turned by Exif, shrunk: its mask lies on it."""
+    from shardwright import pixels
+
+    random = np.random.default_rng(seed)
+    height, width = (int(radius * random.uniform(2.8, 4)) | 1 for _ in range(2))
+    # The output of a source whose sides are `shrink` times as long, in either frame, of slightly another aspect.
+    out = displayed_size(height, width, orientation)
+    source_height, source_width = round(height * shrink), round(width * shrink * random.uniform(1, 1.2))
+    image = Image.new("RGB", (source_width, source_height))
+    x, y, r = source_width / 2, source_height / 2, radius * shrink * 1.25
+    ImageDraw.Draw(image).ellipse((x - r, y - r, x + r, y + r), fill=(255, 255, 255))
+    runs = rle.encode(np.asarray(image)[..., 0] > 127)
+    # Through the ingest, which turns image and mask, then through the transform.
+    data, header, _ = prepare(png(image, orientation), ImagesConfig(orientation="apply"))
+    turned = turn_runs(runs, source_height, source_width, orientation)
+    plan = plan_geometry(policy, header.height, header.width, *out)
+    shown = pixels.decode_planned(data, plan, jpeg=False).numpy()[..., 0] > 127
+    mask = rle.draw(rle.resample(turned, plan), plan.height, plan.width) > 0
+    overlap = (shown & mask).sum() / (shown | mask).sum()
+    smaller = r * min(plan.resized_height / plan.crop_height, plan.resized_width / plan.crop_width)
+    assume(smaller >= 10)
+    assert overlap >= (0.99 if smaller >= 50 else 0.95), (overlap, smaller, plan)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(POLICIES), SIDES, SIDES, SIDES, SIDES, st.integers(0, 99))
+def test_masks_are_the_drawn_and_sampled_ones_and_no_class_appears(policy, h, w, height, width, seed):
+    """Of a picture of class ids every output pixel has the id of the very source pixel it shows, or none."""
+    ids = np.random.default_rng(seed).integers(0, 4, (h, w))
+    classes = ("a", "b", "c")
+    plan = plan_geometry(policy, h, w, height, width)
+    found = moved(example(h, w, {name: ids == i + 1 for i, name in enumerate(classes)}), plan, classes)
+    rows, columns = source_rows(plan), source_columns(plan)
+    expected = np.where((rows < 0)[:, None] | (columns < 0), 0, ids[np.ix_(rows, columns)])
+    masks = [drawn(found.features, name, plan) for name in classes]
+    assert np.sum(masks, axis=0).max() <= 1
+    np.testing.assert_array_equal(sum(mask.astype(int) * (i + 1) for i, mask in enumerate(masks)), expected)
+    shown = sorted(set(expected.reshape(-1).tolist()) - {0})
+    assert found.area == [int((expected == i + 1).sum()) for i in range(3)]
+    assert found.present == [int(i + 1 in shown) for i in range(3)]
+    assert list(found.features["image/class/label"].values) == [i - 1 for i in shown]
+
+
+def test_boxes_captions_and_what_is_ignored_go_along():
+    plan = plan_geometry("fill_crop", 40, 80, 20, 20)
+    edges = {"xmin": [0.0, 0.5], "xmax": [0.1, 0.75], "ymin": [0.0, 0.25], "ymax": [1.0, 0.5]}
+    more = {f"{PREFIX}bbox/{name}": records.floats(values) for name, values in edges.items()}
+    more |= {f"{PREFIX}class/label": records.ints([1, 2]), "image/caption/text": records.byte_strings([b"x", b"y"])}
+    ignore = np.zeros((40, 80), bool)
+    ignore[:, 30:50] = True
+    before = example(40, 80, {"a": ~ignore, "ignore": ignore}, **more)
+    found = moved(before, plan, ("a",)).features
+    boxes = move_boxes({name: values for name, values in before.items() if name.startswith(PREFIX)}, plan)
+    assert found[f"{PREFIX}class/label"] == 2
+    assert boxes[f"{PREFIX}class/label"].tolist() == [2]
+    assert list(found["image/caption/text"].values) == [b"x", b"y"]
+    assert (drawn(found, "ignore", plan) + drawn(found, "a", plan) == 1).all()
+    assert found["image/key"] == b"k"
+    assert (found["image/original/height"], found["image/original/width"]) == (40, 80)
+
+
+@pytest.mark.parametrize(("labels", "kind"), [("one_hot", "single"), ("multi_hot", "multi"), ("multi_hot", "masks")])
+def test_labels_become_a_number_for_each_class(labels, kind):
+    assert label_features(labels, kind) == {f"image/class/{labels}": "float32"}
+    plan = plan_geometry("stretch", 4, 4, 2, 2)
+    masks = {"a": np.zeros((4, 4)), "b": np.ones((4, 4))}
+    found = moved(example(4, 4, masks), plan, ("a", "b"), labels=labels)
+    assert list(found.features[f"image/class/{labels}"].values) == [0, 1]
+
+
+@pytest.mark.parametrize(("labels", "kind"), [("one_hot", "multi"), ("one_hot", "masks"), ("multi_hot", "none")])
+def test_labels_that_do_not_fit_are_refused(labels, kind):
+    with pytest.raises(ConfigError, match=r"transform\.labels"):
+        label_features(labels, kind)
