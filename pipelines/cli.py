@@ -16,6 +16,7 @@ from shardwright_pipelines.commands import (
     diff,
     doctor,
     drift,
+    export,
     get,
     inspect,
     predict,
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     derived.add(commands)
     stats.add(commands)
     diff.add(commands)
+    export.add(commands)
     inspect.add(commands)
     get.add(commands)
     preflight.add(commands)

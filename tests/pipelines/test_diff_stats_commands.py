@@ -74,7 +74,7 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
 def test_moved_images(image_input, tmp_path):
     raw = image_input(tmp_path / "in", layout="label_csv", images=20)
     run(raw, tmp_path / "one", workers=1)
-    run({**raw, "split": {"train": 0.5, "eval": 0.5}}, tmp_path / "other", workers=1)
+    run({**raw, "split": {"train": 0.4, "eval": 0.3, "test": 0.3}}, tmp_path / "other", workers=1)
     found = find_differences(Dataset.open(tmp_path / "one"), Dataset.open(tmp_path / "other"))
     before, after = ledger(tmp_path / "one"), ledger(tmp_path / "other")
     moved = {key for key, row in before.items() if after[key].split != row.split}

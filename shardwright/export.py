@@ -1,0 +1,244 @@
+"""A dataset back as files: the stored images under their keys or in class folders, masks as a CSV or as pictures.
+
+What was stored as it came is written byte for byte as it came. Run lengths are those of the stored pixels, before any
+turning by Exif, in whatever dialect is asked for. Nothing is written outside of the folder, whatever a key says, and
+the folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from shardwright.console import SILENT, Progress
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.fingerprint import fingerprint
+from shardwright.image_facts import FactsReader, ImageFacts
+from shardwright.manifest import MASKS
+from shardwright.rle import draw
+from shardwright.rle_dialects import ABSOLUTE, COLUMN, COUNTS, RELATIVE, ROW, Dialect
+
+RECORD_FILE = "export.json"
+IMAGES, MASK_FOLDER, LABELS = "images", "masks", "labels.csv"
+BY_KEY, BY_CLASS = "keys", "classes"
+TABLE, PICTURES, NEITHER = "csv", "png", "none"
+_UNLABELLED = "_none"
+_MASK_HEAD = ("Image_Label", "EncodedPixels")
+_LABEL_HEAD = ("image", "label")
+_LONGEST_NAME = 255
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a dataset is exported.
+
+    Attributes:
+        layout: `keys`: images under their keys; `classes`: in a folder for their first class.
+        masks: `csv`, `png` (0 and 255, a folder for each class) or `none`.
+        runs: of the CSV, `absolute`, `relative` or `counts`.
+        order: of the CSV, `column` or `row`.
+        base: number of the first pixel where starts are absolute.
+        splits: only images of these; empty for all.
+        classes: only images that have one of these; empty for all.
+    """
+
+    layout: str = BY_KEY
+    masks: str = TABLE
+    runs: str = ABSOLUTE
+    order: str = COLUMN
+    base: int = 1
+    splits: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("--layout", self.layout, (BY_KEY, BY_CLASS)),
+            ("--masks", self.masks, (TABLE, PICTURES, NEITHER)),
+            ("--runs", self.runs, (ABSOLUTE, RELATIVE, COUNTS)),
+            ("--order", self.order, (COLUMN, ROW)),
+            ("--base", self.base, (0, 1)),
+        ):
+            if value not in known:
+                raise UsageError(f"{name}: {value!r} is not known. Use one of: {', '.join(map(str, known))}.")
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the CSV's run lengths are written."""
+        base = self.base if self.runs == ABSOLUTE else 0
+        empty = {RELATIVE: ("", "-1"), COUNTS: ("", "[]")}.get(self.runs, ("",))
+        return Dialect(self.runs, self.order, base, empty)
+
+
+def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress = SILENT) -> dict[str, Any]:
+    """Writes a dataset as files.
+
+    Args:
+        dataset: the dataset.
+        out: folder to make, on this machine.
+        options: how.
+        shown: told of every record.
+
+    Returns:
+        What was written: `images`, `rows` of the CSV, `masks` as pictures, `folder`.
+
+    Raises:
+        UsageError: `out` is there and holds something else, or the dataset has no such split, class or masks.
+        CheckFailed: two images would be one file, or a stored size is wrong.
+        DatasetError: a key is no path within a folder, or the dataset is damaged.
+    """
+    target = Path(out).absolute()
+    known = fingerprint({"digest": dataset.manifest.digest, "options": asdict(options)})
+    found = _done(target, known)
+    if found is not None:
+        return found
+    _refuse(dataset, options)
+    partial = target.with_name(f".partial-{known[:16]}")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        counts = _write(dataset, partial, options, shown)
+        told = {**counts, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
+        (partial / RECORD_FILE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        if target.exists():
+            target.rmdir()  # Empty, as `_done` has seen.
+        partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return told
+
+
+def _done(target: Path, known: str) -> dict[str, Any] | None:
+    """What an earlier call wrote; `None` where there is nothing yet."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return None
+    try:
+        told = json.loads((target / RECORD_FILE).read_text(encoding="utf-8"))
+        if told["fingerprint"] == known:
+            return dict(told)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UsageError(f"{target}: is there already and is not this export. Name another folder, or delete that one.")
+
+
+def _refuse(dataset: Dataset, options: ExportOptions) -> None:
+    manifest = dataset.manifest
+    for what, wanted, known in (
+        ("split", options.splits, manifest.splits),
+        ("class", options.classes, manifest.classes),
+    ):
+        for name in wanted:
+            if name not in known:
+                raise UsageError(f"{dataset.root}: no {what} {name!r}. It has: {', '.join(known)}.")
+    reader = FactsReader(manifest)
+    if reader.encoding in ("raw", "tensor"):
+        raise UsageError(f"{dataset.root}: stores {reader.encoding} values, no files. Only JPEG and PNG are exported.")
+    if manifest.labels == MASKS and options.masks != NEITHER and reader.runs is None:
+        raise UsageError(f"{dataset.root}: its masks are not stored as runs (features.preset). Use --masks none.")
+
+
+def _write(dataset: Dataset, folder: Path, options: ExportOptions, shown: Progress) -> dict[str, int]:
+    reader = FactsReader(dataset.manifest)
+    counts = {"images": 0, "rows": 0, "masks": 0}
+    masked = dataset.manifest.labels == MASKS
+    with ExitStack() as stack:
+        table = None
+        if options.masks == TABLE or not masked:
+            file = stack.enter_context(open(folder / LABELS, "w", encoding="utf-8", newline=""))
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(_MASK_HEAD if masked else _LABEL_HEAD)
+        for split in options.splits or dataset.splits:
+            for key, payload in dataset.records(split):
+                shown.advance()
+                facts = reader.read(key, payload)
+                names = [reader.classes[label] for label in facts.labels]
+                if options.classes and not set(options.classes) & set(names):
+                    continue
+                _check(facts)
+                name = key if options.layout == BY_KEY else _in_class(key, names)
+                _place(folder / IMAGES, name).write_bytes(facts.encoded)
+                counts["images"] += 1
+                if table is not None:
+                    rows = list(_rows(name, facts, names, options.dialect, masked))
+                    table.writerows(rows)
+                    counts["rows"] += len(rows)
+                if masked and options.masks == PICTURES:
+                    counts["masks"] += _pictures(folder / MASK_FOLDER, name, facts)
+    return counts
+
+
+def _check(facts: ImageFacts) -> None:
+    header = facts.header
+    if header is None:
+        raise DatasetError(f"{facts.key}: what is stored is no JPEG or PNG. Write the dataset anew.")
+    if (header.height, header.width) != facts.size:
+        raise CheckFailed(
+            f"{facts.key}: the picture is {header.height}x{header.width}, its record says "
+            f"{facts.size[0]}x{facts.size[1]}. Write the dataset anew."
+        )
+
+
+def _rows(name: str, facts: ImageFacts, names: list[str], dialect: Dialect, masked: bool) -> Iterator[tuple[str, str]]:
+    if not masked:
+        yield name, " ".join(names)
+        return
+    height, width = facts.size
+    for label, class_name in enumerate(facts.reader.classes):
+        yield f"{name}_{class_name}", dialect.format(facts.runs(label), height=height, width=width)
+
+
+def _pictures(folder: Path, name: str, facts: ImageFacts) -> int:
+    written = 0
+    for label, class_name in enumerate(facts.reader.classes):
+        runs = facts.runs(label)
+        if len(runs):
+            mask = np.ascontiguousarray(draw(runs, *facts.size)) * np.uint8(255)
+            Image.fromarray(mask).save(_place(folder, f"{_folder(class_name)}/{name}.png"), "png")
+            written += 1
+    return written
+
+
+def _in_class(key: str, names: list[str]) -> str:
+    """A key below the folder of its class; a folder of that name in the key itself is not repeated."""
+    folder = _folder(names[0]) if names else _UNLABELLED
+    return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
+
+
+def _folder(name: str) -> str:
+    """A class's name as a folder's."""
+    safe = "".join(c if c not in "/\\" and c.isprintable() else "_" for c in name)
+    return "_" if safe in ("", ".", "..") else safe
+
+
+def _place(root: Path, name: str) -> Path:
+    """Where a file goes; its folder is made.
+
+    Raises:
+        DatasetError: the name leads out of the folder, or cannot be that of a file.
+        CheckFailed: there is such a file already.
+    """
+    parts = PurePosixPath(name).parts
+    whole = bool(parts) and name == "/".join(parts) and not any(part in ("..", ".", "/") for part in parts)
+    if not whole or "\0" in name or any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
+        raise DatasetError(
+            f"the key {name!a} is no path of a file within a folder. Leave it out by --classes or --splits."
+        )
+    path = root.joinpath(*parts)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise CheckFailed(f"the key {name!a} lies below another image. Use another --layout.") from None
+    if path.exists():
+        raise CheckFailed(f"two images would be the file {name!a}. Use another --layout.")
+    return path

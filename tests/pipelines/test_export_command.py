@@ -1,0 +1,128 @@
+"""`export` gives back what was ingested: the files to the byte, and masks that decode to the same in every dialect."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from ingesting import examples, run
+from PIL import Image
+
+from shardwright import rle
+from shardwright.rle_dialects import Dialect
+from shardwright_pipelines.cli import main
+
+
+@pytest.fixture(scope="module")
+def masked(image_input, tmp_path_factory):
+    root = tmp_path_factory.mktemp("masked")
+    run(image_input(root / "in", images=9), root / "ds", workers=1)
+    return root
+
+
+@pytest.fixture(scope="module")
+def labelled(image_input, tmp_path_factory):
+    root = tmp_path_factory.mktemp("labelled")
+    run(image_input(root / "in", layout="class_folders", images=9), root / "ds", workers=1)
+    return root
+
+
+def files(root):
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_files_come_back_byte_for_byte(masked, labelled, tmp_path):
+    for root in (masked, labelled):
+        out = tmp_path / root.name
+        assert main(["export", str(root / "ds"), "--out", str(out)]) == 0
+        assert files(out / "images") == files(root / "in" / "images")
+
+
+@pytest.mark.parametrize("order", ["column", "row"])
+@pytest.mark.parametrize(("runs", "base"), [("absolute", 0), ("absolute", 1), ("relative", 0), ("counts", 0)])
+def test_masks_decode_to_the_same_in_every_dialect(masked, tmp_path, runs, base, order):
+    arguments = ["--runs", runs, "--order", order, "--base", str(base), "--json"]
+    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out"), *arguments]) == 0
+    dialect = Dialect(runs, order, base, ("", "-1", "[]"))
+    with open(tmp_path / "out" / "labels.csv", encoding="utf-8", newline="") as file:
+        rows = dict(csv.reader(file))
+    assert rows.pop("Image_Label") == "EncodedPixels"
+    stored = examples(masked / "ds")
+    assert len(rows) == 2 * len(stored)
+    for key, example in stored.items():
+        height, width = int(example["image/height"][0]), int(example["image/width"][0])
+        for name in ("Fish", "Sugar"):
+            found = dialect.parse(rows[f"{key}_{name}"], height=height, width=width)
+            assert np.array_equal(found, rle.from_flat(example[f"image/segmentation/{name}/rle"]))
+
+
+def test_what_is_exported_is_ingested_to_the_same_records(masked, tmp_path):
+    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out")]) == 0
+    raw = {
+        "task": "segmentation",
+        "input": {
+            "images": str(tmp_path / "out" / "images"),
+            "labels": {"path": str(tmp_path / "out" / "labels.csv")},
+            "classes": ["Fish", "Sugar"],
+        },
+        "shards": {"records": 7},
+    }
+    run(raw, tmp_path / "again", workers=1)
+    one, other = examples(masked / "ds"), examples(tmp_path / "again")
+    assert one.keys() == other.keys()
+    for key in one:
+        assert all(np.array_equal(one[key][name], other[key][name]) for name in one[key])
+
+
+def test_masks_as_pictures(masked, tmp_path, capsys):
+    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out"), "--masks", "png", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    stored = examples(masked / "ds")
+    drawn = 0
+    for key, example in stored.items():
+        for name in ("Fish", "Sugar"):
+            runs = rle.from_flat(example[f"image/segmentation/{name}/rle"])
+            file = tmp_path / "out" / "masks" / name / f"{key}.png"
+            assert file.exists() == bool(len(runs))
+            if len(runs):
+                drawn += 1
+                with Image.open(file) as picture:
+                    assert np.array_equal(rle.encode(np.asarray(picture)), runs)
+    assert told["masks"] == drawn > 0
+    assert not (tmp_path / "out" / "labels.csv").exists()
+
+
+def test_class_folders_and_queries(labelled, masked, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["export", str(labelled / "ds"), "--out", str(out), "--layout", "classes", "--classes", "Fish"]) == 0
+    assert {name.split("/")[0] for name in files(out / "images")} == {"Fish"}
+    assert files(out / "images").items() <= files(labelled / "in" / "images").items()
+    assert main(["export", str(labelled / "ds"), "--out", str(out), "--layout", "classes", "--classes", "Fish"]) == 0
+    assert main(["export", str(labelled / "ds"), "--out", str(out)]) == 2
+    assert "is not this export" in capsys.readouterr().err
+    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "x"), "--splits", "dev"]) == 2
+    assert "no split 'dev'" in capsys.readouterr().err
+    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "x"), "--runs", "huffman"]) == 2
+    assert "--runs: 'huffman' is not known" in capsys.readouterr().err
+
+
+def test_hostile_class_names_and_keys_stay_within_the_folder(small_dataset, tmp_path, capsys):
+    names = ("..", "a\\b", "/etc")
+    root = small_dataset(tmp_path / "in", task="classification", classes=names, counts={"train": [6]})
+    assert main(["export", str(root), "--out", str(tmp_path / "out"), "--layout", "classes"]) == 0
+    assert {name.split("/")[1] for name in files(tmp_path / "out") if name.startswith("images")} == {"_", "a_b", "_etc"}
+    outside = {path.name for path in tmp_path.iterdir()}
+    assert outside == {"in", "out"}
+    from shardwright.errors import DatasetError
+    from shardwright.export import _place
+
+    for name in ("../x", "/x", "a/../../x", "a//b", "", "a\0b", "x" * 300, "./x"):
+        with pytest.raises(DatasetError, match="no path of a file"):
+            _place(tmp_path / "out", name)
+
+
+def test_a_wrong_size_is_told_and_nothing_is_left(small_dataset, tmp_path, capsys):
+    root = small_dataset(tmp_path / "in", change=lambda number, example: {**example, "image/height": 23})
+    assert main(["export", str(root), "--out", str(tmp_path / "out")]) == 1
+    assert "the picture is 24x36, its record says 23x36" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"in"}
