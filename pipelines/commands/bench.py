@@ -35,6 +35,7 @@ def add(commands: _Commands) -> None:
     loader.add_argument("dataset", nargs="?", metavar="DIR", help="a dataset of yours (default: drawn photographs)")
     loader.add_argument("--split", default="train", metavar="NAME", help="of DIR (default train)")
     loader.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
+    loader.add_argument("--rounds", type=int, default=5, metavar="N", help="how often, for medians (default 5)")
     loader.add_argument("--augment", nargs="*", metavar="NAME", help="with DIR (default: flips)")
     loader.add_argument("--images", type=int, default=2000, metavar="N", help="photographs, without DIR (default 2000)")
     loader.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
@@ -65,7 +66,7 @@ def _ingest(options: argparse.Namespace) -> int:
 
 
 def _loader(options: argparse.Namespace) -> int:
-    _at_least_one(options, "images", "batch")
+    _at_least_one(options, "images", "batch", "rounds")
     if options.dataset is not None:
         return _loader_of(options)
     from shardwright.errors import UsageError
@@ -75,7 +76,7 @@ def _loader(options: argparse.Namespace) -> int:
     with _kept(options) as folder, _loader_methods(folder / _LOG) as methods:
         from shardwright.bench.loader import loader_figures
 
-        figures = loader_figures(folder, options.images, methods, batch=options.batch)
+        figures = loader_figures(folder, options.images, methods, batch=options.batch, rounds=options.rounds)
     return _told(figures, as_json=options.json)
 
 
@@ -85,7 +86,9 @@ def _loader_of(options: argparse.Namespace) -> int:
     with _kept(options) as folder, _loader_methods(folder / _LOG) as methods:
         from shardwright.bench.loader_shares import loader_report
 
-        report = loader_report(options.dataset, options.split, methods, batch=options.batch, augment=augment)
+        report = loader_report(
+            options.dataset, options.split, methods, batch=options.batch, augment=augment, rounds=options.rounds
+        )
     if options.json:
         print(json.dumps(dataclasses.asdict(report), indent=1, ensure_ascii=False))
         return 0

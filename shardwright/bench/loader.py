@@ -48,6 +48,7 @@ def loader_figures(
     size: tuple[int, int] = (HEIGHT, WIDTH),
     records: int = RECORDS,
     batch: int = BATCH,
+    rounds: int = ROUNDS,
 ) -> list[Figure]:
     """Measures the promised figures on drawn photographs.
 
@@ -58,6 +59,7 @@ def loader_figures(
         size: height and width of the photographs.
         records: records of the epoch that is resumed.
         batch: images in a batch.
+        rounds: how often everything is measured.
     """
     source, labelled, masked = loader_datasets(folder, images, *size)
     files = [shard.file for shard in Dataset.open(labelled).shards(TRAIN)]
@@ -77,18 +79,19 @@ def loader_figures(
         },
         batch,
         max(1, images // batch // 2),
+        rounds=rounds,
     )
     many = many_records(folder, records)
     return [
         *_ceiling_figures(rates, f"{images} images of {size[0]}x{size[1]}, {source.bytes / images / 1e3:.0f} KB"),
-        *_single_files(source.paths, rates, methods, batch, sum(map(len, encoded)) / len(encoded)),
+        *_single_files(source.paths, rates, methods, batch, sum(map(len, encoded)) / len(encoded), rounds),
         Figure(
             "loader: exact / fast",
             rates["exact"].share_of(rates["ours"]),
             "x",
             note=f"{rates['exact'].images:,.0f} images/s, shuffled both",
         ),
-        resuming(many, records, batch),
+        resuming(many, records, batch, rounds),
         *(
             Figure(f"memory: {name}", loading_memory(path, TRAIN, batch) / 1e9, "GB", AT_MOST, 1.5, "one epoch, VmHWM")
             for name, path in ((f"{images} images with masks", masked), (f"{records:,} tiny records", many))
@@ -117,13 +120,13 @@ def encoded_images(dataset: Dataset, split: str) -> list[bytes]:
     return found
 
 
-def resuming(dataset: str, records: int, batch: int) -> Figure:
+def resuming(dataset: str, records: int, batch: int, rounds: int = ROUNDS) -> Figure:
     """The time from asking for the middle of an epoch to its first batch."""
     from shardwright.loader import load
 
     middle = records // batch // 2
     taken, worked = [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         started = time.perf_counter(), time.process_time()
         batches = load(dataset, TRAIN, batch, shuffle=True, seed=0, repeat=True, order="exact", start_step=middle)
         next(iter(batches))
@@ -135,7 +138,7 @@ def resuming(dataset: str, records: int, batch: int) -> Figure:
         "s",
         AT_MOST,
         2,
-        f"from load() to the first batch, median of {ROUNDS}; {median(worked):.2g} s of processor",
+        f"from load() to the first batch, median of {rounds}; {median(worked):.2g} s of processor",
     )
 
 
@@ -161,13 +164,13 @@ def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
 
 
 def _single_files(
-    paths: Sequence[str], rates: dict[str, Rate], methods: Methods, batch: int, image_bytes: float
+    paths: Sequence[str], rates: dict[str, Rate], methods: Methods, batch: int, image_bytes: float, rounds: int
 ) -> list[Figure]:
     """Reading shards and reading files, both with a delay for every request; and both without."""
     slow = partial(methods.single_files, paths, batch, delay=_DELAY)
     # One after the other: a loader that is not asked reads ahead, and what it then has ready would count as speed.
-    one = take_turns({"one": slow}, batch, 1, ready=1)["one"]
-    many = take_turns({"many": partial(slow, at_once=_AT_ONCE)}, batch, _AT_ONCE)["many"]
+    one = take_turns({"one": slow}, batch, 1, rounds=rounds, ready=1)["one"]
+    many = take_turns({"many": partial(slow, at_once=_AT_ONCE)}, batch, _AT_ONCE, rounds=rounds)["many"]
     # What is asked of a shard comes in large parts; here none of that waiting is hidden behind any work.
     ours = 1 / (1 / rates["ours"].images + _DELAY * image_bytes / _REQUEST)
     waiting = f"{_DELAY * 1000:.0f} ms a request"
