@@ -198,7 +198,7 @@ def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> N
 
 
 def _resource_spec(resources: Resources) -> dict[str, Any]:
-    spec = {}
+    spec: dict[str, Any] = {}
     if resources.cpu is not None:
         spec |= {"cpuLimit": resources.cpu, "cpuRequest": resources.cpu}
     if resources.memory is not None:

@@ -98,7 +98,7 @@ def _compiled(config: Config, config_file: Path, wanted: Wanted) -> tuple[Config
         if name not in PARAMETERS:
             raise UsageError(f"--parameter {name}: no parameter of a run. Use: {', '.join(PARAMETERS)}.")
     data_root = wanted.parameters.get(DATA_ROOT)
-    given = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
+    given: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
     given = {name: value for name, value in given.items() if value is not None}
     config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, **given))
     return config, compile_vertex(config, config_file)
