@@ -59,12 +59,14 @@ class Emulator:
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
         return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)})
 
-    def run(self, **parameters):
-        """Runs all tasks; returns what each did, in order, as `{task: RAN or CACHED}`."""
+    def run(self, until=None, **parameters):
+        """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`."""
         given = self._begin(parameters)
         tasks = self.spec["root"]["dag"]["tasks"]
+        needs = {name: sorted(_needs(tasks[name])) for name in sorted(tasks)}
+        wanted = set(tasks) if until is None else _with_needs(until, needs)
         done = {}
-        for name in graphlib.TopologicalSorter({n: sorted(_needs(tasks[n])) for n in sorted(tasks)}).static_order():
+        for name in graphlib.TopologicalSorter({n: needs[n] for n in sorted(wanted)}).static_order():
             done[name] = self._task(name, tasks[name], given)
         return done
 
@@ -154,6 +156,10 @@ def _needs(task):
         if "taskOutputParameter" in one
     }
     return producers | set(task.get("dependentTasks", ()))
+
+
+def _with_needs(name, needs):
+    return {name}.union(*(_with_needs(other, needs) for other in needs[name]))
 
 
 def _moved(text, folders):
