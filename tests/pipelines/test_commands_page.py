@@ -1,0 +1,41 @@
+"""docs/commands.md: every command on it does what it says there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from shardwright_pipelines.cli import main
+
+PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+CHECKS = {"diff": 1}
+
+
+def calls():
+    """Command line and what it prints, in the order of the page."""
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, said = part.partition("\n")
+            yield command, said
+
+
+def pattern(line):
+    return re.escape(line).replace("…", ".*")
+
+
+@pytest.mark.slow
+def test_every_command_does_what_the_page_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1])
+    (tmp_path / "keys.txt").write_text("2316a329.jpg\n")
+    count = 0
+    for command, said in calls():
+        program, *arguments = shlex.split(command)
+        assert program == "shardwright"
+        assert main(arguments) == CHECKS.get(arguments[0], 0), command
+        found = capsys.readouterr().out
+        if said.strip() != "…":
+            assert re.fullmatch("\n".join(map(pattern, said.rstrip("\n").split("\n"))), found.rstrip("\n")), found
+        count += 1
+    assert count >= 12
