@@ -151,7 +151,7 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
     path, place = "kubeflow.data_root", section.data_root
     if place is None:
         path, place = "input.images", config.resolve(config.input.images)
-    if not place.startswith(("gs://", "s3://", *mounted)):
+    if not f"{place.rstrip('/')}/".startswith(("gs://", "s3://", *mounted)):
         raise ConfigError(
             path, f"{place!r} is on no bucket and no volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
         )
