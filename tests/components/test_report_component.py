@@ -1,0 +1,89 @@
+"""Report: the page and the verdict, with anomalies, leaks and drift; DataGate stops on what it says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorflow_metadata.proto.v0 import anomalies_pb2
+from tfx.types import standard_artifacts
+from tfx.types.experimental import simple_artifacts
+
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, DatasetError
+from shardwright.report.troubles import read_verdict
+from shardwright.schema import render_schema
+from shardwright_components.data_gate.executor import Executor as GateExecutor
+from shardwright_components.report.executor import Executor
+
+
+def same_file(number: int, example: dict[str, Any]) -> dict[str, Any]:
+    return {**example, "image/sha256": b"ab" * 32}
+
+
+def inputs(dataset: Path, folder: Path, found: anomalies_pb2.Anomalies) -> dict[str, list[Any]]:
+    manifest = Dataset.open(dataset).manifest
+    schema = standard_artifacts.Schema()
+    schema.uri = str(folder / "schema")
+    Path(schema.uri).mkdir(parents=True)
+    text = render_schema(manifest.task, manifest.classes, manifest.labels, manifest.features)
+    Path(schema.uri, "schema.pbtxt").write_text(text)
+    examples, anomalies = standard_artifacts.Examples(), standard_artifacts.ExampleAnomalies()
+    examples.uri, anomalies.uri = str(dataset), str(folder / "anomalies")
+    examples.split_names = anomalies.split_names = json.dumps(list(manifest.splits))
+    for split in manifest.splits:
+        Path(anomalies.uri, f"Split-{split}").mkdir(parents=True)
+        Path(anomalies.uri, f"Split-{split}", "SchemaDiff.pb").write_bytes(found.SerializeToString())
+    return {"examples": [examples], "anomalies": [anomalies], "schema": [schema]}
+
+
+def reported(given: dict[str, list[Any]], folder: Path, drift: str = "") -> Path:
+    report = simple_artifacts.File()
+    report.uri = str(folder / "report")
+    Path(report.uri).mkdir()
+    Executor().Do(given, {"report": [report]}, {"drift": drift})
+    given["report"] = [report]
+    return Path(report.uri)
+
+
+def gated(given: dict[str, list[Any]], folder: Path, allow: list[str]) -> dict[str, Any]:
+    decision = simple_artifacts.File()
+    decision.uri = str(folder / "decision")
+    Path(decision.uri).mkdir(exist_ok=True)
+    GateExecutor().Do(given, {"decision": [decision]}, {"allow": json.dumps(allow)})
+    return dict(json.loads(Path(decision.uri, "decision.json").read_text()))
+
+
+def test_nothing_odd(small_dataset: Any, tmp_path: Path) -> None:
+    given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
+    report = reported(given, tmp_path)
+    assert read_verdict(report) == []
+    assert "Dataset report" in (report / "report.html").read_text()
+    assert gated(given, tmp_path, [])["anomalies"] == 0
+
+
+def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset: Any, tmp_path: Path) -> None:
+    found = anomalies_pb2.Anomalies()
+    reason = found.anomaly_info["image/sha256"].reason.add()
+    reason.type = anomalies_pb2.AnomalyInfo.ENUM_TYPE_UNEXPECTED_STRING_VALUES
+    reason.description = "<b>odd</b>"
+    dataset = small_dataset(tmp_path / "in", change=same_file)
+    given = inputs(dataset, tmp_path, found)
+    report = reported(given, tmp_path)
+    kinds = [trouble.kind for trouble in read_verdict(report)]
+    assert kinds == ["ENUM_TYPE_UNEXPECTED_STRING_VALUES"] * 2 + ["LEAKAGE"]
+    text = (report / "report.html").read_text()
+    assert "The data do not fit the schema" in text
+    assert "&lt;b&gt;odd&lt;/b&gt;" in text
+    with pytest.raises(CheckFailed) as caught:
+        gated(given, tmp_path, ["ENUM_TYPE_UNEXPECTED_STRING_VALUES"])
+    assert "equal files in all splits: LEAKAGE" in str(caught.value)
+    assert str(report / "report.html") in str(caught.value)
+    assert gated(given, tmp_path, ["ENUM_TYPE_UNEXPECTED_STRING_VALUES", "LEAKAGE"])["anomalies"] == 3
+
+
+def test_a_damaged_verdict_is_no_clean_bill(small_dataset: Any, tmp_path: Path) -> None:
+    given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
+    (reported(given, tmp_path) / "verdict.json").write_text("[{}]")
+    with pytest.raises(DatasetError, match="no readable verdict"):
+        gated(given, tmp_path, [])

@@ -1,0 +1,36 @@
+"""`gate.drift`: what it takes, and what it refuses."""
+
+import pytest
+
+from shardwright.config import parse_config
+from shardwright.errors import ConfigError
+
+RAW = {"input": {"images": "x"}, "task": "classification"}
+
+
+def parsed(**drift):
+    return parse_config({**RAW, "gate": {"drift": drift}}, base="/").gate.drift
+
+
+def test_defaults():
+    config = parsed(reference="old")
+    assert (config.reference, config.images, config.alpha, config.ignore) == ("old", 2000, 0.006, ())
+    assert parsed(reference="old", images=50, alpha=0.01, ignore=["size", "area"]).ignore == ("size", "area")
+    assert parse_config(RAW, base="/").gate.drift is None
+    assert parse_config({**RAW, "gate": {"drift": None}}, base="/").gate.drift is None
+
+
+@pytest.mark.parametrize(
+    ("drift", "said"),
+    [
+        ({}, r"gate\.drift\.reference: missing"),
+        ({"reference": ""}, r"gate\.drift\.reference: '' is no dataset"),
+        ({"reference": "x", "images": 3}, r"gate\.drift\.images: 3 is too small"),
+        ({"reference": "x", "alpha": 0}, r"gate\.drift\.alpha: 0.* is out of range"),
+        ({"reference": "x", "ignore": ["shape"]}, r"gate\.drift\.ignore: 'shape' is not known"),
+        ({"reference": "x", "wat": 1}, r"gate\.drift\.wat: unknown key"),
+    ],
+)
+def test_what_is_refused(drift, said):
+    with pytest.raises(ConfigError, match=said):
+        parsed(**drift)
