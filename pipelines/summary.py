@@ -10,6 +10,7 @@ from pathlib import Path
 from shardwright.blessing import read_blessing
 from shardwright.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.metrics import headline
+from shardwright.report.write import REPORT_FILE
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation
 from shardwright_components.image_trainer.history import read_history
@@ -115,6 +116,7 @@ def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: s
 def _places(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
     places = [
         ("dataset", record.output("ImageExampleGen", "examples")),
+        ("report", f"{record.output('Report', 'report')}/{REPORT_FILE}"),
         ("transformed", record.output("ImageTransform", "transformed_examples")),
         ("TensorBoard", record.output("Trainer", "model_run")),
         ("evaluation", record.output("Evaluator", "evaluation")),

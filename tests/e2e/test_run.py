@@ -23,6 +23,7 @@ CACHED_WITHOUT_CHANGES = {
     "ImportSchemaGen",
     "SchemaGen",
     "ExampleValidator",
+    "Report",
     "DataGate",
     "ImageTransform",
     "Trainer",
@@ -185,6 +186,8 @@ def test_the_gate_stops_the_run_with_a_table(project: Path, tmp_path: Path) -> N
     assert "image/height in train: INT_TYPE_SMALL_INT, " in stopped.err
     assert ".jpg" in stopped.err
     assert "Traceback" not in stopped.err
+    page = Path(re.search(r"^See it: (.*)$", stopped.err, re.MULTILINE)[1])
+    assert "The data do not fit the schema" in page.read_text(encoding="utf-8")
 
     write_config(folder, gate={"allow": ["INT_TYPE_SMALL_INT"]})
     passed = run(folder, "run", "small.yaml")
