@@ -17,7 +17,7 @@ _GAP = "  "
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     verify = commands.add_parser("verify", help="read a dataset to the last byte and name what is damaged")
-    verify.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote")
+    verify.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     verify.add_argument("--deep", action="store_true", help="hash every image, too, and compare with its record")
     verify.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
     verify.add_argument("--json", action="store_true", help="print the findings as JSON")

@@ -11,7 +11,9 @@ from PIL import Image
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.loader import load
+from shardwright.random_access import RandomAccess
 from shardwright.records import decode_example
+from shardwright.sequence import GlobalOrder, Steps
 
 CHANGES = ("flip_left_right", "flip_up_down", "brightness")
 
@@ -105,3 +107,26 @@ def test_a_damaged_record_is_named(clouds, tmp_path, small_dataset):
 def test_what_cannot_be_is_refused(clouds, options, says):
     with pytest.raises(UsageError, match=says):
         load(clouds, "train", 2, **{"order": "exact", **options})
+
+
+def test_a_resumed_training_reads_nothing_of_what_came_before(clouds, monkeypatch):
+    seen, read = [], RandomAccess.read
+    monkeypatch.setattr(RandomAccess, "read", lambda self, records: seen.append(records) or read(self, records))
+    batches(clouds, steps=1, repeat=True, start_step=500)
+    counts = tuple(shard.records for shard in Dataset.open(clouds).shards("train"))
+    steps = Steps(GlobalOrder(counts, 3, 4), 2)
+    assert 1 <= len(seen) <= 32  # What is read ahead, not the 500 steps before.
+    expected = {tuple(map(tuple, steps.training(step))) for step in range(500, 500 + 32)}
+    assert {tuple(map(tuple, records)) for records in seen} <= expected
+
+
+def test_a_shard_that_is_cut_during_an_epoch_is_named(small_dataset, tmp_path):
+    broken = small_dataset(tmp_path, counts={"train": [2, 2], "eval": [1]})
+    shard = Dataset.open(broken).shards("train")[1]
+    for order in ("exact", "fast"):
+        found = load(broken, "train", 1, order=order)
+        whole = Path(shard.file).read_bytes()
+        Path(shard.file).write_bytes(whole[:-50])
+        with pytest.raises(tf.errors.OpError, match=r"data-00001-of-00002.*record 1.*at byte \d+, key .*train/0004"):
+            list(found)
+        Path(shard.file).write_bytes(whole)
