@@ -1,0 +1,281 @@
+"""What a transformed dataset can look like: encodings, masks, presets, kept sizes; each read back, and served alike."""
+
+import io
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from shardwright import pixels, rle
+from shardwright.commit import commit
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.errors import ConfigError, DatasetError
+from shardwright.geometry import POLICIES
+from shardwright.loader import load
+from shardwright.records import decode_example
+from shardwright_components.image_trainer.signatures import ServedModel
+from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
+from shardwright_components.image_transform import executor
+from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
+from shardwright_components.image_transform.rewrite import write_shard
+
+pytestmark = pytest.mark.slow
+
+MakeDataset = Callable[..., Path]
+SIZE = (20, 30)
+
+
+def transformed(source: Path, root: Path, **transform: Any) -> Path:
+    """Writes the shards and commits, as the component does around its analyzers."""
+    size = {} if transform.get("resize") == "keep" else {"size": list(SIZE)}
+    config = parse_config({"input": {"images": "x"}, "transform": {**size, **transform}}, base=".")
+    dataset = Dataset.open(source)
+    plan = executor.plan_transform(dataset, *read_recipe(transform_recipe(config)))
+    staging = executor.open_staging(str(root / "staging"), plan.dataset)
+    with staging.locked():
+        for job in executor.shard_jobs(dataset, plan, staging, {}):
+            write_shard(job)
+        commit(staging, plan.dataset, root / "out", {})
+    return root / "out"
+
+
+def records_of(dataset: Path) -> list[bytes]:
+    return [record for _, record in Dataset.open(dataset).records("train")]
+
+
+def examples_of(dataset: Path) -> list[dict[str, Any]]:
+    return [decode_example(record) for record in records_of(dataset)]
+
+
+def batch(dataset: Path) -> tuple[Any, Any]:
+    return next(iter(load(dataset, "train", 4, normalize="none").as_numpy_iterator()))
+
+
+@pytest.fixture(scope="module")
+def clouds(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photographs of several sizes, with masks, a text and a number."""
+    return small_dataset(
+        tmp_path_factory.mktemp("clouds"),
+        counts={"train": [4]},
+        size=lambda number: (45 + 21 * number, 130 - 13 * number),
+        image_format="jpeg",
+        change=lambda number, example: {**example, "site/name": b"here", "site/height": number / 4},
+    )
+
+
+@pytest.fixture(scope="module")
+def served(clouds: Path) -> Callable[[str], Any]:
+    """What an exported model feeds its layers, by policy: the serving signature of one that hands on what it gets."""
+    encoded = tf.constant([e["image/encoded"][0] for e in examples_of(clouds)])
+    config = parse_config({"input": {"images": "x"}, "loader": {"normalize": "none"}}, base=".")
+
+    @cache
+    def of(policy: str) -> Any:
+        spec: Any = SimpleNamespace(
+            height=SIZE[0], width=SIZE[1], resize=policy, mean=None, std=None, multi=False, task="segmentation",
+            classes=("red", "green", "blue"), recipe=TrainRecipe.from_config(config), ignore=False,
+        )  # fmt: skip
+        model = ServedModel(lambda images, training: images, spec)
+        return model.signatures()["serving_default"](encoded)["probabilities"].numpy()
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def flowers(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    classes = ("daisy", "rose", "tulip")
+    root = tmp_path_factory.mktemp("flowers")
+    return small_dataset(root, task="classification", classes=classes, counts={"train": [4]}, image_format="jpeg")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("encoding", ["jpeg", "png", "tensor", "raw"])
+def test_the_loader_gives_what_is_served(
+    clouds: Path, served: Callable[[str], Any], tmp_path: Path, encoding: str, policy: str
+) -> None:
+    """Exact where the encoding is lossless, within one JPEG round trip otherwise; masks are always the same."""
+    out = transformed(clouds, tmp_path, encoding=encoding, resize=policy, quality=95, chroma=444)
+    images, masks = batch(out)
+    expected = served(policy)
+    if encoding == "jpeg":
+        again = [Image.fromarray(image.astype(np.uint8)) for image in expected]
+        files = [io.BytesIO() for _ in again]
+        for image, file in zip(again, files, strict=True):
+            image.save(file, "jpeg", quality=95, subsampling=0)
+        expected = np.stack([pixels.decode(file.getvalue()).numpy() for file in files])
+    np.testing.assert_array_equal(images, expected)
+    for example, mask in zip(examples_of(out), masks, strict=True):
+        runs = [rle.from_flat(example[f"image/segmentation/{name}/rle"]) for name in ("Fish", "Sugar")]
+        np.testing.assert_array_equal(mask, np.stack([rle.draw(r, *SIZE) for r in runs], axis=-1))
+        assert example["image/format"] == [encoding.encode()]
+
+
+def test_others_parse_tensors_and_raw_bytes(clouds: Path, served: Callable[[str], Any], tmp_path: Path) -> None:
+    expected = served("stretch").astype(np.uint8)
+    for encoding in ("tensor", "raw"):
+        out = transformed(clouds, tmp_path / encoding, encoding=encoding)
+        for record, image in zip(records_of(out), expected, strict=True):
+            parsed = tf.io.parse_single_example(record, {"image/encoded": tf.io.FixedLenFeature([], tf.string)})
+            data = parsed["image/encoded"]
+            raw = encoding == "raw"
+            found = (
+                tf.reshape(tf.io.decode_raw(data, tf.uint8), [*SIZE, 3]) if raw else tf.io.parse_tensor(data, tf.uint8)
+            )
+            np.testing.assert_array_equal(found, image)
+
+
+def test_options_of_jpeg(clouds: Path, tmp_path: Path) -> None:
+    plain, small, best = (
+        transformed(clouds, tmp_path / name, **options)
+        for name, options in (
+            ("plain", {"chroma": 422}),
+            ("small", {"chroma": 422, "optimize": True}),
+            ("best", {"chroma": 444, "quality": 98}),
+        )
+    )
+    layers = [Image.open(io.BytesIO(examples_of(out)[0]["image/encoded"][0])).layer[0][1:3] for out in (plain, best)]
+    assert layers == [(2, 1), (1, 1)]
+    sizes = [sum(len(e["image/encoded"][0]) for e in examples_of(out)) for out in (small, plain, best)]
+    assert sizes == sorted(set(sizes))
+    np.testing.assert_array_equal(batch(small)[0], batch(plain)[0])
+
+
+def test_masks_as_png(clouds: Path, tmp_path: Path) -> None:
+    drawn, runs = (transformed(clouds, tmp_path / masks, masks=masks) for masks in ("png", "rle"))
+    for one, other in zip(batch(drawn), batch(runs), strict=True):
+        np.testing.assert_array_equal(one, other)
+    example = examples_of(drawn)[0]
+    assert "image/segmentation/Fish/rle" not in example
+    mask = tf.io.decode_png(example["image/segmentation/Fish/png"][0]).numpy()
+    assert mask.sum() == example["image/segmentation/Fish/area"][0]
+
+
+def test_tfds_readers_read_masks(clouds: Path, tmp_path: Path) -> None:
+    out, plain = (transformed(clouds, tmp_path / preset, preset=preset) for preset in ("tfds", "tf_vision"))
+    spec = {
+        "image": tf.io.FixedLenFeature([], tf.string),
+        "labels": tf.io.RaggedFeature(tf.int64),
+        "segmentation_mask/Fish": tf.io.FixedLenFeature([], tf.string),
+        "site/height": tf.io.FixedLenFeature([], tf.float32),
+    }
+    for record, ours in zip(records_of(out), examples_of(plain), strict=True):
+        found = tf.io.parse_single_example(record, spec)
+        assert tf.io.decode_image(found["image"]).shape == (*SIZE, 3)
+        mask = tf.io.decode_image(found["segmentation_mask/Fish"], channels=1).numpy()[..., 0]
+        np.testing.assert_array_equal(rle.encode(mask).reshape(-1), ours["image/segmentation/Fish/rle"])
+        assert found["labels"].numpy().tolist() == ours["image/class/label"].tolist()
+        assert found["site/height"] == ours["site/height"][0]
+    for one, other in zip(batch(out), batch(plain), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_kaggle_readers_read_flowers(flowers: Path, tmp_path: Path) -> None:
+    out = transformed(flowers, tmp_path, preset="kaggle_flowers", labels="one_hot")
+    spec = {
+        "image": tf.io.FixedLenFeature([], tf.string),
+        "class": tf.io.FixedLenFeature([], tf.int64),
+        "label": tf.io.FixedLenFeature([], tf.string),
+        "size": tf.io.FixedLenFeature([2], tf.int64),
+        "one_hot_class": tf.io.VarLenFeature(tf.float32),
+        "image/class/one_hot": tf.io.FixedLenFeature([3], tf.float32),
+    }
+    for number, record in enumerate(records_of(out)):
+        found = tf.io.parse_single_example(record, spec)
+        assert tf.io.decode_jpeg(found["image"], channels=3).shape == (*SIZE, 3)
+        assert found["size"].numpy().tolist() == list(SIZE)
+        assert found["label"].numpy() == (b"daisy", b"rose", b"tulip")[number % 3]
+        one_hot = tf.sparse.to_dense(found["one_hot_class"]).numpy()
+        assert one_hot.argmax() == found["class"].numpy() == number % 3
+        np.testing.assert_array_equal(one_hot, found["image/class/one_hot"])
+    assert sorted(batch(out)[1].tolist()) == [0, 0, 1, 2]
+
+
+def test_kagglers_read_run_lengths_as_text_and_our_loader_says_why_it_does_not(clouds: Path, tmp_path: Path) -> None:
+    out, plain = (transformed(clouds, tmp_path / preset, preset=preset) for preset in ("rle_text", "tf_vision"))
+    name = "image/segmentation/Sugar/rle_text"
+    for record, ours in zip(records_of(out), examples_of(plain), strict=True):
+        text = tf.io.parse_single_example(record, {name: tf.io.FixedLenFeature([], tf.string)})[name].numpy().decode()
+        runs = rle.parse_pairs(text, height=SIZE[0], width=SIZE[1])
+        np.testing.assert_array_equal(runs.reshape(-1), ours["image/segmentation/Sugar/rle"])
+    with pytest.raises(DatasetError, match="features.preset is rle_text"):
+        load(out, "train", 4)
+
+
+def test_kept_images_keep_their_pixels(clouds: Path, tmp_path: Path) -> None:
+    out = transformed(clouds, tmp_path, resize="keep", encoding="png")
+    for before, after in zip(examples_of(clouds), examples_of(out), strict=True):
+        image = pixels.decode(before["image/encoded"][0])
+        np.testing.assert_array_equal(pixels.decode(after["image/encoded"][0]), image)
+        assert (int(after["image/height"][0]), int(after["image/width"][0])) == image.shape[:2]
+        name = "image/segmentation/Fish/rle"
+        np.testing.assert_array_equal(after[name], before[name])
+
+
+def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"transform\.preset: kaggle_flowers stores one class"):
+        transformed(clouds, tmp_path, preset="kaggle_flowers")
+    with pytest.raises(ConfigError, match=r"transform\.preset: rle_text stores masks"):
+        transformed(flowers, tmp_path, preset="rle_text")
+    with pytest.raises(ConfigError, match=r"transform\.text\.caption: .*no such texts.*site/name"):
+        transformed(clouds, tmp_path, text={"caption": {}})
+    renamed = transformed(flowers, tmp_path, preset="tfds")
+    with pytest.raises(DatasetError, match="cannot be transformed: its features have the names"):
+        transformed(renamed, tmp_path / "again")
+
+
+def test_a_recipe_is_read_as_it_was_written() -> None:
+    options = {"encoding": "png", "optimize": True, "labels": "one_hot", "text": {"a": {"output": "ids", "length": 3}}}
+    config = parse_config({"input": {"images": "x"}, "transform": options}, base=".")
+    assert read_recipe(transform_recipe(config))[0] == Recipe.of(config)
+    plain = parse_config({"input": {"images": "x"}}, base=".")
+    assert set(Recipe.of(plain).to_dict()) == {"code", "size", "resize", "encoding", "quality"}
+
+
+_KILLED = """
+import os, signal, sys
+from shardwright import staging
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright_components.image_transform import executor, rewrite
+from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
+left, write = 3, staging.RecordWriter.write
+def counted(self, *args):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(self, *args)
+config = parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base=".")
+source = Dataset.open(sys.argv[1])
+plan = executor.plan_transform(source, *read_recipe(transform_recipe(config)))
+place = executor.open_staging(sys.argv[2], plan.dataset)
+staging.RecordWriter.write = counted
+for job in executor.shard_jobs(source, plan, place, {}):
+    rewrite.write_shard(job)
+"""
+
+
+def test_after_a_kill_the_same_bytes(small_dataset: MakeDataset, tmp_path: Path) -> None:
+    source = small_dataset(tmp_path / "in", counts={"train": [1, 2, 2]})
+    command = [sys.executable, "-c", _KILLED, str(source), str(tmp_path / "resumed/staging")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert list((tmp_path / "resumed").rglob("done/*")), "the kill came before any shard was finished"
+    with pytest.raises(DatasetError):
+        Dataset.open(tmp_path / "resumed/out")
+    trees = []
+    for name in ("resumed", "whole"):
+        out = transformed(source, tmp_path / name)
+        trees.append({str(f.relative_to(out)): f.read_bytes() for f in sorted(out.rglob("*")) if f.is_file()})
+        assert not list((tmp_path / name).rglob("figures"))
+    assert trees[0] == trees[1]
