@@ -8,6 +8,7 @@ import pytest
 from shardwright.errors import UsageError
 from shardwright.loader import caching, load
 
+pytestmark = pytest.mark.slow
 PLAIN = {"normalize": "none", "dtype": "uint8", "shuffle": True, "seed": 4}
 
 

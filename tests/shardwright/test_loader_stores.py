@@ -17,6 +17,7 @@ from shardwright.loader.fast import _pieces
 from shardwright.random_access import RandomAccess
 from shardwright.storage import buckets
 
+pytestmark = pytest.mark.slow
 PLAIN = {"normalize": "none", "dtype": "uint8"}
 
 

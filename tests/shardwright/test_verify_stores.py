@@ -11,6 +11,8 @@ from shardwright.errors import UsageError
 from shardwright.storage import buckets
 from shardwright.verify import verify
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def local(small_dataset, tmp_path_factory):
