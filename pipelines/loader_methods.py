@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,8 +13,15 @@ import tensorflow as tf
 from shardwright import pixels
 
 Tensor = Any
+# What a damaged record ends in.
+LoadingError = tf.errors.OpError
 _READ_BUFFER = 1 << 20
 _READY = 2
+
+
+def plain_message(error: tf.errors.OpError) -> str:
+    """An error's first line without the names of TensorFlow's nodes."""
+    return re.sub(r"\{\{.*?\}\}|\[Op:.*", "", str(error.message).splitlines()[0]).strip()
 
 
 def decoder(encoding: str) -> Callable[[Tensor], Tensor]:

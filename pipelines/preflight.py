@@ -101,6 +101,7 @@ def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFa
     import tensorflow as tf
 
     from shardwright.loader import dataset_statistics
+    from shardwright_pipelines.loader_methods import LoadingError, plain_message
 
     try:
         dataset_statistics(found.root)
@@ -118,8 +119,10 @@ def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFa
         )
         share = -(-facts.global_batch // facts.hosts)
         return dataclasses.replace(found, fed=fed), _images_per_second(batches, share, seconds)
-    except (ShardwrightError, tf.errors.OpError, ValueError) as error:
-        return dataclasses.replace(found, refusal=_first_line(error)), None
+    except LoadingError as error:
+        return dataclasses.replace(found, refusal=plain_message(error)), None
+    except ShardwrightError as error:
+        return dataclasses.replace(found, refusal=str(error)), None
 
 
 def _load(facts: Facts, root: str) -> Any:
@@ -154,8 +157,3 @@ def _images_per_second(batches: Any, batch: int, seconds: float) -> float:
         spent = time.perf_counter() - started
         if spent >= seconds:
             return images / spent
-
-
-def _first_line(error: Exception) -> str:
-    text = getattr(error, "message", None) or str(error)
-    return text.splitlines()[0] if text else type(error).__name__

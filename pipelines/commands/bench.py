@@ -137,13 +137,17 @@ def _transform(options: argparse.Namespace) -> int:
 def _loader_methods(log: Path) -> Iterator[Methods]:
     """What the loader is compared with; what TensorFlow says meanwhile goes into a file."""
     from shardwright.bench.loader import Methods
+    from shardwright.errors import DatasetError
     from shardwright_pipelines.quiet import quiet
 
     with quiet(log):
         from shardwright_pipelines import loader_methods
 
         names = [field.name for field in dataclasses.fields(Methods)]
-        yield Methods(**{name: getattr(loader_methods, name) for name in names})
+        try:
+            yield Methods(**{name: getattr(loader_methods, name) for name in names})
+        except loader_methods.LoadingError as error:
+            raise DatasetError(loader_methods.plain_message(error)) from None
 
 
 def _at_least_one(options: argparse.Namespace, *names: str) -> None:

@@ -61,10 +61,13 @@ def take_turns(
         clock: seconds that pass.
         work_clock: seconds of processor that are spent.
     """
-    running = {name: start() for name, start in methods.items()}
+    running: dict[str, Iterator[Any]] = {}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     for _ in range(rounds):
-        for name, iterator in running.items():
+        for name, start in methods.items():
+            if name not in running:
+                running[name] = start()
+            iterator = running[name]
             for _ in range(ready):
                 next(iterator)
             started, worked = clock(), work_clock()

@@ -15,6 +15,7 @@ from shardwright.bench.loader_memory import loading_memory
 from shardwright.bench.loader_rates import ROUNDS, Rate, take_turns
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
+from shardwright.storage import is_remote
 
 STEPS = ("read", "parse", "decode", "mask", "augment", "batch")
 _RECORDS = 512
@@ -83,6 +84,10 @@ def loader_report(
     """
     from shardwright.loader import image_size
 
+    if is_remote(directory):
+        raise UsageError(
+            f"{directory}: what is far away is measured by its distance. Copy the dataset to this machine."
+        )
     dataset = Dataset.open(directory)
     count = dataset.num_records(split)
     if not count:
@@ -91,15 +96,17 @@ def loader_report(
         raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
     size = image_size(dataset)
     masked = dataset.manifest.task == "segmentation"
-    encoding = str(dataset.manifest.recipe.get("encoding") or "")
-    if "raw" in (encoding, dataset.manifest.recipe.get("images", {}).get("reencode")):
+    recipe = dataset.manifest.recipe
+    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("reencode"))
+    if encoding == "raw":
         raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
     encoded = encoded_images(dataset, split)
     start = partial(training, directory, batch, split=split)
     rates = take_turns(
         {
-            "ceiling": partial(methods.ceiling, encoded, encoding, batch),
+            # Before all others: it says best what is wrong with a dataset.
             "loader": start,
+            "ceiling": partial(methods.ceiling, encoded, encoding, batch),
             "float32": partial(start, normalize="unit", dtype="float32"),
             "whole": partial(start, normalize="unit", dtype="float32", augment=augment),
             "exact": partial(start, order="exact"),
@@ -141,7 +148,7 @@ def _steps(
     manifest = dataset.manifest
     names = [f"image/segmentation/{name}/rle" for name in manifest.classes] if manifest.task == "segmentation" else []
     stored = [manifest.stored(name) for name in ("image/encoded", "image/key", *names)]
-    features = {name: manifest.features[name] for name in stored}
+    features = {name: manifest.features[name] for name in stored if name in manifest.features}
     records = first_records(dataset, split, _RECORDS)
     files = [shard.file for shard in dataset.shards(split)]
     return {

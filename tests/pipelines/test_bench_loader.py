@@ -38,6 +38,15 @@ def test_a_dataset_of_the_users_is_told_in_shares(tmp_path, capsys, small_datase
     assert [advice["setting"] for advice in said["advice"]][:2] == ["cycle length", "loader.shuffle_buffer"]
 
 
+@pytest.mark.slow
+def test_what_cannot_be_loaded_is_told_without_a_traceback(tmp_path, capsys, small_dataset):
+    dataset = str(small_dataset(tmp_path, counts={"train": [40, 40]}, size=lambda number: (24, 36 + number % 2)))
+    assert cli.main(["bench", "loader", dataset, "--batch", "8", "--rounds", "1"]) == 1
+    said = capsys.readouterr().err
+    assert "Batches need one size" in said
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize(
     ("more", "code", "says"),
     [
@@ -47,6 +56,7 @@ def test_a_dataset_of_the_users_is_told_in_shares(tmp_path, capsys, small_datase
         (["DATASET", "--split", "test"], 1, "no split 'test'"),
         (["DATASET", "--batch", "2", "--augment", "turn"], 2, "turn"),
         (["/nowhere"], 1, "no manifest.json"),
+        (["gs://bucket/dataset"], 2, "Copy the dataset to this machine"),
     ],
 )
 def test_a_wrong_call_is_told(tmp_path, capsys, small_dataset, more, code, says):
