@@ -21,6 +21,7 @@ from shardwright_pipelines.commands import (
     inspect,
     predict,
     preflight,
+    relabel,
     report,
     schema,
     stats,
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add(commands)
     drift.add(commands)
     derived.add(commands)
+    relabel.add(commands)
     stats.add(commands)
     diff.add(commands)
     export.add(commands)

@@ -6,9 +6,11 @@ that of every dataset: shards are staged, then all of it appears at once, and do
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,14 +52,16 @@ class Derived(NamedTuple):
         options: what else changes the bytes, as plain values.
         choose: which keys are taken.
         row: what becomes of the ledger's rows of inputs that were not written; `None` leaves one out.
-        payload: what is stored of a record; the same bytes by default.
+        outcome: what becomes of a record, by its key and bytes; it stays as it is by default.
+        changes: fields of the `DatasetPlan` that are not those of the source.
     """
 
     operation: str
     options: Mapping[str, Any]
     choose: Choose = every
     row: Callable[[LedgerRow], LedgerRow | None] = same_row
-    payload: Callable[[str, bytes], bytes] | None = None
+    outcome: Callable[[str, bytes], Outcome] = Outcome
+    changes: Mapping[str, Any] = MappingProxyType({})
 
 
 def derive(
@@ -110,6 +114,7 @@ def derive(
         labels=first.labels,
         further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
     )
+    plan = dataclasses.replace(plan, **how.changes)
     done = committed(out, plan.fingerprint)
     if done is not None:
         return done
@@ -149,7 +154,7 @@ def _records(sources: Sequence[Dataset], split: str, how: Derived) -> Iterator[O
                 for key, offset in source.entries(shard):
                     if how.choose(key):
                         payload = _payload(file, offset, shard.file)
-                        yield Outcome(key, payload if how.payload is None else how.payload(key, payload))
+                        yield how.outcome(key, payload)
 
 
 def _payload(file: Any, offset: int, name: str) -> bytes:

@@ -1,0 +1,56 @@
+"""`relabel`: the records of a fresh ingest with the new annotations, and no image is opened."""
+
+import numpy as np
+import pytest
+from ingesting import examples, ledger, run
+
+from shardwright.verify import verify
+from shardwright_pipelines.cli import main
+
+
+@pytest.mark.parametrize("layout", ["image_label", "label_csv"])
+def test_records_are_those_of_an_ingest_with_the_new_table(image_input, tmp_path, layout, capsys):
+    raw = image_input(tmp_path / "in", layout=layout, images=12)
+    run(raw, tmp_path / "ds", workers=1)
+    table = tmp_path / "in" / "labels.csv"
+    head, *rows = table.read_text().splitlines()
+    if layout == "label_csv":
+        rows = [row.replace("Fish", "Shark") if number % 4 else row for number, row in enumerate(rows)]
+    else:
+        rows = [row.partition(",")[0] + (",5 3 40 7" if number % 3 else ",") for number, row in enumerate(rows)]
+    table.write_text("\n".join([head, *rows]) + "\n")
+    raw["input"] = {name: value for name, value in raw["input"].items() if name != "classes"}
+    run(raw, tmp_path / "fresh", workers=1)
+    for file in (tmp_path / "in" / "images").iterdir():
+        file.unlink()
+    assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new")]) == 0
+    assert "12 images relabelled, 0 rejected" in capsys.readouterr().out
+    one, other = examples(tmp_path / "fresh"), examples(tmp_path / "new")
+    assert one.keys() == other.keys()
+    for key in one:
+        assert one[key].keys() == other[key].keys()
+        assert all(np.array_equal(one[key][name], other[key][name]) for name in one[key])
+    splits = [{key: row.split for key, row in ledger(tmp_path / name).items()} for name in ("ds", "new")]
+    assert splits[0] == splits[1]
+    assert verify(tmp_path / "new", workers=1, deep=True, quiet=True).findings == ()
+    assert main(["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new")]) == 0
+
+
+def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="image_label", images=6)
+    run(raw, tmp_path / "ds", workers=1)
+    table = tmp_path / "new.csv"
+    table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 5\n001.jpg_Fish,1 99999\n")
+    ds, out = str(tmp_path / "ds"), str(tmp_path / "new")
+    assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "fail"]) == 1
+    assert "4 of 6 images have no row" in capsys.readouterr().err
+    assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "reject"]) == 0
+    rows = ledger(out)
+    assert rows["000.jpg"].status == "written"
+    assert rows["001.jpg"].code == "bad_rle"
+    assert rows["002.jpg"].code == "unlisted"
+    table.write_text("Image_Label,EncodedPixels\nother.jpg_Fish,1 5\n")
+    assert main(["relabel", ds, str(table), "--out", str(tmp_path / "x")]) == 1
+    assert "no row matched an image. It names other.jpg" in capsys.readouterr().err
+    assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
+    assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "keep"]) == 2
