@@ -27,12 +27,14 @@ def export(spec: TrainSpec) -> None:
     """
     from shardwright_components.image_trainer.building import load_trained
     from shardwright_components.image_trainer.decide import decide
+    from shardwright_components.image_trainer.flips import FlippedMean
     from shardwright_components.image_trainer.seeing import log_pictures
 
     model = load_trained(Path(spec.output, MODEL_FILE), spec)
-    decision = decide(model, spec)
+    seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
+    decision = decide(seen, spec)
     save_model(model, spec, decision)
-    log_pictures(model, spec, decision)
+    log_pictures(seen, spec, decision)
 
 
 def save_model(model: Any, spec: TrainSpec, decision: Decision) -> None:

@@ -23,6 +23,7 @@ import keras
 from keras import ops
 
 from shardwright.config.learning import LOSSES_OF_CLASSES, LOSSES_OF_LABELS, LOSSES_OF_MASKS
+from shardwright.errors import UsageError
 from shardwright.metrics import UNCOUNTED
 from shardwright_components.image_trainer.spec import TrainSpec
 
@@ -170,12 +171,13 @@ def build_loss(
         weights: weight of every class; `None`: all alike.
 
     Raises:
-        ValueError: the kind is not one of the task's.
+        UsageError: the kind is not one of the task's.
     """
     kinds = LOSSES_OF_MASKS if task == "segmentation" else LOSSES_OF_CLASSES if multi else LOSSES_OF_LABELS
     chosen = kinds[0] if kind == "auto" else kind
     if chosen not in kinds:
-        raise ValueError(f"loss {kind!r} is not one of this task. Use one of: {', '.join(kinds)}.")
+        several = " of several classes an image" if multi else ""
+        raise UsageError(f"trainer.loss: {kind!r} is not one of {task}{several}. Use one of: auto, {', '.join(kinds)}.")
     if kinds is LOSSES_OF_LABELS:
         return LabelLoss(chosen, weights=weights)
     return MaskLoss(chosen, weights=weights, ignore=ignore)

@@ -42,8 +42,9 @@ def source_digest(path: str, beside: str) -> str:
         sys.path.append(beside)
     try:
         found = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        found = None
+    except Exception as error:
+        # A package is imported to find what is in it, and may raise anything.
+        raise UsageError(f"trainer.model: {module} cannot be found ({type(error).__name__}: {error}).") from None
     if found is None or found.origin is None or not Path(found.origin).is_file():
         raise UsageError(
             f"trainer.model: there is no module {module!r}. Install it, or put it beside the configuration."

@@ -15,6 +15,7 @@ import tensorflow as tf
 from shardwright import pixels
 from shardwright.manifest import IGNORED
 from shardwright.tuning import Decision
+from shardwright_components.image_trainer.flips import FlippedMean
 from shardwright_components.image_trainer.region_ops import remove_small
 from shardwright_components.image_trainer.spec import TrainSpec
 
@@ -71,7 +72,9 @@ class ServedModel(tf.Module):
 
     def __init__(self, model: Any, spec: TrainSpec, decision: Decision | None = None) -> None:
         super().__init__()
+        # Kept as an attribute, so that its variables are saved.
         self.model = model
+        self._seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
         self._spec = spec
         recipe = spec.recipe
         self._decision = decision or Decision.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
@@ -176,7 +179,7 @@ class ServedModel(tf.Module):
     def _probabilities(self, image_bytes: Tensor) -> Tensor:
         images = tf.map_fn(self._prepare, image_bytes, fn_output_signature=tf.float32)
         images.set_shape([None, self._spec.height, self._spec.width, 3])
-        return self.model(images, training=False)
+        return self._seen(images, training=False)
 
     def _prepare(self, encoded: Tensor) -> Tensor:
         spec = self._spec

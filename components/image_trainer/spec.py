@@ -51,6 +51,7 @@ class Recipe:
         tuned: which of `threshold` and `min_area` are chosen per class on `eval_split` after the training; before, and
             without such a split, the given ones hold.
         min_area: pixels of the smallest region of a mask.
+        flips: how the exported model looks at an image once more, see `flips`.
         submission: layout of the table of masks, see `shardwright.submission`; what `predict` writes by default.
         optimizer: `adamw`, `adam` or `sgd`, see `optimizers.build_optimizer`.
         weight_decay: of `adamw`.
@@ -81,6 +82,7 @@ class Recipe:
     tuned: tuple[str, ...] = ()
     min_area: int = 0
     submission: str = ""
+    flips: tuple[str, ...] = ()
     optimizer: str = "adamw"
     weight_decay: float = WEIGHT_DECAY
     schedule: str = "cosine"
@@ -108,6 +110,7 @@ class Recipe:
             threshold=_UNTUNED if isinstance(config.evaluator.threshold, str) else config.evaluator.threshold,
             min_area=0 if isinstance(config.evaluator.min_area, str) else config.evaluator.min_area,
             tuned=config.evaluator.tuned,
+            flips=tuple(dict.fromkeys(config.evaluator.flips)),
             loss=trainer.loss,
             class_weights=trainer.class_weights,
             encoder=trainer.encoder,

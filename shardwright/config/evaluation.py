@@ -11,6 +11,7 @@ from shardwright.config.drift import DriftConfig
 from shardwright.errors import ConfigError
 
 TUNED = "tuned"
+FLIPS = ("left_right", "up_down")
 ANOMALY_KIND = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
@@ -19,7 +20,7 @@ class EvaluatorConfig:
     """What a model must reach on `split` to be blessed, and by how much it must beat the last blessed one.
 
     `threshold` and `min_area` (in pixels of `transform.size`) say what of the model's probabilities is a mask; `tuned`:
-    chosen per class on the split `eval`.
+    chosen per class on the split `eval`. `flips`: the exported model also looks at the image flipped so.
     """
 
     PATH: ClassVar[str] = "evaluator"
@@ -31,12 +32,15 @@ class EvaluatorConfig:
     min_change: float = 0.0
     threshold: float | str = TUNED
     min_area: int | str = TUNED
+    flips: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         between("evaluator.min_dice", self.min_dice, 0, 1)
         between("evaluator.min_accuracy", self.min_accuracy, 0, 1)
         between("evaluator.min_f1", self.min_f1, 0, 1)
         between("evaluator.min_change", self.min_change, -1, 1)
+        for flip in self.flips:
+            one_of("evaluator.flips", flip, FLIPS)
         for name, value, most in (("threshold", self.threshold, 1), ("min_area", self.min_area, 2**31)):
             if isinstance(value, str):
                 one_of(f"evaluator.{name}", value, (TUNED,))

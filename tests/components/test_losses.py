@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardwright.errors import UsageError
 from shardwright_components.image_trainer.class_weights import balanced_weights
 from shardwright_components.image_trainer.losses import build_loss, soft_dice
 
@@ -58,7 +59,7 @@ def test_a_class_that_is_absent_and_not_predicted_loses_nothing():
     ("task", "multi", "kind"), [("segmentation", False, "cross_entropy"), ("classification", False, "dice")]
 )
 def test_a_loss_of_another_task_is_refused(task, multi, kind):
-    with pytest.raises(ValueError, match=f"'{kind}' is not one of this task"):
+    with pytest.raises(UsageError, match=f"trainer.loss: '{kind}' is not one of {task}. Use one of: auto"):
         build_loss(task, multi=multi, kind=kind)
 
 

@@ -61,6 +61,14 @@ def test_the_source_counts_and_may_lie_beside_the_configuration(tmp_path, monkey
     assert sys.path[-1] == str(tmp_path)
     (tmp_path / "beside_it.py").write_text("x = 2\n")
     assert source_digest("beside_it:build", str(tmp_path)) != first
-    for path in ("no_such_thing:build", "sys:exit", "no.such.thing:build"):
+    for path in ("no_such_thing:build", "sys:exit"):
         with pytest.raises(UsageError, match="there is no module"):
+            source_digest(path, str(tmp_path))
+    (tmp_path / "angry").mkdir()
+    (tmp_path / "angry/__init__.py").write_text("raise RuntimeError('not today')\n")
+    for path, why in (
+        ("no.such.thing:build", "ModuleNotFoundError"),
+        ("angry.models:build", "RuntimeError: not today"),
+    ):
+        with pytest.raises(UsageError, match=rf"cannot be found \({why}"):
             source_digest(path, str(tmp_path))

@@ -1,0 +1,67 @@
+"""Test-time flips: a model that sees where it looks gives the mean of its looks."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from shardwright.config import parse_config
+from shardwright.errors import ConfigError
+from shardwright_components.image_trainer.flips import FlippedMean
+from shardwright_components.image_trainer.signatures import ServedModel
+from shardwright_components.image_trainer.spec import Recipe, TrainSpec
+
+RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
+SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("a", "b"), 4, 6, "stretch", None, None, "run", "export")
+RAMP = tf.constant(np.linspace(0, 1, 24).reshape(1, 4, 6, 1), tf.float32)
+
+
+class Slanted:
+    """Says more of what lies right and below."""
+
+    def __call__(self, images, training=False):
+        return images[..., :2] * RAMP
+
+    def predict_on_batch(self, images):
+        return self(images).numpy()
+
+
+@pytest.mark.parametrize("flips", [(), ("left_right",), ("left_right", "up_down")])
+def test_the_looks_are_flipped_back_and_averaged(flips):
+    images = np.random.default_rng(0).random((2, 4, 6, 3)).astype(np.float32)
+    looks = [RAMP.numpy(), *(np.flip(RAMP.numpy(), {"left_right": 2, "up_down": 1}[flip]) for flip in flips)]
+    wanted = images[..., :2] * np.mean(looks, axis=0)
+    seen = FlippedMean(Slanted(), flips, masks=True)
+    np.testing.assert_allclose(seen(tf.constant(images)).numpy(), wanted, rtol=1e-5)
+    np.testing.assert_allclose(seen.predict_on_batch(tf.constant(images)), wanted, rtol=1e-5)
+
+
+def test_probabilities_of_labels_are_not_flipped():
+    def model(images, training=False):
+        return images[:, 0, 0, :2]
+
+    images = tf.constant(np.random.default_rng(0).random((2, 4, 6, 3)), tf.float32)
+    found = FlippedMean(model, ("left_right",), masks=False)(images)
+    np.testing.assert_allclose(found.numpy(), (images[:, 0, 0, :2] + images[:, 0, -1, :2]).numpy() / 2, rtol=1e-6)
+
+
+def test_what_is_served_is_the_mean():
+    image = np.random.default_rng(1).integers(0, 256, (4, 6, 3), dtype=np.uint8)
+    data = tf.io.encode_png(image)[tf.newaxis]
+    spec = dataclasses.replace(SPEC, recipe=dataclasses.replace(RECIPE, flips=("up_down",)))
+    found = ServedModel(Slanted(), spec).signatures()["serving_default"](image_bytes=data)["probabilities"].numpy()
+    wanted = image[None, ..., :2] / 255 * (RAMP.numpy() + np.flip(RAMP.numpy(), 1)) / 2
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_flips_are_an_option():
+    def recipe(flips):
+        return Recipe.from_config(parse_config({"input": {"images": "x"}, "evaluator": {"flips": flips}}, base="/"))
+
+    assert recipe(["up_down", "up_down"]).flips == ("up_down",)
+    assert "flips" not in recipe([]).to_dict()
+    with pytest.raises(
+        ConfigError, match=r"evaluator\.flips: 'sideways' is not known. Use one of: left_right, up_down"
+    ):
+        recipe(["sideways"])
