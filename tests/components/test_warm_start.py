@@ -1,11 +1,12 @@
 """Weights of an earlier training: where they lie, and in what they differ."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright_components.image_trainer.warm_start import difference, weights_file
+from shardwright_components.image_trainer.warm_start import begin_with, difference, weights_file
 
 shapes = st.lists(st.tuples(st.text("ab/", min_size=1), st.lists(st.integers(1, 9), max_size=3).map(tuple)), max_size=6)
 
@@ -34,3 +35,23 @@ def test_a_file_or_the_folder_of_a_model_or_of_a_training(tmp_path):
     assert weights_file(str(tmp_path)) == weights_file(str(tmp_path / "model.keras")) == tmp_path / "model.keras"
     with pytest.raises(UsageError, match="pushed is no file, and no model of shardwright's lies there"):
         weights_file(str(tmp_path / "pushed"))
+
+
+def model(width):
+    import keras
+
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(width), keras.layers.Dense(2)])
+
+
+def test_the_weights_of_a_file_are_taken_or_refused_with_the_difference(tmp_path):
+    earlier, file = model(4), str(tmp_path / "model.keras")
+    earlier.save(file)
+    ours = model(4)
+    begin_with(ours, file)
+    for mine, theirs in zip(ours.get_weights(), earlier.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(UsageError, match=r"another architecture: \S*kernel \[3, 5\] here, \S*kernel \[3, 4\] there"):
+        begin_with(model(5), file)
+    (tmp_path / "model.keras").write_bytes(b"no model")
+    with pytest.raises(UsageError, match="cannot be read"):
+        begin_with(ours, file)
