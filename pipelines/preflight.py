@@ -75,10 +75,14 @@ def gather(
         log_file: takes what TensorFlow says.
 
     Raises:
-        ConfigError: there is no such slice.
+        ConfigError: there is no such slice, or it has fewer chips than hosts.
         DatasetError: there is no whole dataset.
     """
     wanted, machine = tpu_slice(tpu, hosts)
+    if hosts is not None and hosts > wanted.chips:
+        raise ConfigError(
+            "--hosts", f"{hosts} hosts for the {wanted.chips} chips of {tpu}", "Each host has one or more."
+        )
     known = _HOSTS.get(machine, Host())
     facts = Facts(
         config=config,

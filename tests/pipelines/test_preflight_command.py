@@ -67,6 +67,7 @@ def test_hosts_that_no_such_slice_has_are_an_error_of_the_table(tmp_path, capsys
     [
         (["--tpu", "v9-2x2"], "--tpu: 'v9-2x2' is no TPU slice"),
         (["--tpu", "v5e-2x4", "--hosts", "0"], "--hosts: 0 makes no sense"),
+        (["--tpu", "v5e-2x4", "--hosts", "1000000000"], "--hosts: 1000000000 hosts for the 8 chips"),
         (["--tpu", "v5e-2x4", "--needed", "nan"], "--needed: nan makes no sense"),
         (["--tpu", "v5e-2x4", "--host-memory", "-1"], "--host-memory: -1 makes no sense"),
         (["--tpu", "v5e-2x4", "--seconds", "inf"], "--seconds: inf makes no sense"),
