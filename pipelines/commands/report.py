@@ -6,7 +6,10 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.report.page import Chapter
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -17,6 +20,8 @@ def add(commands: _Commands) -> None:
     report.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
     report.add_argument("--out", metavar="FILE", help="file to write (default: DIR.html beside the folder)")
     report.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other samples (default 0)")
+    report.add_argument("--evaluation", metavar="DIR", help="also show a model: what the Evaluator wrote")
+    report.add_argument("--training", metavar="DIR", help="and its curves: what the Trainer wrote (model_run)")
     report.add_argument("--json", action="store_true", help="print where the report lies as JSON")
     report.set_defaults(command=_report)
 
@@ -26,13 +31,33 @@ def _report(options: argparse.Namespace) -> int:
     from shardwright.report.write import write_report
 
     out = options.out or _beside(options.dataset)
-    file = write_report(options.dataset, out, options=Options(seed=options.seed), quiet=options.json)
+    chapters = _model(options)
+    file = write_report(options.dataset, out, chapters=chapters, options=Options(seed=options.seed), quiet=options.json)
     size = file.stat().st_size
     if options.json:
         print(json.dumps({"report": str(file), "bytes": size}, ensure_ascii=False))
     else:
         print(f"{file}: {size / 1e6:.1f} MB; open it in a browser")
     return 0
+
+
+def _model(options: argparse.Namespace) -> list[Chapter]:
+    """The chapter of a trained model, where one is asked for."""
+    from shardwright.errors import UsageError
+    from shardwright.report.model import model_chapter
+    from shardwright_components.evaluator.summary import DETAILS_FILE, read_evaluation
+    from shardwright_components.image_trainer.history import read_history
+
+    if options.evaluation is None:
+        if options.training is not None:
+            raise UsageError("--training: is shown with --evaluation only. Give both.")
+        return []
+    folder = Path(options.evaluation)
+    summary = vars(read_evaluation(folder))
+    details = folder / DETAILS_FILE
+    told = json.loads(details.read_text(encoding="utf-8")) if details.is_file() else {}
+    history = None if options.training is None else vars(read_history(options.training))
+    return [model_chapter(summary, told, history, folder)]
 
 
 def _beside(dataset: str) -> str:

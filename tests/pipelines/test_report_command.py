@@ -1,0 +1,68 @@
+"""`report` on the command line, and a trained model in it."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shardwright_components.image_trainer.history import History, write_history
+from shardwright_pipelines.cli import main
+
+
+@pytest.fixture(scope="module")
+def dataset(small_dataset, tmp_path_factory):
+    return small_dataset(tmp_path_factory.mktemp("reported"))
+
+
+@pytest.fixture
+def evaluation(tmp_path):
+    folder = tmp_path / "evaluation"
+    (folder / "pictures").mkdir(parents=True)
+    for name in ("best-00", "worst-00"):
+        Image.fromarray(np.zeros((20, 60, 3), np.uint8)).save(folder / "pictures" / f"{name}.png")
+    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "secret.png")
+    summary = {"metrics": {"mean_dice": 0.8, "dice/<b>Fish": 0.7}, "baseline": {"mean_dice": 0.9}, "blessed": False}
+    (folder / "summary.json").write_text(json.dumps({**summary, "reasons": ["mean_dice 0.8 < 0.9"]}))
+    pictures = [
+        {"file": "pictures/best-00.png", "kind": "best", "key": "<script>a", "score": 0.99},
+        {"file": "pictures/worst-00.png", "kind": "worst", "key": "b", "score": 0.1},
+        {"file": "../secret.png", "kind": "worst", "key": "outside", "score": 0.1},
+    ]
+    slices = [{"by": "class", "value": "Fish", "images": 3, "metrics": {"mean_dice": 0.5}}]
+    (folder / "evaluation.json").write_text(json.dumps({"pictures": pictures, "slices": slices}))
+    return folder
+
+
+def test_it_lies_beside_the_dataset_by_default(dataset, capsys):
+    assert main(["report", str(dataset), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    file = dataset.with_name("dataset.html")
+    assert told == {"report": str(file), "bytes": file.stat().st_size}
+
+
+def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
+    rows = [{"mean_dice": 0.5, "dice/Fish": 0.4}, {"mean_dice": 0.8}]
+    write_history(tmp_path, History("f" * 64, 10, 2, "eval", 2, [1.5, 0.5], rows))
+    out = tmp_path / "r.html"
+    call = ["report", str(dataset), "--out", str(out), "--evaluation", str(evaluation), "--training", str(tmp_path)]
+    assert main(call) == 0
+    text = out.read_text(encoding="utf-8")
+    for words in (
+        "not blessed",
+        "mean_dice 0.8 &lt; 0.9",
+        "−0.1000",
+        "The best predictions",
+        "Training loss: from 1.5",
+    ):
+        assert words in text
+    assert "<script" not in text
+    assert "outside" not in text
+    assert "dice/&lt;b&gt;Fish" in text
+
+
+def test_what_is_no_evaluation(dataset, tmp_path, capsys):
+    assert main(["report", str(dataset), "--out", str(tmp_path / "r"), "--evaluation", str(tmp_path)]) == 1
+    assert "no readable evaluation" in capsys.readouterr().err
+    assert main(["report", str(dataset), "--out", str(tmp_path / "r"), "--training", str(tmp_path)]) == 2
+    assert not (tmp_path / "r").exists()
