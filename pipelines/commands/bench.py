@@ -114,9 +114,13 @@ def _report(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     _at_least_one(options, "batch")
-    from shardwright_components.image_trainer.speed import training_figures
+    from shardwright_pipelines.quiet import quiet
 
-    return _told(training_figures(Path(options.dataset), options.batch), as_json=options.json)
+    with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, quiet(Path(folder, _LOG)):
+        from shardwright_components.image_trainer.speed import training_figures
+
+        figures = training_figures(Path(options.dataset), options.batch)
+    return _told(figures, as_json=options.json)
 
 
 def _transform(options: argparse.Namespace) -> int:

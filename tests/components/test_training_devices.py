@@ -92,10 +92,3 @@ def test_two_hosts_with_shares_of_their_own_are_told_to_end_and_go_on(data, tmp_
     first, second = (read_summary(spec.output) for spec in specs)
     assert first.weights == second.weights
     assert first.resumed == [10]
-
-
-def test_a_batch_that_devices_cannot_share_is_refused(data, tmp_path):
-    spec = spec_of(tmp_path, data, dataclasses.replace(RECIPE, batch_size=12))
-    code, messages, _ = ended(start(spec, **EIGHT))
-    assert code == 1
-    assert messages[-1]["error"].startswith("trainer.batch_size: 12 images cannot be split over 8 devices equally")

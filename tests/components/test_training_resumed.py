@@ -71,3 +71,18 @@ def test_a_warm_start_goes_on_learning(data, tmp_path):
     summary = trained(second)
     assert summary.warm_start == "w" * 64
     assert read_history(second.output).loss[0] < read_history(first.output).loss[0]
+
+
+def test_16_bits_and_another_optimizer_learn_and_the_model_is_kept_in_float32(data, tmp_path):
+    import keras
+
+    recipe = dataclasses.replace(
+        RECIPE, precision="bfloat16", optimizer="sgd", schedule="linear", warm_up=0.0, learning_rate=0.05, epochs=3
+    )
+    spec = spec_of(tmp_path, data, recipe)
+    summary = trained(spec)
+    losses = [row["loss"] for row in summary.epochs]
+    assert losses[-1] < losses[0]
+    assert all(0 <= row["input_bound"] <= 1 < row["images_per_second"] for row in summary.epochs)
+    model = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    assert {layer.dtype_policy.name for layer in model.layers} == {"float32"}
