@@ -141,13 +141,21 @@ class LabelLoss(keras.losses.Loss):
         self._weights = None if weights is None else list(weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Loss of every image, float32 [B], of labels [B] (whole numbers) and probabilities, float32 [B, K]."""
+        """Loss of every image, float32 [B].
+
+        Args:
+            y_true: labels, whole numbers [B], or shares of the classes, float32 [B, K], as mixup makes them.
+            y_pred: probabilities, float32 [B, K].
+        """
         classes = y_pred.shape[-1]
-        truth = ops.one_hot(ops.cast(ops.reshape(y_true, (-1,)), "int32"), classes, dtype=y_pred.dtype)
-        hit = ops.sum(truth * y_pred, axis=-1)
-        losses = -ops.log(ops.maximum(hit, _EPSILON))
+        if len(y_true.shape) == 2 and y_true.shape[-1] == classes:
+            truth = ops.cast(y_true, y_pred.dtype)
+        else:
+            truth = ops.one_hot(ops.cast(ops.reshape(y_true, (-1,)), "int32"), classes, dtype=y_pred.dtype)
+        of_class = -ops.log(ops.maximum(y_pred, _EPSILON))
         if self._focal:
-            losses = losses * (1.0 - hit) ** _GAMMA
+            of_class = of_class * (1.0 - y_pred) ** _GAMMA
+        losses = ops.sum(truth * of_class, axis=-1)
         if self._weights is not None:
             losses = losses * ops.sum(truth * ops.convert_to_tensor(self._weights, y_pred.dtype), axis=-1)
         return losses

@@ -84,3 +84,14 @@ def test_balanced_weights_by_hand():
     assert balanced_weights("segmentation", statistics, "abc") == pytest.approx(
         np.array([1.25, 2.5, 10]) / np.mean([1.25, 2.5, 10])
     )
+
+
+@pytest.mark.parametrize("kind", ["cross_entropy", "focal"])
+def test_shares_of_labels_share_their_losses(kind):
+    """As mixup makes them."""
+    loss = build_loss("classification", kind=kind, weights=None)
+    probabilities = np.array([[0.2, 0.5, 0.3]], np.float32)
+    of_label = [float(loss(np.array([label]), probabilities)) for label in range(3)]
+    shares = np.array([[0.0, 0.75, 0.25]], np.float32)
+    assert float(loss(shares, probabilities)) == pytest.approx(float(shares[0] @ of_label), rel=1e-5)
+    assert float(loss(np.eye(3, dtype=np.float32)[1:2], probabilities)) == pytest.approx(of_label[1], rel=1e-6)
