@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
 
 from shardwright.config import Config
 from shardwright.metrics import headline
@@ -42,8 +43,8 @@ def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = F
         ),
     )
     # `thresholds` would be those of every slice.
-    overall = tfma.PerSliceMetricThresholds(
-        thresholds=[tfma.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()], threshold=threshold)]
+    overall = config_pb2.PerSliceMetricThresholds(
+        thresholds=[config_pb2.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()], threshold=threshold)]
     )
     metric = tfma.MetricConfig(
         class_name=metrics,
