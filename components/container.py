@@ -1,6 +1,6 @@
 """What the containers of a compiled pipeline start: TFX's own entry point, with places that every component can open.
 
-    python -m shardwright_components.container --artifacts mounted|local|as-they-are --executor_class_path … (TFX's)
+    python -m shardwright_components.container --artifacts HOW --executor_class_path … (TFX's)
 
 See `mounts` for what that option says. What TFX tells of the outputs is turned back into the service's own places.
 """
@@ -11,14 +11,29 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from tfx.dsl.io import fileio
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx_entry
+from tfx.utils import io_utils
 
 from shardwright.errors import ShardwrightError
 from shardwright_components.beam_runner import in_process_beam
-from shardwright_components.mounts import AS_THEY_ARE, HOW, MODULE, change_uris, opened, output_folders, url_of
+from shardwright_components.mounts import (
+    AS_THEY_ARE,
+    COPIED,
+    HOW,
+    MODULE,
+    MOUNTS_VARIABLE,
+    change_uris,
+    opened,
+    output_folders,
+    url_of,
+)
 
 _INVOCATION = "--json_serialized_invocation_args"
 
@@ -35,31 +50,61 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", allow_abbrev=False)
     parser.add_argument("--artifacts", choices=HOW, default=AS_THEY_ARE)
     options, rest = parser.parse_known_args(list(arguments))
-    place = rest.index(_INVOCATION) + 1
-    invocation = json.loads(rest[place])
-    output_file = invocation["outputs"]["outputFile"]
-    changed = opened(invocation, options.artifacts)
-    rest[place] = json.dumps(changed)
+    try:
+        with in_process_beam(), _root(options.artifacts) as root:
+            _run(rest, options.artifacts, root)
+    except ShardwrightError as error:
+        print(f"shardwright: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+@contextmanager
+def _root(how: str) -> Iterator[str]:
+    """The folder that holds the buckets' folders."""
+    if how != COPIED:
+        yield os.environ.get(MOUNTS_VARIABLE, "/")
+        return
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+        yield folder
+
+
+def _run(arguments: list[str], how: str, root: str) -> None:
+    place = arguments.index(_INVOCATION) + 1
+    invocation = json.loads(arguments[place])
+    changed = opened(invocation, how, root)
+    arguments[place] = json.dumps(changed)
+    if how == COPIED:
+        for url, folder in _moved(invocation, changed, "inputs"):
+            io_utils.copy_dir(url, folder)
     for folder in output_folders(changed):
         # As TFX's local runners do. On a bucket there are no folders to make.
         if "://" not in folder:
             os.makedirs(folder, exist_ok=True)
-    try:
-        with in_process_beam():
-            tfx_entry.main(tfx_entry._parse_flags(rest))
-    except ShardwrightError as error:
-        print(f"shardwright: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    if options.artifacts != AS_THEY_ARE:
-        _turn_back(output_file)
-    return 0
+    tfx_entry.main(tfx_entry._parse_flags(arguments))
+    if how == COPIED:
+        for url, folder in _moved(invocation, changed, "outputs"):
+            io_utils.copy_dir(folder, url)
+    if how != AS_THEY_ARE:
+        _turn_back(invocation["outputs"]["outputFile"], root)
 
 
-def _turn_back(output_file: str) -> None:
+def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> list[tuple[str, str]]:
+    """URL and folder of each artifact that is opened elsewhere than it lies."""
+    before, after = (value.get(side, {}).get("artifacts", {}) for value in (invocation, changed))
+    pairs = [
+        (one["uri"], other["uri"])
+        for key in sorted(before)
+        for one, other in zip(before[key]["artifacts"], after[key]["artifacts"], strict=True)
+    ]
+    return [(url, folder) for url, folder in pairs if url != folder]
+
+
+def _turn_back(output_file: str, root: str) -> None:
     """Turns the places in what TFX says of the outputs back into the service's own."""
     with fileio.open(output_file, "r") as file:
         said = json.loads(file.read())
-    change_uris(said.get("artifacts", {}), url_of)
+    change_uris(said.get("artifacts", {}), partial(url_of, root=root))
     with fileio.open(output_file, "w") as file:
         file.write(json.dumps(said, sort_keys=True))
 

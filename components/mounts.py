@@ -3,7 +3,8 @@
 Some components read and write folders with Python's own functions, which know no `gs://`. Both services offer buckets
 as folders. Vertex AI mounts them below /gcs: `mounted` turns every `gs://` of a task into that. Kubeflow's launcher
 copies a task's artifacts to /gcs, /s3 or /minio before it starts, and back when it has ended: `local` turns the
-artifacts' places into those and leaves parameters alone, whose places no one copies.
+artifacts' places into those and leaves parameters alone, whose places no one copies. `copied` does on Vertex AI what
+that launcher does on Kubeflow, for a component that renames folders, which no mounted bucket does in one step.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import json
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 MODULE = "shardwright_components.container"
-MOUNTED, LOCAL, AS_THEY_ARE = "mounted", "local", "as-they-are"
-HOW = (MOUNTED, LOCAL, AS_THEY_ARE)
+MOUNTED, LOCAL, COPIED, AS_THEY_ARE = "mounted", "local", "copied", "as-they-are"
+HOW = (MOUNTED, LOCAL, COPIED, AS_THEY_ARE)
 
 # Names another folder than / for tests.
 MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
@@ -27,59 +29,60 @@ _VALUES = re.compile(r"\btfx\.(String|Integer|Float|Boolean|JsonValue)\b")
 _FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
 
 
-def folder_of(url: str) -> str:
-    """The folder that stands for a URL of a bucket; any other text as it is."""
+def folder_of(url: str, root: str = "/") -> str:
+    """The folder below `root` that stands for a URL of a bucket; any other text as it is."""
     for scheme, folder in _FOLDERS.items():
         if url.startswith(f"{scheme}://"):
-            return str(Path(os.environ.get(MOUNTS_VARIABLE, "/"), folder, url[len(scheme) + 3 :]))
+            return str(Path(root, folder, url[len(scheme) + 3 :]))
     return url
 
 
-def url_of(folder: str) -> str:
-    """The URL that a folder stands for; any other text as it is."""
+def url_of(folder: str, root: str = "/") -> str:
+    """The URL that a folder below `root` stands for; any other text as it is."""
     for scheme, name in _FOLDERS.items():
-        start = str(Path(os.environ.get(MOUNTS_VARIABLE, "/"), name)) + "/"
+        start = str(Path(root, name)) + "/"
         if folder.startswith(start):
             return f"{scheme}://{folder[len(start) :]}"
     return folder
 
 
-def opened(invocation: dict[str, Any], how: str) -> dict[str, Any]:
+def opened(invocation: dict[str, Any], how: str, root: str = "/") -> dict[str, Any]:
     """An ExecutorInput whose places can be opened as files.
 
     Args:
         invocation: the input as plain values.
         how: one of `HOW`.
+        root: folder that holds the buckets' folders.
     """
     if how == AS_THEY_ARE:
         return invocation
     changed: dict[str, Any] = json.loads(json.dumps(invocation))
     for side in ("inputs", "outputs"):
-        change_uris(changed.get(side, {}).get("artifacts", {}), folder_of)
+        change_uris(changed.get(side, {}).get("artifacts", {}), partial(folder_of, root=root))
     values = changed.get("inputs", {}).get("parameterValues", {})
     if how == MOUNTED:
         for name, value in values.items():
             if isinstance(value, str):
-                values[name] = _in_text(value)
+                values[name] = _in_text(value, root)
     return changed
 
 
-def _in_text(value: str) -> str:
+def _in_text(value: str, root: str) -> str:
     """A parameter with its `gs://` as a folder, also inside JSON, where TFX keeps a Pusher's destination."""
     try:
         parsed = json.loads(value)
     except ValueError:
-        return folder_of(value)
-    changed = _in_json(parsed)
+        return folder_of(value, root)
+    changed = _in_json(parsed, root)
     return value if changed == parsed else json.dumps(changed, sort_keys=True)
 
 
-def _in_json(value: Any) -> Any:
+def _in_json(value: Any, root: str) -> Any:
     if isinstance(value, str):
-        return folder_of(value)
+        return folder_of(value, root)
     if isinstance(value, list):
-        return [_in_json(inner) for inner in value]
-    return {name: _in_json(inner) for name, inner in value.items()} if isinstance(value, dict) else value
+        return [_in_json(inner, root) for inner in value]
+    return {name: _in_json(inner, root) for name, inner in value.items()} if isinstance(value, dict) else value
 
 
 def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None:

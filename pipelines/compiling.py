@@ -18,7 +18,7 @@ from shardwright.errors import ConfigError
 from shardwright.ingest.places import location_json, relative_places
 from shardwright.manifest import MULTI
 from shardwright.spans import NEWEST
-from shardwright_components.mounts import AS_THEY_ARE, MODULE
+from shardwright_components.mounts import MODULE
 from shardwright_pipelines.prepare import prepare_input
 
 # Never cached: what they look at changes while their parameters stay.
@@ -41,7 +41,7 @@ class Target:
         data_root: folder that stands for the input's own, `None` for that one itself.
         push_directory: folder of blessed models.
         artifacts: how `shardwright_components.container` opens the places of artifacts.
-        reads_urls: components that open theirs themselves.
+        other_artifacts: component -> the same, for those that need another way.
         beam: component -> options of Beam beyond those of the configuration.
         resources: component -> what its machine must have.
         custom_job: what TFX's extension for Vertex AI is told, where that trains.
@@ -54,7 +54,7 @@ class Target:
     data_root: str | None
     push_directory: str
     artifacts: str
-    reads_urls: tuple[str, ...] = ()
+    other_artifacts: Mapping[str, str] = field(default_factory=dict)
     beam: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resources: Mapping[str, Resources] = field(default_factory=dict)
     custom_job: Mapping[str, Any] | None = None
@@ -189,8 +189,7 @@ def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> N
                 produced["producerTask"] = produced["producerTask"].removesuffix("_task")
                 task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
     for name, container in containers(job):
-        how = AS_THEY_ARE if name in target.reads_urls else target.artifacts
-        container["args"] = ["--artifacts", how, *container["args"]]
+        container["args"] = ["--artifacts", target.other_artifacts.get(name, target.artifacts), *container["args"]]
         resources = target.resources.get(name)
         if resources is not None:
             container["resources"] = _resource_spec(resources)

@@ -8,7 +8,7 @@ from typing import Any
 
 from shardwright.config import Config, VertexConfig
 from shardwright.errors import ConfigError
-from shardwright_components.mounts import MOUNTED
+from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
 from shardwright_pipelines.machines import check_machine, single_host_slice
@@ -22,8 +22,9 @@ _READS_BUCKETS = (
     "StatisticsGen",
     "SchemaGen",
     "ExampleValidator",
-    "ImageTransform",
 )
+# Renames folders, which a mounted bucket does not do in one step.
+_WORKS_ON_COPIES = ("ImageTransform",)
 
 
 def compile_vertex(config: Config, config_file: Path) -> Compiled:
@@ -44,7 +45,7 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=(section.push_directory or f"{root}/pushed").rstrip("/"),
         artifacts=MOUNTED,
-        reads_urls=_READS_BUCKETS,
+        other_artifacts={**dict.fromkeys(_READS_BUCKETS, AS_THEY_ARE), **dict.fromkeys(_WORKS_ON_COPIES, COPIED)},
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
         resources=section.machines,
         custom_job=custom_job,

@@ -18,8 +18,9 @@ from shardwright.config.cloud import (
 )
 from shardwright.errors import ConfigError
 
-# The Evaluator reads models and summaries through the machine's own mount of the bucket, which Dataflow's workers lack.
-ON_DATAFLOW = ("ImageExampleGen", "StatisticsGen", "ImageTransform")
+# What reads and writes buckets itself. ImageTransform and Evaluator work on folders of their own machine, which
+# Dataflow's workers lack.
+ON_DATAFLOW = ("ImageExampleGen", "StatisticsGen")
 
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
