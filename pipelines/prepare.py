@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.config import Config
+from shardwright.config.layout import RLE_TEXT
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest import (
     IngestRecipe,
@@ -21,6 +22,8 @@ from shardwright.ingest import (
 )
 from shardwright.manifest import NONE
 from shardwright.schema import check_schema, render_schema, schema_file_for
+from shardwright_components.image_transform.features import stored_features
+from shardwright_components.image_transform.recipe import Recipe as TransformRecipe
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     if labels == NONE:
         what = "the images have no classes, so there is nothing to train on"
         raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
+    _refuse_transform(config, surveyed, labels)
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
     rendered = _render(config, surveyed)
     schema_file = schema_file_for(config_file)
@@ -108,6 +112,16 @@ def _refuse_presets(config: Config) -> None:
             "a pipeline reads features by their own names",
             "Remove the section, or use `shardwright ingest`.",
         )
+
+
+def _refuse_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
+    """What the transform would find out after the ingest, and what no Trainer reads."""
+    features = example_features(config.task, surveyed.survey, config.images.verify)
+    classes = len(surveyed.survey.classes)
+    stored_features(TransformRecipe.of(config), features, labels=labels, classes=classes)
+    if config.transform.preset == RLE_TEXT:
+        what = "the Trainer reads run lengths as numbers, and rle_text stores words"
+        raise ConfigError("transform.preset", what, "Use tf_vision or tfds.")
 
 
 def _refuse_values(config: Config) -> None:

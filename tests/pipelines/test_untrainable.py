@@ -39,3 +39,25 @@ def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> 
     config = dataclasses.replace(config, input=dataclasses.replace(config.input, unlisted="unlabelled"))
     with pytest.raises(ConfigError, match=r"input\.unlisted: 'unlabelled' keeps images without a class"):
         prepare_input(config, tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        ({"preset": "rle_text"}, r"transform\.preset: rle_text stores masks"),
+        ({"text": {"caption": {}}}, r"transform\.text\.caption: the images have no such texts"),
+        ({"resize": "keep", "size": [8, 8]}, r"transform\.size: \[8, 8\], but resize is keep"),
+        ({"preset": "tfds", "encoding": "raw"}, r"transform\.preset: readers of tfds decode JPEG and PNG"),
+        ({"chroma": 411}, r"transform\.chroma: 411 is not known"),
+        ({"text": {"caption": {"output": "dense", "length": 3}}}, r"transform\.text\.length: dense has no length"),
+    ],
+)
+def test_a_transform_that_does_not_fit_is_refused_before_any_work(
+    tmp_path: Path, transform: dict[str, Any], message: str
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "images" / name / "1.png")
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "images")}, "transform": transform}
+    with pytest.raises(ConfigError, match=message):
+        prepare_input(parse_config(raw, base=str(tmp_path)), tmp_path / "c.yaml")
