@@ -153,7 +153,7 @@ class ImageFacts:
         if self.reader.runs is None:
             return np.empty((0, 2), np.int64)
         stored = self.example.get(self.reader.runs[label])
-        return np.empty((0, 2), np.int64) if stored is None else from_flat(stored)
+        return np.empty((0, 2), np.int64) if stored is None or isinstance(stored, list) else from_flat(stored)
 
     @property
     def quality(self) -> Quality | None:

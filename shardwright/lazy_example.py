@@ -137,7 +137,7 @@ def _values(data: bytes, at: int, end: int) -> DecodedFeature | None:
     if kind == _BYTES_LIST:
         return list(_strings(data, at, end))
     if at == end:
-        return np.empty(0, np.float32 if kind == _FLOAT_LIST else np.int64)
+        return np.empty(0, np.float32) if kind == _FLOAT_LIST else np.empty(0, np.int64)
     if data[at] != _MESSAGE:
         return None
     length, at = _length(data, at + 1)

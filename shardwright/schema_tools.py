@@ -117,8 +117,8 @@ def schema_difference(one: str, other: str, name_one: str, name_other: str) -> l
     Raises:
         UsageError: one is no schema.
     """
-    lines = [_lines(parse_schema(text, name)) for text, name in ((one, name_one), (other, name_other))]
-    return list(difflib.unified_diff(*lines, name_one, name_other, lineterm="", n=0))
+    before, after = _lines(parse_schema(one, name_one)), _lines(parse_schema(other, name_other))
+    return list(difflib.unified_diff(before, after, name_one, name_other, lineterm="", n=0))
 
 
 def _lines(schema: schema_pb2.Schema) -> list[str]:
@@ -139,7 +139,7 @@ def _flat(message: Message, way: str) -> Iterator[str]:
             if isinstance(item, Message):
                 yield f"{here}: there"
                 yield from _flat(item, f"{here}.")
-            elif descriptor.enum_type is not None:
+            elif descriptor.enum_type is not None and isinstance(item, int):
                 yield f"{here}: {descriptor.enum_type.values_by_number[item].name}"
             else:
                 yield f"{here}: {item:g}" if isinstance(item, float) else f"{here}: {item!r}"
