@@ -15,8 +15,10 @@ from shardwright.config import (
     LabelsConfig,
     ShardsConfig,
     SplitConfig,
+    TransformConfig,
     parse_config,
 )
+from shardwright.config.transform import TextConfig
 
 PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
 BLOCKS = [
@@ -44,3 +46,9 @@ def test_every_option_of_the_ingest_is_told(section):
     told = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
     names = {field.name for field in dataclasses.fields(section)} - {"shares"}
     assert not {name for name in names if not re.search(rf"\b{name}\b", told)}
+
+
+@pytest.mark.parametrize("section", [TransformConfig, TextConfig], ids=lambda section: section.PATH)
+def test_every_option_of_the_transform_is_told(section):
+    told = (Path(__file__).parents[2] / "docs" / "transform.md").read_text(encoding="utf-8")
+    assert not {field.name for field in dataclasses.fields(section) if f"`{field.name}" not in told}
