@@ -12,9 +12,9 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tfx.dsl.io import fileio
@@ -51,28 +51,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--artifacts", choices=HOW, default=AS_THEY_ARE)
     options, rest = parser.parse_known_args(list(arguments))
     try:
-        with in_process_beam(), _root(options.artifacts) as root:
-            _run(rest, options.artifacts, root)
+        with in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+            _run(rest, options.artifacts, scratch)
     except ShardwrightError as error:
         print(f"shardwright: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
 
-@contextmanager
-def _root(how: str) -> Iterator[str]:
-    """The folder that holds the buckets' folders."""
-    if how != COPIED:
-        yield os.environ.get(MOUNTS_VARIABLE, "/")
-        return
-    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
-        yield folder
-
-
-def _run(arguments: list[str], how: str, root: str) -> None:
+def _run(arguments: list[str], how: str, scratch: str) -> None:
+    root = scratch if how == COPIED else os.environ.get(MOUNTS_VARIABLE, "/")
     place = arguments.index(_INVOCATION) + 1
     invocation = json.loads(arguments[place])
     changed = opened(invocation, how, root)
+    if how != AS_THEY_ARE:
+        # TFX puts a component's temporary folder beside it, which must be one of this machine, too.
+        changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
     arguments[place] = json.dumps(changed)
     if how == COPIED:
         for url, folder in _moved(invocation, changed, "inputs"):
@@ -86,7 +80,7 @@ def _run(arguments: list[str], how: str, root: str) -> None:
         for url, folder in _moved(invocation, changed, "outputs"):
             io_utils.copy_dir(folder, url)
     if how != AS_THEY_ARE:
-        _turn_back(invocation["outputs"]["outputFile"], root)
+        _turn_back(changed["outputs"]["outputFile"], invocation["outputs"]["outputFile"], root)
 
 
 def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> list[tuple[str, str]]:
@@ -100,11 +94,11 @@ def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> li
     return [(url, folder) for url, folder in pairs if url != folder]
 
 
-def _turn_back(output_file: str, root: str) -> None:
-    """Turns the places in what TFX says of the outputs back into the service's own."""
-    with fileio.open(output_file, "r") as file:
-        said = json.loads(file.read())
+def _turn_back(written: str, output_file: str, root: str) -> None:
+    """Hands on what TFX says of the outputs, with their places as the service knows them."""
+    said = json.loads(Path(written).read_text(encoding="utf-8"))
     change_uris(said.get("artifacts", {}), partial(url_of, root=root))
+    fileio.makedirs(os.path.dirname(output_file))
     with fileio.open(output_file, "w") as file:
         file.write(json.dumps(said, sort_keys=True))
 

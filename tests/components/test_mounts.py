@@ -115,7 +115,11 @@ def test_copied_brings_inputs_and_takes_outputs(bucket, tmp_path, monkeypatch):
         target = Path(told["outputs"]["artifacts"]["made"]["artifacts"][0]["uri"])
         assert "gs:" not in f"{source}{target}"
         (target / "file").write_text((source / "file").read_text() + " and after")
-        said.write_text(json.dumps({"artifacts": {"made": {"artifacts": [{"uri": str(target)}]}}}))
+        written = Path(told["outputs"]["outputFile"])
+        # TFX's temporary folder of the component lies beside it.
+        assert written != said
+        written.parent.mkdir()
+        written.write_text(json.dumps({"artifacts": {"made": {"artifacts": [{"uri": str(target)}]}}}))
 
     monkeypatch.setattr(container.tfx_entry, "_parse_flags", lambda flags: flags)
     monkeypatch.setattr(container.tfx_entry, "main", work)
