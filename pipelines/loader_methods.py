@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +69,10 @@ def single_files(paths: Sequence[str], batch: int, *, delay: float = 0.0, at_onc
     files = tf.data.Dataset.from_tensor_slices(list(paths)).repeat()
     read_ahead = files.map(read, num_parallel_calls=at_once)
     images = read_ahead.map(pixels.decode_jpeg, num_parallel_calls=tf.data.AUTOTUNE)
-    return iter(images.batch(batch, drop_remainder=True).prefetch(_READY))
+    options = tf.data.Options()
+    # A read that waits keeps a thread; by default there is one a core, whatever `num_parallel_calls` says.
+    options.threading.private_threadpool_size = at_once + len(os.sched_getaffinity(0))
+    return iter(images.batch(batch, drop_remainder=True).prefetch(_READY).with_options(options))
 
 
 def _slow_reader(delay: float) -> Callable[[bytes], bytes]:

@@ -1,4 +1,4 @@
-"""Rates of methods that take turns: whatever else the machine does meets all of them alike."""
+"""Rates of methods that take turns, each alone: whatever else the machine does meets all of them alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 ROUNDS = 5
-# What a method made ready while others had their turn is taken before the clock starts: some keep many batches ready.
+# Batches before the clock starts: a shuffle buffer is filled, and TensorFlow tunes itself.
 _READY = 16
 
 
@@ -61,19 +61,18 @@ def take_turns(
         clock: seconds that pass.
         work_clock: seconds of processor that are spent.
     """
-    running: dict[str, Iterator[Any]] = {}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     for _ in range(rounds):
         for name, start in methods.items():
-            if name not in running:
-                running[name] = start()
-            iterator = running[name]
+            # Started anew each time: one that waits for its turn would go on reading ahead in that of another.
+            iterator = start()
             for _ in range(ready):
                 next(iterator)
             started, worked = clock(), work_clock()
             for _ in range(batches):
                 next(iterator)
             found[name].append((clock() - started, work_clock() - worked))
+            del iterator
     images = batch * batches
     return {
         name: Rate(tuple(images / taken for taken, _ in turns), tuple(worked / images for _, worked in turns))
