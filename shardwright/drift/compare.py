@@ -78,13 +78,18 @@ class Comparison:
     findings: tuple[Finding, ...]
 
     @property
+    def enough(self) -> bool:
+        """Whether there are enough images on both sides to say anything."""
+        return min(self.reference_images, self.current_images) >= LEAST
+
+    @property
     def drifted(self) -> tuple[Finding, ...]:
         """Those that speak."""
         return tuple(finding for finding in self.findings if finding.drifted)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return {**asdict(self), "findings": [asdict(finding) for finding in self.findings]}
+        return {**asdict(self), "enough": self.enough, "findings": [asdict(finding) for finding in self.findings]}
 
 
 def compare(

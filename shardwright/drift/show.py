@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.drift.compare import CLASSES, EMBEDDED, Comparison, Finding
+from shardwright.drift.compare import CLASSES, EMBEDDED, LEAST, Comparison, Finding
 from shardwright.drift.rows import NUMBERS
 from shardwright.drift.sample import Sample
 from shardwright.report.charts import histogram, split_legend
@@ -54,7 +54,9 @@ def drift_chapter(
         f"{number(comparison.current_images)} images of {shown(comparison.current)} against "
         f"{number(comparison.reference_images)} of {shown(comparison.reference)}."
     )
-    findings = []
+    if not comparison.enough:
+        lead += f" <b>Too few to tell: {LEAST} of each are needed.</b>"
+    findings = [] if comparison.enough else [("warn", f'<a href="#{ident}">Too few images</a> to tell of drift.')]
     if drifted:
         names = ", ".join(shown(finding.words) for finding in drifted[:5])
         findings.append(("bad", f'The images have changed: <a href="#{ident}">{names}</a>.'))
