@@ -125,7 +125,7 @@ def _sheet(kind: str, pictures: Sequence[Mapping[str, Any]], folder: Path) -> st
             words = f"{row['key']}: the image, what is true, what the model says; score {row['score']:.3f}"
             told = "".join(f" {name} {shown(str(row[name]), 40)}" for name in ("truth", "prediction") if name in row)
             tiles.append(
-                f'<figure class="wide"><div class="pic"><img src="{url}" alt="{attribute(words, 240)}"></div>'
+                f'<figure><div class="pic"><img src="{url}" alt="{attribute(words, 240)}"></div>'
                 f'<figcaption><span class="k">{shown(str(row["key"]), 80)}</span>score {row["score"]:.3f}{told}'
                 "</figcaption></figure>"
             )

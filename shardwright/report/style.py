@@ -38,11 +38,11 @@ section{padding:30px 0 6px;scroll-margin-top:44px}
 .stat dt{color:var(--soft);font-size:13px}
 .stat dd{margin:0;font-size:24px;font-weight:650;letter-spacing:-.02em;font-variant-numeric:tabular-nums}
 .stat dd small{display:block;line-height:1.35;font-size:13px;font-weight:400;color:var(--soft);letter-spacing:0}
-.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(340px,100%),1fr));gap:14px}
+.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(340px,100%),1fr));gap:14px;margin-bottom:14px}
 .card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px;min-width:0;
 margin:0 0 14px}
 .grid>.card{margin:0}
-.fit{grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr));margin-bottom:14px}
+.fit{grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr))}
 .wide{grid-column:1/-1}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
