@@ -148,10 +148,13 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
             f"{section.push_directory!r} lies on no volume, so no pod would see what another one pushed",
             "Write a folder below the path of one of kubeflow.volumes.",
         )
-    path, place = "kubeflow.data_root", section.data_root
-    if place is None:
-        path, place = "input.images", config.resolve(config.input.images)
-    if not f"{place.rstrip('/')}/".startswith(("gs://", "s3://", *mounted)):
-        raise ConfigError(
-            path, f"{place!r} is on no bucket and no volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
-        )
+    places = {"kubeflow.data_root": section.data_root}
+    if section.data_root is None:
+        places = {"input.images": config.resolve(config.input.images)}
+    if config.gate.drift is not None:
+        places["gate.drift.reference"] = config.resolve(config.gate.drift.reference)
+    for path, place in places.items():
+        if place is not None and not f"{place.rstrip('/')}/".startswith(("gs://", "s3://", *mounted)):
+            raise ConfigError(
+                path, f"{place!r} is on no bucket and no volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
+            )

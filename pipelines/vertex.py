@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config, VertexConfig
+from shardwright.config.cloud import check_bucket
 from shardwright.errors import ConfigError
 from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED
 from shardwright_pipelines import tpu
@@ -129,6 +130,9 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
 
 
 def _check_places(config: Config, section: VertexConfig) -> None:
+    drift = config.gate.drift
+    if drift is not None:
+        check_bucket("gate.drift.reference", drift.reference)
     if section.data_root is not None:
         return
     for path, place in (("input.images", config.input.images), ("input.labels.path", config.input.labels.path)):

@@ -290,6 +290,8 @@ REFUSED = [
     ("kubeflow", changed("kubeflow", data_root="/data"), r"data_root: '/data' is on no bucket and no volume"),
     ("kubeflow", changed("kubeflow", data_root=None), r"input\.images: .* is on no bucket and no volume"),
     ("kubeflow", changed("kubeflow", trainer={"machine": "ct5lp-hightpu-8t", "topology": "4x4"}), r"no topology of"),
+    ("vertex", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' .* gs://ds"),
+    ("kubeflow", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' is on no bucket"),
     ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is no pipeline name"),
 ]
 
