@@ -30,6 +30,13 @@ def stored_features(
         ConfigError: the input has no such texts, or its labels do not fit the preset or `transform.labels`.
     """
     texts = {_text_feature(column, features): text for column, text in recipe.text.items()}
+    assets = [asset_name(name) for name in texts]
+    if len(set(assets)) < len(recipe.text):
+        raise ConfigError(
+            "transform.text",
+            f"two of {', '.join(recipe.text)} would have one vocabulary",
+            "Name each feature once, and rename a column whose name differs in other signs only.",
+        )
     added = {**ADDED_FEATURES, **label_features(recipe.labels, labels)}
     for name, text in texts.items():
         added |= text_features(name, text)
@@ -46,6 +53,11 @@ def stored_features(
         section="transform",
     )
     return stored, texts
+
+
+def asset_name(feature: str) -> str:
+    """Name of the vocabulary of a feature among the assets of the TransformGraph."""
+    return "vocabulary_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in feature)
 
 
 def text_features(name: str, text: TextConfig) -> dict[str, str]:

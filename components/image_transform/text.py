@@ -5,6 +5,7 @@ The same TensorFlow ops cut texts into words for the vocabulary, in the stored e
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,7 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 from shardwright import records
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
 from shardwright.records import FeatureValue
+from shardwright_components.image_transform.features import asset_name
 
 Tensor = Any
 
@@ -40,11 +42,6 @@ class Text:
 
     config: TextConfig
     vocabulary: str
-
-
-def asset_name(feature: str) -> str:
-    """Name of a vocabulary among the assets of the TransformGraph."""
-    return "vocabulary_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in feature)
 
 
 def words_of(texts: Tensor) -> Tensor:
@@ -167,6 +164,8 @@ def write_vocabularies(
             made |= in_graph(inputs[name], name, config)
         return made
 
+    # A run that was killed may have left one.
+    shutil.rmtree(output, ignore_errors=True)
     with pipeline() as p, tft_beam.Context(temp_dir=temporary):
         files = p | "Shards" >> beam.Create(list(shards)) | "Spread" >> beam.Reshuffle()
         rows = files | "Texts" >> beam.FlatMap(read_texts, names=list(texts))

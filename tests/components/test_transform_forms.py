@@ -18,6 +18,7 @@ from PIL import Image
 from shardwright import pixels, rle
 from shardwright.commit import commit
 from shardwright.config import parse_config
+from shardwright.config.transform import TextConfig
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.geometry import POLICIES
@@ -26,6 +27,7 @@ from shardwright.records import decode_example
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
 from shardwright_components.image_transform import executor
+from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright_components.image_transform.rewrite import write_shard
 
@@ -228,6 +230,11 @@ def test_presets_that_do_not_fit_are_refused(clouds: Path, flowers: Path, tmp_pa
         transformed(flowers, tmp_path, preset="rle_text")
     with pytest.raises(ConfigError, match=r"transform\.text\.caption: .*no such texts.*site/name"):
         transformed(clouds, tmp_path, text={"caption": {}})
+    with pytest.raises(ConfigError, match=r"transform\.text: two of .* would have one vocabulary"):
+        stored_features(
+            Recipe((8, 8), "stretch", "png", text={"a-b": TextConfig(), "a_b": TextConfig()}),
+            {"a-b": "bytes", "a_b": "bytes"}, labels="none", classes=0,
+        )  # fmt: skip
     renamed = transformed(flowers, tmp_path, preset="tfds")
     with pytest.raises(DatasetError, match="cannot be transformed: its features have the names"):
         transformed(renamed, tmp_path / "again")

@@ -1,0 +1,66 @@
+"""Texts as numbers: words, their ids in order, dense and sparse counts."""
+
+from collections import Counter
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardwright.config.transform import TextConfig
+from shardwright.records import decode_example, encode_example
+from shardwright_components.image_transform.features import text_features
+from shardwright_components.image_transform.text import Text, text_values, words_of
+
+pytestmark = pytest.mark.slow
+
+VOCABULARY = ["sea", "sky", "üben"]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("words") / "vocabulary"
+    file.write_text("".join(f"{word}\n" for word in VOCABULARY), encoding="utf-8")
+    return str(file)
+
+
+def stored(file: str, texts: list[bytes], **options: object) -> dict[str, list[float]]:
+    config = TextConfig(**options)
+    values = text_values("t", Text(config, file), texts)
+    assert set(values) == set(text_features("t", config))
+    example = decode_example(encode_example(values))
+    assert {name: "int64" if v.dtype == "int64" else "float32" for name, v in example.items()} == text_features(
+        "t", config
+    )
+    return {name: v.tolist() for name, v in example.items()}
+
+
+def test_words_are_cut_at_all_that_is_no_letter_digit_or_apostrophe() -> None:
+    texts = tf.constant([["The SEA,the-sky!", "Don't 7x"], ["\tÜBEN … ÉTÉ", ""], ["", " "]])
+    assert words_of(texts).to_list() == [
+        [b"the", b"sea", b"the", b"sky", b"don't", b"7x"],
+        ["üben".encode(), "été".encode()],
+        [],
+    ]
+    assert words_of(tf.constant([[b"sea \xff\xfe sky"]])).to_list() == [[b"sea", b"sky"]]
+
+
+def test_ids_are_in_order_cut_and_filled_up(vocabulary: str) -> None:
+    texts = [b"Sky, lake. Sea?", "üben sky".encode()]
+    assert stored(vocabulary, texts, output="ids") == {"t/ids": [3, 1, 2, 4, 3]}
+    assert stored(vocabulary, texts, output="ids", length=3) == {"t/ids": [3, 1, 2]}
+    assert stored(vocabulary, texts, output="ids", length=7) == {"t/ids": [3, 1, 2, 4, 3, 0, 0]}
+    assert stored(vocabulary, [], output="ids") == {"t/ids": []}
+    assert stored(vocabulary, [], output="ids", length=2) == {"t/ids": [0, 0]}
+
+
+@settings(max_examples=20)
+@given(words=st.lists(st.sampled_from([*VOCABULARY, "lake", "Sky"]), max_size=12))
+def test_counts_are_those_of_python_sparsely_and_densely(vocabulary: str, words: list[str]) -> None:
+    counts = Counter(word.lower() for word in words)
+    expected = [counts[word] for word in VOCABULARY]
+    texts = [" ".join(words[:5]).encode(), " ".join(words[5:]).encode()]
+    found = stored(vocabulary, texts, vocabulary=5, output="counts")
+    assert found["t/indices"] == [i for i, count in enumerate(expected) if count]
+    assert found["t/counts"] == [count for count in expected if count]
+    assert stored(vocabulary, texts, vocabulary=5, output="dense") == {"t/dense": [*expected, 0, 0]}
