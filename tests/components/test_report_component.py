@@ -62,6 +62,7 @@ def test_nothing_odd(small_dataset: Any, tmp_path: Path) -> None:
     assert gated(given, tmp_path, [])["anomalies"] == 0
 
 
+@pytest.mark.slow
 def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset: Any, tmp_path: Path) -> None:
     found = anomalies_pb2.Anomalies()
     reason = found.anomaly_info["image/sha256"].reason.add()

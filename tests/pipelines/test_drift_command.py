@@ -23,6 +23,7 @@ def test_one_dataset_is_compared_split_by_split(dataset, capsys):
     assert [c["reference"] for c in told["comparisons"]] == ["train"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_darker_images(dataset, tmp_path, capsys):
     assert main(["export", str(dataset), "--out", str(tmp_path / "files")]) == 0
     folder = tmp_path / "files" / "images"

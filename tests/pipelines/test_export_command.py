@@ -56,6 +56,7 @@ def test_masks_decode_to_the_same_in_every_dialect(masked, tmp_path, runs, base,
             assert np.array_equal(found, rle.from_flat(example[f"image/segmentation/{name}/rle"]))
 
 
+@pytest.mark.slow
 def test_what_is_exported_is_ingested_to_the_same_records(masked, tmp_path):
     assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out")]) == 0
     raw = {

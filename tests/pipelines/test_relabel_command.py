@@ -8,6 +8,7 @@ from shardwright.verify import verify
 from shardwright_pipelines.cli import main
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["image_label", "label_csv"])
 def test_records_are_those_of_an_ingest_with_the_new_table(image_input, tmp_path, layout, capsys):
     raw = image_input(tmp_path / "in", layout=layout, images=12)

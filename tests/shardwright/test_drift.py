@@ -55,6 +55,7 @@ def test_nothing_speaks_without_a_change(files, still):
     assert {"brightness", "embedding", "size"} <= {finding.measure for finding in found.findings}
 
 
+@pytest.mark.slow
 def test_measures_can_be_left_out_and_few_images_say_nothing(files, still):
     darker = measure_all(files, lambda picture: encoded(picture.point(lambda level: level // 2)))
     drifted = compare(still, darker).drifted
@@ -65,6 +66,7 @@ def test_measures_can_be_left_out_and_few_images_say_nothing(files, still):
     assert compare(still.picked(few), darker.picked(few)).drifted == ()
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_each_change(files):
     lines = {line.change: line for line in table(files[:60], images=80, resamples=3, power_resamples=2, quiet=True)}
     assert lines["none"].alarms == 0
@@ -98,6 +100,7 @@ def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path
     assert compare(train, files).drifted == ()
 
 
+@pytest.mark.slow
 def test_sharpness_is_that_of_the_full_size():
     large = scene(1, (900, 700))
     blurred = large.filter(ImageFilter.GaussianBlur(1))

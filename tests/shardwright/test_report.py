@@ -151,6 +151,7 @@ def test_copies_across_splits_are_a_leak(small_dataset, tmp_path):
     assert "in more than one split" not in fine
 
 
+@pytest.mark.slow
 def test_large_pictures_are_left_out_beyond_the_limit(small_dataset, tmp_path):
     random = np.random.default_rng(0)
 
