@@ -18,7 +18,6 @@ from shardwright.config.transform import KEEP
 from shardwright.console import progress
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import sha256_file
 from shardwright.lineage import LINEAGE_FILE, write_lineage
 from shardwright.manifest import MULTI, NONE
 from shardwright.metrics import headline
@@ -119,8 +118,8 @@ def train_and_export(
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = dataclasses.replace(spec_of(recipe, dataset, run_folder, export_folder), weights_from=weights_from)
     if warm_from:
-        file = weights_file(warm_from)
-        spec = dataclasses.replace(spec, warm_from=os.fspath(file), warm_digest=sha256_file(file))
+        file, digest = weights_file(warm_from)
+        spec = dataclasses.replace(spec, warm_from=file, warm_digest=digest)
     staging = os.environ.get(STAGING_VARIABLE) or os.fspath(run_folder)
     spec = dataclasses.replace(spec, running=running, checkpoints=f"{staging}/training/{spec.fingerprint[:32]}")
     spec_file = run_folder / SPEC_FILE
@@ -164,10 +163,10 @@ def _warm_from(recipe: Recipe, fn_args: Any) -> str:
         found = Path(fn_args.base_model or "", KEPT_MODEL)
         return os.fspath(found) if fn_args.base_model and found.is_file() else ""
     told = fn_args.custom_config.get(WARM_START_KEY) or os.environ.get(WARM_START_VARIABLE, "")
-    file = weights_file(told)
-    if sha256_file(file) != recipe.warm_start:
+    file, digest = weights_file(told)
+    if digest != recipe.warm_start:
         raise UsageError(f"trainer.warm_start: {file} has changed since the pipeline was built. Run it again.")
-    return os.fspath(file)
+    return file
 
 
 def _weights_from(recipe: Recipe, fn_args: Any) -> str:

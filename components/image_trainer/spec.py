@@ -13,7 +13,7 @@ from shardwright.config import Config
 from shardwright.config.learning import COMPACT, MODELS, is_import_path
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.errors import UsageError
-from shardwright.fingerprint import fingerprint, sha256_file
+from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
 from shardwright_components.image_trainer.own_models import source_digest
 from shardwright_components.image_trainer.warm_start import weights_file
@@ -168,7 +168,7 @@ def _warm_start(config: Config) -> str:
     told = config.trainer.warm_start
     if told in (FRESH, BLESSED):
         return "" if told == FRESH else told
-    return sha256_file(weights_file(config.resolve(told)))
+    return weights_file(config.resolve(told))[1]
 
 
 # Of a specification: where it reads and writes, and how it runs.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from shardwright.errors import UsageError
+from shardwright.storage import hash_file, is_remote, read_bytes
 
 # Where an exported model keeps what it was made from: TensorFlow leaves that folder of a SavedModel to its writers.
 KEPT_MODEL = "assets.extra/model.keras"
@@ -19,16 +22,23 @@ _PLACES = ("", KEPT_MODEL, "model.keras")
 _SHOWN = 4
 
 
-def weights_file(path: str) -> Path:
+def weights_file(path: str) -> tuple[str, str]:
     """The file of weights that a path means: itself, or that of an exported model or of a training's folder.
+
+    Args:
+        path: a file or a folder of this machine, or a file on an object store.
+
+    Returns:
+        The file, and its SHA-256.
 
     Raises:
         UsageError: there is none.
     """
-    for place in _PLACES:
-        file = Path(path, place) if place else Path(path)
-        if file.is_file():
-            return file
+    files = [path] if is_remote(path) else [os.path.join(path, place) if place else path for place in _PLACES]
+    for file in files:
+        found = hash_file(file)
+        if found is not None:
+            return file, found.sha256.hex()
     raise UsageError(
         f"trainer.warm_start: {path} is no file, and no model of shardwright's lies there. Give model.keras of a "
         "training, or the folder of a pushed model."
@@ -48,7 +58,10 @@ def begin_with(model: Any, file: str) -> None:
     import keras
 
     try:
-        other = keras.saving.load_model(file, compile=False)
+        with tempfile.TemporaryDirectory() as folder:
+            local = Path(folder, "model.keras")
+            local.write_bytes(read_bytes(file))
+            other = keras.saving.load_model(local, compile=False)
     except Exception as error:
         raise UsageError(f"trainer.warm_start: {file} cannot be read ({error}). Give model.keras.") from None
     found = difference([_told(w) for w in model.weights], [_told(w) for w in other.weights])

@@ -1,5 +1,7 @@
 """Weights of an earlier training: where they lie, and in what they differ."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,9 +32,10 @@ def test_a_file_or_the_folder_of_a_model_or_of_a_training(tmp_path):
     kept = tmp_path / "pushed" / "1" / "assets.extra" / "model.keras"
     kept.parent.mkdir(parents=True)
     kept.touch()
-    (tmp_path / "model.keras").touch()
-    assert weights_file(str(tmp_path / "pushed" / "1")) == kept
-    assert weights_file(str(tmp_path)) == weights_file(str(tmp_path / "model.keras")) == tmp_path / "model.keras"
+    (tmp_path / "model.keras").write_bytes(b"weights")
+    assert weights_file(str(tmp_path / "pushed" / "1")) == (str(kept), hashlib.sha256(b"").hexdigest())
+    wanted = str(tmp_path / "model.keras"), hashlib.sha256(b"weights").hexdigest()
+    assert weights_file(str(tmp_path)) == weights_file(wanted[0]) == wanted
     with pytest.raises(UsageError, match="pushed is no file, and no model of shardwright's lies there"):
         weights_file(str(tmp_path / "pushed"))
 
