@@ -67,10 +67,9 @@ def transform_figures(
     dataset = folder / f"ingested-{images}-{height}x{width}"
     ingest(config, dataset, quiet=True)
     encoded = [Path(path).read_bytes() for path in source.paths]
-    written: list[int] = []
     out = folder / "transformed"
-    works = (
-        lambda: written.append(methods.shards(config, str(dataset), str(out))),
+    works: Sequence[Callable[[], object]] = (
+        lambda: methods.shards(config, str(dataset), str(out)),
         lambda: methods.notebook(source.paths, small),
         lambda: methods.pixels_only(encoded, RATIO, _THREADS),
     )
