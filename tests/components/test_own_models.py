@@ -16,6 +16,7 @@ MASKS = {"height": 12, "width": 10, "classes": 2, "task": "segmentation", "multi
 LABELS = {**MASKS, "task": "classification"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [("right", MASKS), ("label", LABELS), ("label", {**LABELS, "multi": True})],
@@ -25,6 +26,7 @@ def test_a_model_as_asked_for_is_taken(name, options):
     assert model.output_shape[-1] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
