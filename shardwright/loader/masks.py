@@ -1,10 +1,11 @@
 """Masks as bits: one bit a class and pixel from the run lengths to the finished batch, where they become bytes.
 
-What costs time is not the drawing but the pixels that are touched for it: on two cores, beside the decoding of the
-image, a cumulative sum of an int32 per pixel takes four times as long as this way, most of it in the sum itself,
-which TensorFlow computes one value at a time. Here one int64 holds eight neighbouring columns of a row, a byte for
-each and in it a bit for each of eight classes, and the sum runs down the rows: an eighth of the additions, and no
-transposing of what is counted column by column. Augmentation and batching move an eighth of the bytes as well.
+What costs time is not the drawing but the pixels that are touched for it. A cumulative sum of an int32 per pixel, then
+a transposition and a shift for every class, takes seven times as long as this way, most of it in the sum, which
+TensorFlow computes one value at a time. Here one int64 holds eight neighbouring columns of a row, a byte for each and
+in it a bit for each of eight classes, and the sum runs down the rows: an eighth of the additions, and no transposing of
+what is counted column by column. Augmentation and batching move an eighth of the bytes as well. Drawing a whole batch
+at a time is no faster, nor is a byte for each class in the sum, nor `tf.repeat` of sorted runs.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def draw_bits(runs: Sequence[Tensor], height: int, width: int) -> Tensor:
     if not runs:
         raise ValueError("masks of no class cannot be drawn; a class without a mask has an empty list of runs")
     groups = [runs[start : start + CLASSES_A_PLANE] for start in range(0, len(runs), CLASSES_A_PLANE)]
-    return tf.stack([_draw_plane(group, height, width) for group in groups], axis=-1)
+    return _joined([_draw_plane(group, height, width) for group in groups])
 
 
 def _draw_plane(runs: Sequence[Tensor], height: int, width: int) -> Tensor:
@@ -100,7 +101,7 @@ def pack_bits(masks: Tensor) -> Tensor:
         group = masks[..., start : start + CLASSES_A_PLANE]
         weights = tf.constant(1 << np.arange(group.shape[-1]), tf.uint8)
         found.append(tf.reduce_sum(group * weights, axis=-1))
-    return tf.stack(found, axis=-1)
+    return _joined(found)
 
 
 def unpack_bits(bits: Tensor, classes: int, ignores: bool = False) -> Tensor:
@@ -116,12 +117,18 @@ def unpack_bits(bits: Tensor, classes: int, ignores: bool = False) -> Tensor:
     """
     marks = classes + ignores
     counts = [min(marks - first, CLASSES_A_PLANE) for first in range(0, marks, CLASSES_A_PLANE)]
-    parts = [_spread(bits[..., plane], count) for plane, count in enumerate(counts)]
+    # One plane is all of them; to take it out as a slice would touch every pixel.
+    drawn = [tf.squeeze(bits, -1)] if len(counts) == 1 else tf.unstack(bits, axis=-1)
+    parts = [_spread(plane, count) for plane, count in zip(drawn, counts, strict=True)]
     masks = parts[0] if len(parts) == 1 else tf.concat(parts, axis=-1)
     if not ignores:
         return masks
     # All bits of 255 are 1, so what a class says of an ignored pixel makes no difference.
     return tf.bitwise.bitwise_or(masks[..., :classes], masks[..., classes:] * np.uint8(UNCOUNTED))
+
+
+def _joined(drawn: Sequence[Tensor]) -> Tensor:
+    return drawn[0][..., tf.newaxis] if len(drawn) == 1 else tf.stack(list(drawn), axis=-1)
 
 
 def _spread(plane: Tensor, marks: int) -> Tensor:

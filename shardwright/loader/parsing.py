@@ -63,13 +63,17 @@ class Parser:
         manifest, naming, features = self.dataset.manifest, Naming(self.dataset.shards(self.split)), self._features()
         _refuse_unreadable(self.dataset, features)
         require = naming.require
-        record = require(tf.strings.length(record) > 0, position, lambda: _DAMAGED, record)
         spec = {manifest.stored(name): kind for name, kind in features.items()}
         parsed = tf.io.parse_single_example(record, spec)
         found = {name: parsed[manifest.stored(name)] for name in features}
         encoded = found["image/encoded"]
-        there = tf.strings.length(encoded) > 0
-        found["image/encoded"] = require(there, position, lambda: "holds no image. Write the dataset anew.", encoded)
+        # A record that could not be read is an empty one, and parsed as such.
+        found["image/encoded"] = require(
+            tf.strings.length(encoded) > 0,
+            position,
+            lambda: tf.where(tf.strings.length(record) > 0, "holds no image. Write the dataset anew.", _DAMAGED),
+            encoded,
+        )
         image = self._sized("image", _decode(found, self._encoding), 3, position, require)
         example = {"image": image}
         if manifest.task == "segmentation":
@@ -93,12 +97,14 @@ class Parser:
     def _features(self) -> dict[str, Any]:
         """What is parsed, by our names, whatever they are called in the records."""
         manifest = self.dataset.manifest
-        # A default, so that a record without an image is told by us, who can name it.
+        # Defaults, so that a record without an image is told by us, who can name it.
         features: dict[str, Any] = {"image/encoded": tf.io.FixedLenFeature([], tf.string, default_value="")}
         if self._encoding == "raw":
-            features |= {f"image/{side}": tf.io.FixedLenFeature([], tf.int64) for side in ("height", "width")}
+            side = tf.io.FixedLenFeature([], tf.int64, default_value=0)
+            features |= {"image/height": side, "image/width": side}
         if manifest.task == "segmentation":
-            spec = tf.io.FixedLenFeature([], tf.string) if self._as_images else tf.io.RaggedFeature(tf.int64)
+            image = tf.io.FixedLenFeature([], tf.string, default_value="")
+            spec = image if self._as_images else tf.io.RaggedFeature(tf.int64)
             features |= dict.fromkeys(self._mask_names(), spec)
         elif manifest.labels != NONE and self.labels:
             features[_LABEL] = tf.io.RaggedFeature(tf.int64)
