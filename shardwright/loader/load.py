@@ -21,7 +21,7 @@ from shardwright.config.loader import NORMALIZATIONS, ORDERS
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.loader.augment import augmented, check_augment
-from shardwright.loader.caching import cached
+from shardwright.loader.caching import MEMORY, cached
 from shardwright.loader.exact import exact_steps, read_exactly
 from shardwright.loader.facts import dataset_statistics, image_size
 from shardwright.loader.fast import read_fast
@@ -100,7 +100,8 @@ def load(
         drop_remainder: leave out a last batch that is not full, so that the batch dimension is static. It is with
             `repeat` and with `exact` as well.
         deterministic: keep the order fixed. `False` lets whatever is ready first go first; `exact` is always fixed.
-        shuffle_buffer: records that are mixed at a time; by default 1024, fewer of very large ones.
+        shuffle_buffer: records that are mixed at a time; by default 1024, fewer of very large ones; never more than
+            256 MB of what comes decoded from a `cache` on a disk.
         host: number of this host, from 0. With `fast` it reads whole shards, or an equal stretch of the records where
             the shards cannot be shared out evenly.
         hosts: number of hosts.
@@ -166,9 +167,12 @@ def load(
         if cache is not None:
             found = found.map(_plain(example), tf.data.AUTOTUNE)
             records = sum(stretch.records for stretch in share)
-            taken = records * size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
+            each = size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
             identity = {"dataset": dataset.manifest.digest, "split": split, "share": share, "targets": targets}
-            found = cached(found, os.fspath(cache), taken, identity)
+            found = cached(found, os.fspath(cache), records * each, identity)
+            if cache != MEMORY:
+                # What comes from a disk is decoded, and held once more while it is mixed.
+                buffer = min(buffer, max(1, _SHUFFLED_BYTES // each))
         if shuffle:
             found = found.shuffle(buffer, seed=seed)
         counted = (found.repeat() if repeat else found).enumerate()
