@@ -9,13 +9,13 @@ from shardwright.lazy_example import LazyExample
 from shardwright.records import RecordError, byte_strings, decode_example, encode_example, floats, ints
 
 FEATURES = st.dictionaries(
-    st.text(min_size=1, max_size=12),
+    st.text("ab/é", min_size=1, max_size=5),
     st.one_of(
         st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5).map(ints),
-        st.lists(st.floats(width=32, allow_nan=False), max_size=5).map(floats),
-        st.lists(st.binary(max_size=200), max_size=3).map(byte_strings),
+        st.lists(st.floats(width=32, allow_nan=False), max_size=3).map(floats),
+        st.lists(st.binary(max_size=140), max_size=2).map(byte_strings),
     ),
-    max_size=8,
+    max_size=4,
 )
 
 
