@@ -48,7 +48,8 @@ class MaskSums:
     @classmethod
     def zero(cls, classes: int) -> MaskSums:
         """The sums over no image."""
-        return cls(*(np.zeros(classes) for _ in range(7)), images=0)
+        i, p, t, kaggle, found, predicted, shown = np.zeros((7, classes))
+        return cls(i, p, t, kaggle, found, predicted, shown, images=0)
 
     @classmethod
     def of_images(cls, intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> MaskSums:
@@ -60,8 +61,9 @@ class MaskSums:
             truth: the same of what is true, [N, C].
         """
         i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
-        there = [m.sum(0, dtype=np.float64) for m in ((p > 0) & (t > 0), p > 0, t > 0)]
-        return cls(i.sum(0), p.sum(0), t.sum(0), image_dice(i, p, t).sum(0), *there, images=len(i))
+        found, predicted, shown = (m.sum(0, dtype=np.float64) for m in ((p > 0) & (t > 0), p > 0, t > 0))
+        kaggle = image_dice(i, p, t).sum(0)
+        return cls(i.sum(0), p.sum(0), t.sum(0), kaggle, found, predicted, shown, images=len(i))
 
     @classmethod
     def of_masks(cls, predicted: npt.NDArray[Any], true: npt.NDArray[Any], *, ignore: bool = False) -> MaskSums:
