@@ -10,7 +10,7 @@ from typing import Any
 
 ROUNDS = 5
 # Batches before the clock starts: a shuffle buffer is filled, and TensorFlow tunes itself.
-_READY = 16
+_READY = 40
 
 
 @dataclass(frozen=True)
