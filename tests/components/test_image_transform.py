@@ -191,10 +191,8 @@ def test_the_artifacts_say_what_they_are(done: SimpleNamespace, clouds: Path) ->
 @pytest.mark.slow
 def test_bytes_depend_on_no_worker_and_no_folder(clouds: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoding="jpeg", quality=80)
-    runs = [
-        run(clouds, tmp_path / name, recipe, *arguments)
-        for name, arguments in (("a", []), ("b", ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]))
-    ]
+    processes = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    runs = [run(clouds, tmp_path / name, recipe, *arguments) for name, arguments in (("a", []), ("b", processes))]
     for part in ("examples", "graph"):
         first, second = (contents(getattr(r, part)) for r in runs)
         assert first.keys() == second.keys()
