@@ -147,20 +147,19 @@ def _spread(plane: Tensor, marks: int) -> Tensor:
     return masks if marks == lanes else masks[..., :marks]
 
 
-def unpack_masks(bits: Any, classes: int, ignores: bool = False, dtype: str = "float32") -> Any:
+def unpack_masks(bits: Any, classes: int, ops: Any, ignores: bool = False, dtype: str = "float32") -> Any:
     """Masks of a batch, by `keras.ops`: for the device, where they are needed, so that bits travel and not bytes.
 
     Args:
         bits: uint8 [..., P], the target of `load(..., masks="bits")`.
         classes: number of classes, C.
+        ops: the module `keras.ops`; whoever trains has it, the loader does not.
         ignores: whether the dataset marks pixels to be ignored (`Manifest.ignores`).
         dtype: of the result.
 
     Returns:
         [..., C] of 0 and 1, and `metrics.UNCOUNTED` in all classes of an ignored pixel.
     """
-    from keras import ops
-
     wide = ops.cast(bits, "int32")
     marks = [
         ops.mod(ops.floor_divide(wide[..., k // CLASSES_A_PLANE], 1 << k % CLASSES_A_PLANE), 2)
