@@ -27,7 +27,14 @@ def test_ctrl_c_while_training(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**config, "trainer": {**quick, "epochs": 10_000}}))
     command = [SHARDWRIGHT, "run", "small.yaml"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell that runs the tests in the background lets them ignore it, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         assert process.stderr
         said = ""
