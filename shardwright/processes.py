@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import connection, forkserver
+from multiprocessing import connection, forkserver, util
+from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
 from shardwright.errors import ShardwrightError
@@ -17,9 +18,8 @@ from shardwright.errors import ShardwrightError
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
-# A process that has started TensorFlow or threads cannot safely be forked. A server that has done nothing but import
-# what workers need can, and so that is imported once, and not by each of them.
-_CONTEXT = multiprocessing.get_context("forkserver")
+# The longest name of a folder in which the server of `_context` can have its socket: the system takes 107 bytes.
+_LONGEST = 107 - len("/listener-12345678")
 
 
 def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
@@ -39,7 +39,7 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
         return
     warm_up(function)
     start = partial(_start, dict(os.environ))
-    with ProcessPoolExecutor(workers, mp_context=_CONTEXT, initializer=start) as pool:
+    with ProcessPoolExecutor(workers, mp_context=_context(), initializer=start) as pool:
         running = {pool.submit(function, item) for item in items}
         try:
             while running:
@@ -61,8 +61,20 @@ def warm_up(function: Callable[..., Any]) -> None:
     """
     while isinstance(function, partial):
         function = function.func
-    _CONTEXT.set_forkserver_preload([function.__module__])
-    forkserver.ensure_running()
+    context = _context()
+    if context.get_start_method() == "forkserver":
+        context.set_forkserver_preload([function.__module__])
+        forkserver.ensure_running()
+
+
+def _context() -> BaseContext:
+    """How workers are started.
+
+    A process that has started TensorFlow or threads cannot safely be forked. A server that has done nothing but import
+    what workers need can, and so that is imported once, and not by each of them.
+    """
+    fits = len(os.fsencode(util.get_temp_dir())) <= _LONGEST
+    return multiprocessing.get_context("forkserver" if fits else "spawn")
 
 
 def _start(environment: Mapping[str, str]) -> None:

@@ -52,6 +52,8 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
         ShardwrightError: the loss is no number any more, the memory does not do, or the process was told to end.
     """
     devices = connect(placement, place)
+    # Again: where hosts join, JAX takes SIGTERM for itself.
+    preemption.listen()
     recipe = spec.recipe
     keras.utils.set_random_seed(recipe.seed)
     model = built_model(spec, recipe.precision)

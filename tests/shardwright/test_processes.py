@@ -1,6 +1,9 @@
 """Worker processes: what they know of the process that asks them, and what is said when one dies."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from asked import die, say
@@ -28,3 +31,15 @@ def test_with_one_worker_no_process_is_started():
 def test_a_worker_thatdies_is_told_in_our_words():
     with pytest.raises(ShardwrightError, match="it was lost"):
         list(in_processes(die, [3, 3], 2, "it was lost"))
+
+
+def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    program = (
+        "from asked import say; from shardwright.processes import in_processes, warm_up; warm_up(say); "
+        "print([told for told, _, _ in in_processes(say, ['TMPDIR'] * 2, 2, 'lost')])"
+    )
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[1] / "support")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{[str(folder)] * 2}\n", done.stderr
