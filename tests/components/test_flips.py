@@ -46,6 +46,7 @@ def test_probabilities_of_labels_are_not_flipped():
     np.testing.assert_allclose(found.numpy(), (images[:, 0, 0, :2] + images[:, 0, -1, :2]).numpy() / 2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_served_is_the_mean():
     image = np.random.default_rng(1).integers(0, 256, (4, 6, 3), dtype=np.uint8)
     data = tf.io.encode_png(image)[tf.newaxis]

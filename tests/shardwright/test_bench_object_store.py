@@ -8,6 +8,7 @@ from object_stores import SCHEMES
 from shardwright.bench import object_store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_seconds_alone_together_and_of_work_are_measured(stores, monkeypatch, scheme):
     monkeypatch.setattr(object_store, "_OBJECTS", 8)

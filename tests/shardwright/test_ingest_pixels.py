@@ -158,6 +158,7 @@ def test_a_mask_images_size_tells_the_frame(tmp_path, shapes, drawn):
         assert (overlap(example) > 0.98) or not tells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("images", "size"),
     [

@@ -146,6 +146,7 @@ def test_hosts_share_the_shards(clouds: Path) -> None:
         loader.load(clouds, "train", 2, host=2, hosts=2)
 
 
+@pytest.mark.slow
 def test_steps_are_what_the_loader_yields(clouds: Path) -> None:
     for batch_size in (1, 4, 13, 20):
         for drop in (False, True):

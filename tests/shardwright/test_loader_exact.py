@@ -36,12 +36,14 @@ def same(one, other):
     )
 
 
+@pytest.mark.slow
 def test_training_restored_at_every_step_gives_the_same_tail(clouds):
     whole = batches(clouds, steps=15, repeat=True, augment=CHANGES)
     for step in range(15):
         assert same(batches(clouds, steps=15 - step, repeat=True, augment=CHANGES, start_step=step), whole[step:])
 
 
+@pytest.mark.slow
 def test_hosts_may_change_at_any_step(clouds):
     whole = batches(clouds, 4, steps=6, repeat=True, augment=CHANGES)
     for hosts in (2, 4):

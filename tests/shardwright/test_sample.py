@@ -184,6 +184,7 @@ def _patches(indices, height, width, side):
     return np.array([kind for kind, _ in found]), np.array([features for _, features in found])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "width", "side"), [(350, 525, 64), (176, 264, 32)])
 def test_kinds_can_be_learned(height, width, side):
     known, train = _patches(range(24), height, width, side)
