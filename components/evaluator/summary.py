@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardwright.errors import DatasetError
+from shardwright_components.json_records import read_record, write_record
 
 SUMMARY_FILE = "summary.json"
 DETAILS_FILE = "evaluation.json"
@@ -46,8 +46,7 @@ class EvaluationSummary:
 
 def write_evaluation(evaluation_dir: str | os.PathLike[str], summary: EvaluationSummary) -> None:
     """Writes the summary into an evaluation's folder."""
-    text = json.dumps(vars(summary), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    Path(evaluation_dir, SUMMARY_FILE).write_text(text, encoding="utf-8")
+    write_record(Path(evaluation_dir, SUMMARY_FILE), summary, allow_nan=False)
 
 
 def read_evaluation(evaluation_dir: str | os.PathLike[str]) -> EvaluationSummary:
@@ -56,11 +55,7 @@ def read_evaluation(evaluation_dir: str | os.PathLike[str]) -> EvaluationSummary
     Raises:
         DatasetError: there is none in that folder.
     """
-    file = Path(evaluation_dir, SUMMARY_FILE)
-    try:
-        return EvaluationSummary(**json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise DatasetError(f"{file}: no readable evaluation ({error}). Run the Evaluator again.") from None
+    return read_record(Path(evaluation_dir, SUMMARY_FILE), EvaluationSummary, "evaluation", "Run the Evaluator again.")
 
 
 def summarize(evaluation_dir: str, reasons: list[str]) -> EvaluationSummary:

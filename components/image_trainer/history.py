@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardwright.errors import DatasetError
+from shardwright_components.json_records import read_record, write_record
 
 HISTORY_FILE = "history.json"
 
@@ -37,8 +36,7 @@ class History:
 
 def write_history(folder: str | os.PathLike[str], history: History) -> None:
     """Writes `history.json` into the folder of a training."""
-    text = json.dumps(vars(history), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    Path(folder, HISTORY_FILE).write_text(text, encoding="utf-8")
+    write_record(Path(folder, HISTORY_FILE), history)
 
 
 def read_history(folder: str | os.PathLike[str]) -> History:
@@ -47,8 +45,4 @@ def read_history(folder: str | os.PathLike[str]) -> History:
     Raises:
         DatasetError: there is none in that folder.
     """
-    file = Path(folder, HISTORY_FILE)
-    try:
-        return History(**json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise DatasetError(f"{file}: no readable history ({error}). Run the Trainer again.") from None
+    return read_record(Path(folder, HISTORY_FILE), History, "history", "Run the Trainer again.")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardwright.errors import DatasetError
 from shardwright_components.image_trainer.checkpoints import Arrays
 from shardwright_components.image_trainer.progress import Progress
+from shardwright_components.json_records import read_record, write_record
 
 SUMMARY_FILE = "training.json"
 
@@ -81,8 +80,7 @@ def weights_digest(arrays: Arrays) -> str:
 
 def write_summary(folder: str | os.PathLike[str], summary: TrainingSummary) -> None:
     """Writes `training.json` into the folder of a training."""
-    text = json.dumps(vars(summary), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    Path(folder, SUMMARY_FILE).write_text(text, encoding="utf-8")
+    write_record(Path(folder, SUMMARY_FILE), summary)
 
 
 def read_summary(folder: str | os.PathLike[str]) -> TrainingSummary:
@@ -91,8 +89,4 @@ def read_summary(folder: str | os.PathLike[str]) -> TrainingSummary:
     Raises:
         DatasetError: there is none in that folder.
     """
-    file = Path(folder, SUMMARY_FILE)
-    try:
-        return TrainingSummary(**json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise DatasetError(f"{file}: no readable summary ({error}). Run the Trainer again.") from None
+    return read_record(Path(folder, SUMMARY_FILE), TrainingSummary, "summary", "Run the Trainer again.")

@@ -1,0 +1,44 @@
+"""Records that lie as a JSON file beside what they tell of: a training's history and summary, an evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from shardwright.errors import DatasetError
+
+_Record = TypeVar("_Record")
+
+
+def write_record(file: Path, record: object, *, allow_nan: bool = True) -> None:
+    """Writes the fields of a dataclass whose values are plain.
+
+    Args:
+        file: the file to write.
+        record: the dataclass.
+        allow_nan: whether a value may be no number; JSON proper has none.
+
+    Raises:
+        ValueError: a value is no number, and may not be.
+    """
+    text = json.dumps(vars(record), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=allow_nan) + "\n"
+    file.write_text(text, encoding="utf-8")
+
+
+def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record:
+    """Reads what `write_record` wrote.
+
+    Args:
+        file: the file.
+        kind: the dataclass.
+        name: what to call it in an error.
+        fix: what to do where there is none.
+
+    Raises:
+        DatasetError: there is no such file, or something else is in it.
+    """
+    try:
+        return kind(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None
