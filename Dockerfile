@@ -42,13 +42,13 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 1000 --create-home shardwright \
-    && mkdir /work && chown shardwright:shardwright /work
+    && mkdir /workspace && chown shardwright:shardwright /workspace
 COPY --from=build /opt/shardwright /opt/shardwright
 COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
 COPY tools/image/entrypoint /opt/shardwright/entrypoint
 ENV PATH=/opt/shardwright/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Pipelines put their own command in the place of this; what is mounted or written goes below an empty folder.
 USER shardwright
-WORKDIR /work
+WORKDIR /workspace
 ENTRYPOINT ["/opt/shardwright/entrypoint"]
 CMD ["shardwright", "--help"]

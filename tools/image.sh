@@ -63,7 +63,7 @@ try() {
     inside sh -c '
         set -eu
         test "$(id -u)" != 0
-        test -z "$(ls -A /work)"
+        test -z "$(ls -A /workspace)"
         for tool in gcc g++ cc curl uv; do
             if command -v "$tool"; then echo "$tool was left in the image"; exit 1; fi
         done
@@ -72,14 +72,14 @@ try() {
         cp /checkout/tools/image/small.yaml .
         shardwright run small.yaml
         shardwright compile small.yaml --target kubeflow --out small-pipeline.yaml
-        python /checkout/tools/image/one_task.py small-pipeline.yaml /work/data'
+        python /checkout/tools/image/one_task.py small-pipeline.yaml /workspace/data'
     # The tests of set-up and of the checkout itself need compilers and git; all others run on what is installed here. A
     # test that hangs says where, and does not hold up CI.
     inside sh -c '
         set -eu
         cd /checkout
-        cp -r tests docs pipelines shardwright components schemas src setup.cfg setup.py README.md /work
-        cd /work
+        cp -r tests docs pipelines shardwright components schemas src setup.cfg setup.py README.md /workspace
+        cd /workspace
         timeout --signal INT 900 python -m pytest -q -p no:cacheprovider -m "not slow" --ignore-glob "tests/test_setup_*" --numprocesses auto \
             --maxprocesses 8 --dist worksteal -o faulthandler_timeout=300'
 }
