@@ -26,6 +26,7 @@ from shardwright_pipelines.commands import (
     schema,
     stats,
     submit,
+    transform,
     verify,
 )
 from shardwright_pipelines.commands import compile as compile_command
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_ingest(commands)
     schema.add(commands)
+    transform.add(commands)
     verify.add(commands)
     report.add(commands)
     drift.add(commands)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from tfx.types import standard_artifacts
 
 from shardwright import pixels
 from shardwright.config import Config
@@ -18,6 +17,7 @@ from shardwright.dataset import Dataset
 from shardwright_components.image_transform import executor
 from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright_components.image_transform.rewrite import write_shard
+from shardwright_pipelines.transforming import transform_dataset
 
 _QUALITY = 90
 
@@ -70,21 +70,4 @@ def shards(config: Config, dataset: str, out: str) -> int:
 
 def transform(config: Config, dataset: str, out: str) -> None:
     """Runs the component as TFX runs it."""
-    kinds: dict[str, Any] = {
-        "transformed_examples": standard_artifacts.Examples,
-        "transform_graph": standard_artifacts.TransformGraph,
-        "post_transform_stats": standard_artifacts.ExampleStatistics,
-        "post_transform_schema": standard_artifacts.Schema,
-        "schema": standard_artifacts.Schema,
-        "examples": standard_artifacts.Examples,
-    }
-    artifacts: dict[str, list[Any]] = {}
-    for name, kind in kinds.items():
-        artifact = kind()
-        artifact.uri = dataset if name == "examples" else str(Path(out, name))
-        Path(artifact.uri).mkdir(parents=True, exist_ok=True)
-        artifacts[name] = [artifact]
-    Path(out, "schema", "schema.pbtxt").write_text("", encoding="utf-8")
-    inputs = {name: artifacts.pop(name) for name in ("examples", "schema")}
-    context = executor.Executor.Context(beam_pipeline_args=[], tmp_dir=str(Path(out, "tmp")), unique_id="1")
-    executor.Executor(context).Do(inputs, artifacts, {"recipe": transform_recipe(config)})
+    transform_dataset(dataset, transform_recipe(config), Path(out, "transform"))

@@ -80,7 +80,6 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             DatasetError: the input is no finished dataset, or one in forms that only others read.
         """
         source = Dataset.open(artifact_utils.get_single_uri(input_dict["examples"]))
-        schema = Path(artifact_utils.get_single_uri(input_dict["schema"]), post.SCHEMA_NAME)
         examples = artifact_utils.get_single_instance(output_dict["transformed_examples"])
         graph = artifact_utils.get_single_uri(output_dict["transform_graph"])
         recipe, max_rejects = read_recipe(exec_properties["recipe"])
@@ -102,7 +101,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         self._write_schema(
             source, plan, graph_plan, artifact_utils.get_single_uri(output_dict["post_transform_schema"])
         )
-        parents = {"examples": source.manifest.digest, "schema": sha256_file(schema)}
+        parents = {"examples": source.manifest.digest}
+        if input_dict.get("schema"):
+            # Outside a pipeline nothing has checked the examples against one.
+            schema = Path(artifact_utils.get_single_uri(input_dict["schema"]), post.SCHEMA_NAME)
+            parents["schema"] = sha256_file(schema)
         identity = {"kind": "transform_graph", "recipe": dataset.recipe, "parent": dataset.parent}
         write_lineage(
             graph, kind="transform_graph", fingerprint=fingerprint(identity), parents=parents, recipe=dataset.recipe

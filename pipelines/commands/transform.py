@@ -1,0 +1,53 @@
+"""`shardwright transform`: a dataset into one of images of one size, without a pipeline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_LOG = "transform.log"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    command = commands.add_parser("transform", help="a dataset into images of one size, ready to train on")
+    command.add_argument("config", metavar="CONFIG", help="YAML file; its section transform says how")
+    command.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote")
+    command.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    command.add_argument("--json", action="store_true", help="print what was made as JSON")
+    command.add_argument("-v", "--verbose", action="store_true", help="show all that Beam and TensorFlow say")
+    command.set_defaults(command=_transform)
+
+
+def _transform(options: argparse.Namespace) -> int:
+    import tempfile
+
+    from shardwright.config import load_config
+    from shardwright_pipelines.quiet import quiet
+
+    config = load_config(options.config)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    staging = None if config.run.staging is None else config.resolve(config.run.staging)
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as logs, quiet(Path(logs, _LOG), verbose=options.verbose):
+        from shardwright_components.image_transform.recipe import transform_recipe
+        from shardwright_pipelines.transforming import EXAMPLES, transform_dataset
+
+        beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
+        recipe = transform_recipe(config)
+        manifest = transform_dataset(options.dataset, recipe, Path(options.out), staging=staging, beam=beam)
+    if options.json:
+        row = {
+            "dataset": str(Path(options.out, EXAMPLES)),
+            "fingerprint": manifest.fingerprint,
+            "shards": len(manifest.shards),
+            "totals": dict(manifest.totals),
+        }
+        print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
+    else:
+        totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
+        print(f"{Path(options.out, EXAMPLES)}: {len(manifest.shards)} shards; {totals}")
+    return 0

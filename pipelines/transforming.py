@@ -1,0 +1,97 @@
+"""A transform outside a pipeline: what ImageTransform makes of a dataset, as four folders in one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfx.types import Artifact, standard_artifacts
+
+from shardwright.commit import committed
+from shardwright.dataset import Dataset
+from shardwright.errors import UsageError
+from shardwright.manifest import Manifest
+from shardwright.storage import is_remote
+from shardwright_components.beam_runner import in_process_beam
+from shardwright_components.image_transform import executor
+from shardwright_components.image_transform.recipe import read_recipe
+
+EXAMPLES = "transformed_examples"
+GRAPH = "transform_graph"
+_OUTPUTS: dict[str, type[Artifact]] = {
+    EXAMPLES: standard_artifacts.Examples,
+    GRAPH: standard_artifacts.TransformGraph,
+    "post_transform_stats": standard_artifacts.ExampleStatistics,
+    "post_transform_schema": standard_artifacts.Schema,
+}
+
+
+def transform_dataset(
+    dataset: str, recipe: str, out: Path, *, staging: str | None = None, beam: Sequence[str] = ()
+) -> Manifest:
+    """Runs ImageTransform on a dataset.
+
+    Args:
+        dataset: folder of what `shardwright ingest` made.
+        recipe: what `transform_recipe` made of a configuration.
+        out: folder to appear, with a folder for each output of the component. When it holds this very transform,
+            nothing is done.
+        staging: folder or bucket of finished shards, which the next attempt uses again; by default beside `out`.
+        beam: options of Beam.
+
+    Returns:
+        The manifest of the transformed dataset.
+
+    Raises:
+        UsageError: `dataset` is on a bucket, or `out` holds something else.
+        ShardwrightError: the dataset or the recipe is not what it should be, or too much of it was rejected.
+    """
+    if is_remote(dataset) or is_remote(str(out)):
+        raise UsageError(f"{dataset}: a transform works on folders of this machine. Copy it first.")
+    out = out.absolute()
+    source = Dataset.open(dataset)
+    plan = executor.plan_transform(source, *read_recipe(recipe))
+    if out.exists():
+        found = committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None
+        if found is None:
+            raise UsageError(f"{out}: is there already and holds something else. Name another folder, or remove it.")
+        return found
+    out.parent.mkdir(parents=True, exist_ok=True)
+    # A folder for each attempt, so that nothing half-made is taken up; finished shards are in staging.
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        _run(dataset, recipe, folder, staging or str(out.with_name(f".{out.name}.staging")), list(beam))
+        found = Dataset.open(folder / EXAMPLES).manifest
+        folder.chmod(0o755)
+        os.rename(folder, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return found
+
+
+def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str]) -> None:
+    examples = standard_artifacts.Examples()
+    examples.uri = dataset
+    outputs: dict[str, list[Artifact]] = {}
+    for name, kind in _OUTPUTS.items():
+        artifact = kind()
+        artifact.uri = str(folder / name)
+        Path(artifact.uri).mkdir()
+        outputs[name] = [artifact]
+    before = os.environ.get(executor.STAGING_VARIABLE)
+    os.environ[executor.STAGING_VARIABLE] = staging
+    try:
+        with in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+            context = executor.Executor.Context(beam_pipeline_args=beam, tmp_dir=scratch, unique_id="transform")
+            executor.Executor(context).Do({"examples": [examples]}, outputs, {"recipe": recipe})
+    finally:
+        if before is None:
+            del os.environ[executor.STAGING_VARIABLE]
+        else:
+            os.environ[executor.STAGING_VARIABLE] = before
+    if not is_remote(staging):
+        # The commit has taken away what was in it.
+        shutil.rmtree(staging, ignore_errors=True)
