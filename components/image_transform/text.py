@@ -20,15 +20,11 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright import records
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
+from shardwright.loader.words import FIRST, PADDING, UNKNOWN, words_of
 from shardwright.records import FeatureValue
 from shardwright_components.image_transform.features import asset_name
 
 Tensor = Any
-
-# Of `ids`: what fills up, and what is no word of the vocabulary; its own words begin behind.
-PADDING, UNKNOWN, FIRST = 0, 1, 2
-# All but letters, their marks, digits and apostrophes (RE2).
-_BETWEEN = r"[^\p{L}\p{M}\p{N}']+"
 
 
 @dataclass(frozen=True)
@@ -42,21 +38,6 @@ class Text:
 
     config: TextConfig
     vocabulary: str
-
-
-def words_of(texts: Tensor) -> Tensor:
-    """Cuts texts into words.
-
-    Args:
-        texts: ragged or dense strings [B, N]: the texts of each image, in UTF-8 (what is not is replaced).
-
-    Returns:
-        Ragged strings [B, words], lower case, in the order of the texts.
-    """
-    joined = tf.strings.reduce_join(texts, axis=-1, separator=" ")
-    sound = tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
-    lower = tf.strings.lower(sound, encoding="utf-8")
-    return tf.strings.split(tf.strings.strip(tf.strings.regex_replace(lower, _BETWEEN, " ")))
 
 
 def outputs(places: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:

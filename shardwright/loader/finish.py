@@ -49,12 +49,14 @@ class Finisher:
         """See `load` for what comes out.
 
         Args:
-            batch: `count`, `position`, `image`, and `bits`, `label`, `weight` where there are such, all [B, ...].
+            batch: `count`, `position`, `image`, and `bits`, `label`, `text`, `weight` where there are such, all
+                [B, ...].
         """
         image, target = self._image(batch["image"]), self._target(batch)
         if self.mixup:
             image, target = self._mixed(tf.cast(image, tf.float32), target, batch["count"][0])
-        found = [tf.cast(image, self.dtype), target]
+        image = tf.cast(image, self.dtype)
+        found = [{"image": image, "text": batch["text"]} if "text" in batch else image, target]
         found += [batch["weight"]] if "weight" in batch else []
         return (*found, batch["position"]) if self.ids else tuple(found)
 

@@ -29,6 +29,7 @@ from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
 from shardwright.loader.masks import planes
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.sharing import share_of, steps_of
+from shardwright.loader.words import stored_texts
 from shardwright.manifest import NONE
 from shardwright.shard_cache import Copies, local_copy
 from shardwright.storage import is_remote
@@ -53,6 +54,7 @@ def load(
     targets: str | None = None,
     masks: str = "bytes",
     ids: bool = False,
+    texts: Sequence[str] = (),
     augment: Sequence[str] = (),
     shuffle: bool = False,
     seed: int | None = None,
@@ -90,6 +92,8 @@ def load(
         masks: `bytes`, or `bits`: uint8 [B, H, W, P] with a bit for each class, to be unpacked on the device by
             `unpack_masks`.
         ids: end each batch with int64 [B]: the positions of the images in `Dataset.keys(split)`.
+        texts: columns of `transform.text`. The image is then a dict of `image` and `text`, float32 [B, V]: how often
+            each word of their vocabularies occurs, one column behind the other, in whatever form they are stored.
         augment: names, or `name=strength`, of `loader.augment`. Masks follow. What happens to an image depends on
             `seed` and its position in the stream: with `repeat` every epoch differs. `mixup` makes targets soft:
             float32, and [B, C] for labels of one class an image; it mixes within the batch of a host.
@@ -134,15 +138,16 @@ def load(
     check_augment(changes, size)
     targets = _targets(dataset, targets)
     _check(dataset, batch_size, shuffle_buffer, order, start_step, normalize, dtype, masks, targets, cache)
-    if "mixup" in changes and (dtype == "uint8" or masks == "bits" or dataset.manifest.labels == NONE):
-        raise UsageError("augment 'mixup' makes fractions: it needs labels, a float dtype, and masks as bytes.")
+    if "mixup" in changes and (dtype == "uint8" or masks == "bits" or dataset.manifest.labels == NONE or texts):
+        raise UsageError("augment 'mixup' makes fractions: it needs labels, a float dtype, masks as bytes, no texts.")
     if normalize == "dataset" and statistics is None:
         statistics = dataset_statistics(dataset_dir)
     seed = secrets.randbits(31) if seed is None else seed
     shuffle_seed = seed if shuffle else None
     dataset = _nearer(dataset, split, copies, None if order == "exact" else (host, hosts))
     shards = dataset.shards(split)
-    parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH))
+    words = stored_texts(dataset, texts)
+    parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH), texts=words)
 
     def example(position: Tensor, record: Tensor, *weight: Tensor) -> Example:
         return {**parse(position, record), "position": position, **dict(zip(("weight",), weight, strict=False))}
@@ -168,7 +173,10 @@ def load(
             found = found.map(_plain(example), tf.data.AUTOTUNE)
             records = sum(stretch.records for stretch in share)
             each = size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
+            each += 4 * sum(text.vocabulary for text in words)
             identity = {"dataset": dataset.manifest.digest, "split": split, "share": share, "targets": targets}
+            if words:
+                identity["texts"] = list(texts)
             found = cached(found, os.fspath(cache), records * each, identity)
             if cache != MEMORY:
                 # What comes from a disk is decoded, and held once more while it is mixed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.loader.masks import draw_bits, pack_bits, runs_fit
 from shardwright.loader.naming import Naming
+from shardwright.loader.words import StoredTexts
 from shardwright.manifest import IGNORED, MULTI, NONE
 
 Tensor = Any
@@ -35,6 +37,7 @@ class Parser:
         size: height and width that every image must have.
         masks: whether masks are wanted.
         labels: whether labels are wanted.
+        texts: columns of texts that are wanted.
 
     Raises:
         DatasetError: the features are stored in a form that is none of ours.
@@ -45,6 +48,7 @@ class Parser:
     size: tuple[int, int]
     masks: bool
     labels: bool
+    texts: tuple[StoredTexts, ...] = ()
 
     def __call__(self, position: Tensor, record: Tensor) -> Example:
         """Parses and decodes.
@@ -55,7 +59,8 @@ class Parser:
 
         Returns:
             `image` uint8 [H, W, 3]; `bits` uint8 [H, W, P] where masks are wanted (`masks.draw_bits`); `label` where
-            labels are: int32, or float32 [C] where an image may have several.
+            labels are: int32, or float32 [C] where an image may have several; `text` float32 [V] where texts are: how
+            often each word occurs, one column behind the other.
 
         Raises:
             tf.errors.InvalidArgumentError: while iterating; names the record.
@@ -76,6 +81,11 @@ class Parser:
         )
         image = self._sized("image", _decode(found, self._encoding), 3, position, require)
         example = {"image": image}
+        if self.texts:
+            problem = "has words that are none of its vocabulary. Write the dataset anew."
+            fit = functools.partial(require, position=position, problem=lambda: problem)
+            vectors = [text.vector(found, lambda holds, value: fit(holds, value=value)) for text in self.texts]
+            example["text"] = tf.concat(vectors, axis=0)
         if manifest.task == "segmentation":
             example |= self._masks(found, position, require)
         elif self.labels and manifest.labels != NONE:
@@ -102,6 +112,8 @@ class Parser:
         if self._encoding == "raw":
             side = tf.io.FixedLenFeature([], tf.int64, default_value=0)
             features |= {"image/height": side, "image/width": side}
+        for text in self.texts:
+            features |= text.features
         if manifest.task == "segmentation":
             image = tf.io.FixedLenFeature([], tf.string, default_value="")
             spec = image if self._as_images else tf.io.RaggedFeature(tf.int64)
@@ -164,7 +176,7 @@ def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
     """Refuses a dataset whose features were stored in a form that is none of ours, or left out."""
     manifest = dataset.manifest
     for name, spec in features.items():
-        kind = "bytes" if spec.dtype == tf.string else "int64"
+        kind = {tf.string: "bytes", tf.float32: "float32"}.get(spec.dtype, "int64")
         if manifest.features.get(manifest.stored(name)) != kind:
             preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
             raise DatasetError(
