@@ -215,6 +215,7 @@ def _contents(
 def _joined(root: str, listed: Sequence[_Listed], kept: Sequence[tuple[str, int, int]]) -> Listing:
     below = [entry.listing.root.removeprefix(root).strip("/") for entry in listed]
     pinned = any(entry.listing.pins for entry in listed)
+    summed = any(len(entry.listing.checksums) for entry in listed)
     return Listing(
         root,
         Texts(key for key, _, _ in kept),
@@ -226,4 +227,5 @@ def _joined(root: str, listed: Sequence[_Listed], kept: Sequence[tuple[str, int,
             for refusal in entry.listing.refused
         ),
         tuple(listed[number].listing.pin(i) for _, number, i in kept) if pinned else (),
+        Texts(listed[number].listing.checksum(i) for _, number, i in kept) if summed else (),
     )

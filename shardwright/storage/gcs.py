@@ -6,6 +6,7 @@ the machine's service account); `STORAGE_EMULATOR_HOST` leads it to an emulator 
 
 from __future__ import annotations
 
+import base64
 import functools
 import http
 import warnings
@@ -41,7 +42,7 @@ _LOST = (
     ConnectionError,
     google.auth.exceptions.TransportError,
 )
-_FIELDS = "items(name,size,generation),nextPageToken"
+_FIELDS = "items(name,size,generation,md5Hash,crc32c),nextPageToken"
 _NAME_FIELDS = "items(name),prefixes,nextPageToken"
 
 
@@ -165,7 +166,10 @@ class GcsStore:
 
     @staticmethod
     def _info(blob: Any) -> ObjectInfo:
-        return ObjectInfo(blob.name, blob.size, str(blob.generation))
+        # An object that was composed of others has no MD5.
+        kind, said = ("md5", blob.md5_hash) if blob.md5_hash else ("crc32c", blob.crc32c)
+        checksum = f"{kind}:{base64.b64decode(said).hex()}" if said else ""
+        return ObjectInfo(blob.name, blob.size, str(blob.generation), checksum)
 
     @contextmanager
     def _said(self, verb: str) -> Iterator[None]:

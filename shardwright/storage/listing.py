@@ -53,6 +53,8 @@ class Listing:
         refused: what lies there but cannot be an input.
         pins: the version of each object that was listed (`shardwright.storage.objects`), one per key on a bucket; empty
             for local files.
+        checksums: what the store lists of each object's bytes (`ObjectInfo.checksum`), one per key; empty where it
+            lists none at all.
     """
 
     root: str
@@ -61,6 +63,7 @@ class Listing:
     sizes: Sequence[int]
     refused: list[Refusal]
     pins: tuple[str, ...] = ()
+    checksums: Sequence[str] = ()
 
     def path(self, position: int) -> str:
         """Absolute path of the file at a position."""
@@ -69,6 +72,10 @@ class Listing:
     def pin(self, position: int) -> str:
         """The listed version of the object at a position, empty for a local file."""
         return self.pins[position] if self.pins else ""
+
+    def checksum(self, position: int) -> str:
+        """What the store lists of the bytes of the object at a position, empty where it lists nothing."""
+        return self.checksums[position] if self.checksums else ""
 
 
 class Found(NamedTuple):
@@ -80,6 +87,7 @@ class Found(NamedTuple):
         name: its name below the root, as the storage spells it.
         size: its bytes.
         pin: its version, empty for a local file.
+        checksum: of its bytes, where the store lists one.
     """
 
     key: str
@@ -87,6 +95,7 @@ class Found(NamedTuple):
     name: str
     size: int
     pin: str = ""
+    checksum: str = ""
 
 
 def make_listing(
@@ -125,6 +134,7 @@ def make_listing(
         array("q", [file.size for file in kept]),
         sorted([*refused, *twice]),
         tuple(file.pin for file in kept) if any(file.pin for file in kept) else (),
+        Texts(file.checksum for file in kept) if any(file.checksum for file in kept) else (),
     )
 
 

@@ -18,11 +18,13 @@ class ObjectInfo(NamedTuple):
         name: its name in the bucket.
         size: its bytes.
         pin: its version.
+        checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists none that says what they are.
     """
 
     name: str
     size: int
     pin: str
+    checksum: str = ""
 
 
 class Transient(Exception):

@@ -102,7 +102,7 @@ def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[
         if problem:
             refused.append(Refusal(key, *problem))
         elif not name.endswith("/"):
-            found.append(Found(key, key != name, name if key != name else key, info.size, info.pin))
+            found.append(Found(key, key != name, name if key != name else key, info.size, info.pin, info.checksum))
     return found, refused
 
 

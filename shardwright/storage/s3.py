@@ -7,6 +7,7 @@ leads it to another service or an emulator.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ try:
 except ImportError:
     raise UsageError("s3:// needs boto3, which is not installed. Install it: pip install boto3.") from None
 
+_MD5_TAG = re.compile(r'"[0-9a-f]{32}"')
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}
 # What S3 names when a request may succeed later without being changed, besides the 5xx.
 _TRANSIENT = {"429", "RequestTimeout", "ConditionalRequestConflict", "Throttling", "ThrottlingException", "SlowDown"}
@@ -57,6 +59,11 @@ def _client(connections: int) -> Any:
     )
 
 
+def _checksum(tag: str) -> str:
+    """What an entity tag says of an object's bytes: of one that was uploaded in parts, nothing."""
+    return f"md5:{tag[1:-1]}" if _MD5_TAG.fullmatch(tag) else ""
+
+
 class S3Store:
     """See `shardwright.storage.objects.ObjectStore`.
 
@@ -75,7 +82,9 @@ class S3Store:
         more = {} if page is None else {"ContinuationToken": page}
         with self._said("list"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **more)
-        infos = [ObjectInfo(row["Key"], row["Size"], row["ETag"]) for row in found.get("Contents", ())]
+        infos = [
+            ObjectInfo(row["Key"], row["Size"], row["ETag"], _checksum(row["ETag"])) for row in found.get("Contents", ())
+        ]
         return infos, found.get("NextContinuationToken")
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
