@@ -19,6 +19,7 @@ from shardwright_pipelines.commands import (
     export,
     get,
     inspect,
+    lineage,
     predict,
     preflight,
     relabel,
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     diff.add(commands)
     export.add(commands)
     inspect.add(commands)
+    lineage.add(commands)
     get.add(commands)
     preflight.add(commands)
     bench.add(commands)

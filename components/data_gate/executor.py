@@ -11,7 +11,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from shardwright.errors import CheckFailed
-from shardwright.fingerprint import fingerprint
+from shardwright.fingerprint import fingerprint, sha256_file
 from shardwright.lineage import write_lineage
 from shardwright.report.troubles import KINDS, read_verdict
 from shardwright.report.write import REPORT_FILE
@@ -31,10 +31,10 @@ class Executor(base_executor.BaseExecutor):
         """See the base class."""
         anomalies = artifact_utils.get_single_instance(input_dict["anomalies"])
         examples = artifact_utils.get_single_instance(input_dict["examples"])
-        schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
+        schema_file = Path(artifact_utils.get_single_uri(input_dict["schema"]), "schema.pbtxt")
         allow = frozenset(json.loads(exec_properties["allow"]))
 
-        schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")
+        schema = parse_schema(schema_file.read_text(encoding="utf-8"), schema_file.name)
         stopping: list[Anomaly] = []
         allowed: list[Anomaly] = []
         splits = artifact_utils.decode_split_names(anomalies.split_names)
@@ -63,8 +63,14 @@ class Executor(base_executor.BaseExecutor):
             "allowed": [dataclasses.asdict(anomaly) for anomaly in allowed],
         }
         Path(decision, DECISION_FILE).write_text(json.dumps(row, sort_keys=True, indent=1) + "\n", encoding="utf-8")
+        digest = examples.get_string_custom_property("dataset_digest")
+        parents = {"dataset": digest, "schema": sha256_file(schema_file)}
         write_lineage(
-            decision, kind="gate_decision", fingerprint=fingerprint(row), parents={}, recipe={"allow": sorted(allow)}
+            decision,
+            kind="gate_decision",
+            fingerprint=fingerprint([row, parents]),
+            parents=parents,
+            recipe={"allow": sorted(allow)},
         )
 
 

@@ -71,6 +71,8 @@ class Executor(executor.Executor):
         write_details(evaluation, {**vars(summary), **found, "splits": splits, "pictures": pictures})
         model = read_lineage(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
         parents = {"model": model["fingerprint"], "examples": examples.manifest.digest}
+        if inputs.get(BASELINE_MODEL_KEY):
+            parents["baseline"] = read_lineage(artifact_utils.get_single_uri(inputs[BASELINE_MODEL_KEY]))["fingerprint"]
         for key, kind in ((EVALUATION_KEY, "evaluation"), (BLESSING_KEY, "blessing")):
             write_lineage(
                 artifact_utils.get_single_uri(output_dict[key]),

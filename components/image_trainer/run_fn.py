@@ -27,7 +27,15 @@ from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.class_weights import balanced_weights
 from shardwright_components.image_trainer.hosts import this_host
 from shardwright_components.image_trainer.placement import BACKEND, Machine, place
-from shardwright_components.image_trainer.spec import AS_USUAL, MODEL_FILE, SPEC_FILE, Recipe, Running, TrainSpec
+from shardwright_components.image_trainer.spec import (
+    AS_USUAL,
+    MODEL_FILE,
+    SPEC_FILE,
+    Recipe,
+    Running,
+    TextColumn,
+    TrainSpec,
+)
 from shardwright_components.image_trainer.warm_start import (
     KEPT_MODEL,
     WARM_START_VARIABLE,
@@ -35,6 +43,7 @@ from shardwright_components.image_trainer.warm_start import (
     weights_file,
 )
 from shardwright_components.image_trainer.worker import Message, run_worker
+from shardwright_components.image_transform.features import asset_name
 
 RECIPE_KEY = "recipe"
 RUNNING_KEY = "running"
@@ -43,6 +52,8 @@ WEIGHTS_KEY = "weights"
 
 
 _TRAIN = "train"
+# Where TensorFlow Transform keeps vocabularies within a TransformGraph.
+_ASSETS = os.path.join("transform_fn", "assets")
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -61,7 +72,11 @@ def run_fn(fn_args: Any) -> None:
     dataset = Path(fn_args.train_files[0]).parents[1]
     recipe = Recipe.from_dict(fn_args.custom_config[RECIPE_KEY])
     running = Running(**fn_args.custom_config.get(RUNNING_KEY, {}))
-    files = {"warm_from": _warm_from(recipe, fn_args), "weights_from": _weights_from(recipe, fn_args)}
+    files = {
+        "warm_from": _warm_from(recipe, fn_args),
+        "weights_from": _weights_from(recipe, fn_args),
+        "transform_graph": fn_args.transform_graph_path or "",
+    }
     if not this_host(os.environ, running.hosts).publishes:
         with tempfile.TemporaryDirectory() as folder:
             own, nowhere = Path(folder, "run"), Path(folder, "export")
@@ -89,6 +104,7 @@ def train_and_export(
     running: Running = AS_USUAL,
     warm_from: str = "",
     weights_from: str = "",
+    transform_graph: str = "",
 ) -> TrainSpec:
     """Trains on a transformed dataset and writes the SavedModel; a training that was interrupted goes on.
 
@@ -103,6 +119,8 @@ def train_and_export(
         running: how it runs.
         warm_from: a file of weights, or a folder with one, that the training begins with; empty: with none.
         weights_from: file or URL of the encoder's weights; empty: they begin at random.
+        transform_graph: folder of the TransformGraph that was made with the dataset; its vocabularies are needed where
+            the model reads texts.
 
     Returns:
         What the workers were told.
@@ -117,6 +135,10 @@ def train_and_export(
     manifest = Dataset.open(dataset).manifest
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = dataclasses.replace(spec_of(recipe, dataset, run_folder, export_folder), weights_from=weights_from)
+    if recipe.text:
+        vocabularies = os.path.join(transform_graph, _ASSETS)
+        columns = _text_columns(recipe, Dataset.open(dataset), vocabularies)
+        spec = dataclasses.replace(spec, texts=columns, vocabularies=vocabularies)
     if warm_from:
         file, digest = weights_file(warm_from)
         spec = dataclasses.replace(spec, warm_from=file, warm_digest=digest)
@@ -145,6 +167,7 @@ def train_and_export(
             fingerprint=spec.fingerprint,
             parents={"dataset": manifest.digest, **({"warm_start": spec.warm_digest} if spec.warm_digest else {})},
             recipe=recipe.to_dict(),
+            files=kind == "model",
         )
     CheckpointFolder(spec.checkpoints).remove()
     return spec
@@ -182,6 +205,25 @@ def _weights_from(recipe: Recipe, fn_args: Any) -> str:
     if found is None or found.sha256.hex() != recipe.weights:
         raise UsageError(f"trainer.weights: {place} has changed since the pipeline was built. Run it again.")
     return place
+
+
+def _text_columns(recipe: Recipe, dataset: Dataset, vocabularies: str) -> tuple[TextColumn, ...]:
+    """The columns of texts that a model is to read, with what their words are.
+
+    Raises:
+        UsageError: the dataset has no such column.
+        DatasetError: its vocabulary is not there.
+    """
+    from shardwright.loader.words import stored_texts
+
+    columns = []
+    for text in stored_texts(dataset, recipe.text):
+        file = os.path.join(vocabularies, asset_name(text.feature))
+        found = hash_file(file)
+        if found is None:
+            raise DatasetError(f"{file}: no vocabulary of {text.column!r} there. Run ImageTransform again.")
+        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.sha256.hex()))
+    return tuple(columns)
 
 
 def spec_of(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path) -> TrainSpec:

@@ -12,6 +12,8 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from tfx.types import Channel, standard_artifacts
 
 from shardwright.errors import CheckFailed, ConfigError
+from shardwright.fingerprint import sha256_file
+from shardwright.lineage import read_lineage
 from shardwright.records import encode_example, frame
 from shardwright.schema import render_schema
 from shardwright_components.data_gate.anomalies import Anomaly, read_anomalies, table
@@ -45,6 +47,7 @@ def gate(tmp_path: Path) -> Any:
     examples = standard_artifacts.Examples()
     examples.uri = str(tmp_path / "examples")
     examples.split_names = '["train"]'
+    examples.set_string_custom_property("dataset_digest", "d" * 64)
     rows = [example("a.jpg", 10, "cat"), example("b.jpg", 0, "cat"), example("c.jpg", 10, "bird")]
     Path(examples.uri, "Split-train").mkdir(parents=True)
     Path(examples.uri, "Split-train", "data-00000-of-00001.tfrecord").write_bytes(b"".join(map(frame, rows)))
@@ -65,8 +68,10 @@ def gate(tmp_path: Path) -> Any:
     return run
 
 
-def test_nothing_odd_passes(gate: Any) -> None:
+def test_nothing_odd_passes(gate: Any, tmp_path: Path) -> None:
     assert gate(anomalies(), []) == {"splits": ["train"], "anomalies": 0, "allowed": []}
+    schema = sha256_file(tmp_path / "schema" / "schema.pbtxt")
+    assert read_lineage(tmp_path / "decision")["parents"] == {"dataset": "d" * 64, "schema": schema}
 
 
 def test_the_run_stops_and_offending_keys_are_named(gate: Any) -> None:

@@ -306,6 +306,9 @@ def test_the_evaluation_tells_its_lineage(tmp_path, masks, segmenter):
     line.run(segmenter(0.5))
     lineage = read_lineage(tmp_path / "run-1/evaluation")
     assert lineage["parents"] == {"model": "share 0.5", "examples": Dataset.open(masks).manifest.digest}
+    line.run(segmenter(0.75))
+    compared = read_lineage(tmp_path / "run-2/evaluation")["parents"]
+    assert (compared["model"], compared["baseline"]) == ("share 0.75", "share 0.5")
 
 
 def test_an_empty_split_cannot_be_evaluated(tmp_path, write_shapes, segmenter):

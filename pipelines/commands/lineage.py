@@ -1,0 +1,139 @@
+"""`shardwright lineage`: what a model or a dataset descends from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.ancestry import Artifact, Family
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_DIGITS = 12
+_LONGEST = 160
+_LINE = 1000
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    lineage = commands.add_parser("lineage", help="what a model or a dataset descends from; 1 where that was changed")
+    lineage.add_argument(
+        "path", metavar="PATH", help="a model, a dataset, another artifact, or a run's folder; or a URL"
+    )
+    lineage.add_argument(
+        "--search", action="append", default=[], metavar="DIR", help="also look for parents below this folder or URL"
+    )
+    lineage.add_argument("--json", action="store_true", help="print all of it as JSON")
+    lineage.set_defaults(command=_lineage)
+
+
+def _lineage(options: argparse.Namespace) -> int:
+    from shardwright.ancestry import family_of
+    from shardwright.artifact_places import run_root_of
+
+    start, family = family_of(options.path, options.search)
+    told = tell(start, family)
+    run_root = run_root_of(start.place)
+    if run_root is not None:
+        from shardwright_pipelines.metadata_store import steps_to
+
+        told["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
+    if options.json:
+        print(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False))
+    else:
+        print("\n".join([*_lines(start, family), *_further(told)]))
+    return 1 if told["problems"] else 0
+
+
+def tell(start: Artifact, family: Family) -> dict[str, Any]:
+    """All of it as plain values.
+
+    Returns:
+        `artifact`: the place asked for; `artifacts`: it and its ancestors, each with `parents` (role -> fingerprint and
+        place, `null` where it was not found); `evaluations` of it; `missing` and `problems`, one sentence each.
+    """
+    rows, missing, problems = [], [], []
+    for artifact in family.ancestors(start):
+        parents: dict[str, dict[str, str | None]] = {}
+        for role, value in sorted(artifact.parents.items()):
+            found = family.find(role, value) if role in artifact.links else None
+            parents[role] = {"fingerprint": value, "place": found.place if found else None}
+            if role in artifact.links and found is None:
+                missing.append(f"{role} {value[:_DIGITS]} of {artifact.place} is in none of the places searched")
+        problems += [f"{artifact.place}: {problem}" for problem in artifact.problems]
+        rows.append({**vars(artifact), "problems": list(artifact.problems), "parents": parents, "data": artifact.data})
+    evaluations = [{"place": one.place, "parents": dict(one.parents)} for one in family.evaluations(start)]
+    return {
+        "artifact": start.place,
+        "artifacts": rows,
+        "evaluations": evaluations,
+        "missing": missing,
+        "problems": problems,
+    }
+
+
+def _lines(start: Artifact, family: Family) -> Iterator[str]:
+    from shardwright.report.markup import plain
+
+    shown: set[str] = set()
+
+    def block(artifact: Artifact, role: str, depth: int) -> Iterator[str]:
+        space = "  " * depth
+        name = f"{role}: " if role else ""
+        again = artifact.place in shown
+        shown.add(artifact.place)
+        head = f"{space}{name}{artifact.kind} {(artifact.digest or artifact.fingerprint)[:_DIGITS]}"
+        yield plain(f"{head} {'(above)' if again else artifact.place}", _LINE)
+        if again:
+            return
+        for problem in artifact.problems:
+            yield plain(f"{space}  ! {problem}", _LINE)
+        for what, value in _facts(artifact):
+            yield plain(f"{space}  {what}: {value}", _LINE)
+        for role, value in artifact.links.items():
+            parent = family.find(role, value)
+            if parent is None:
+                yield plain(f"{space}  {role}: {value[:_DIGITS]} was not found; --search DIR looks further", _LINE)
+            else:
+                yield from block(parent, role, depth + 1)
+
+    return block(start, "", 0)
+
+
+def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
+    if artifact.data:
+        yield "data", artifact.data[:_DIGITS]
+    yield "recipe", _cut(json.dumps(_plain_values(artifact.recipe), sort_keys=True, ensure_ascii=False))
+    yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(artifact.versions.items()))
+    if artifact.image:
+        yield "image", artifact.image
+    for role, value in sorted(artifact.parents.items()):
+        if role not in artifact.links and value != artifact.data:
+            yield role, value[:_DIGITS]
+
+
+def _further(told: Mapping[str, Any]) -> Iterator[str]:
+    from shardwright.report.markup import plain
+
+    for one in told["evaluations"]:
+        baseline = one["parents"].get("baseline")
+        compared = f", compared with {baseline[:_DIGITS]}" if baseline else ", compared with none"
+        yield plain(f"evaluated: {one['place']}{compared}", _LINE)
+    if told.get("steps"):
+        yield "by these steps of the runs, as the metadata store has them:"
+    for step in told.get("steps", ()):
+        inputs = ", ".join(step["inputs"]) or "nothing"
+        yield plain(f"  {step['execution']:>4} {step['component']}: {inputs} -> {', '.join(step['outputs'])}", _LINE)
+    if told["problems"]:
+        yield f"{len(told['problems'])} things do not agree: what is above was changed after it was made"
+
+
+def _plain_values(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe without what says nothing: sections in which all is as usual."""
+    return {name: value for name, value in recipe.items() if value not in ({}, [], None)}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
