@@ -63,7 +63,10 @@ def transform_dataset(
     # A folder for each attempt, so that nothing half-made is taken up; finished shards are in staging.
     folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
-        _run(dataset, recipe, folder, staging or str(out.with_name(f".{out.name}.staging")), list(beam))
+        own = out.with_name(f".{out.name}.staging")
+        _run(dataset, recipe, folder, staging or str(own), list(beam))
+        # The commit has taken away what was in it.
+        shutil.rmtree(own, ignore_errors=True)
         found = Dataset.open(folder / EXAMPLES).manifest
         folder.chmod(0o755)
         os.rename(folder, out)
@@ -92,6 +95,3 @@ def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str])
             del os.environ[executor.STAGING_VARIABLE]
         else:
             os.environ[executor.STAGING_VARIABLE] = before
-    if not is_remote(staging):
-        # The commit has taken away what was in it.
-        shutil.rmtree(staging, ignore_errors=True)

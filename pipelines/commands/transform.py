@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,8 +25,6 @@ def add(commands: _Commands) -> None:
 
 
 def _transform(options: argparse.Namespace) -> int:
-    import tempfile
-
     from shardwright.config import load_config
     from shardwright_pipelines.quiet import quiet
 
@@ -48,6 +47,6 @@ def _transform(options: argparse.Namespace) -> int:
         }
         print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
     else:
-        totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
-        print(f"{Path(options.out, EXAMPLES)}: {len(manifest.shards)} shards; {totals}")
+        shards = len(manifest.shards)
+        print(f"{Path(options.out, EXAMPLES)}: {manifest.totals['written']} images in {shards} shards")
     return 0

@@ -22,7 +22,7 @@ from shardwright.config.input import InputConfig
 from shardwright.config.kubeflow import KubeflowConfig
 from shardwright.config.labels import IN_FOLDERS, WITHOUT_MASKS
 from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
-from shardwright.config.learning import check_learning
+from shardwright.config.learning import check_learning, check_texts
 from shardwright.config.loader import LoaderConfig
 from shardwright.config.split import SplitConfig
 from shardwright.config.trainer import TrainerConfig
@@ -108,6 +108,7 @@ class Config:
         for name in self.input.labels.code if self.task == "classification" else ():
             raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")
         check_learning(self.task, self.trainer.model, self.trainer.loss)
+        check_texts(self.trainer.text, self.transform.text, self.loader.augment)
         if self.features.preset == RLE_TEXT and (self.images.resize != "none" or self.images.orientation == "apply"):
             raise ConfigError(
                 "features.preset",
@@ -132,7 +133,11 @@ class Config:
 
     def resolve(self, path: str) -> str:
         """An absolute path; a relative one starts from `base`, and one with a scheme (`gs://`) stays as it is."""
-        return path if "://" in path else os.path.normpath(os.path.join(self.base, os.path.expanduser(path)))
+        if "://" in path:
+            return path
+        scheme, there, base = self.base.rpartition("://")
+        joined = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+        return joined if os.path.isabs(joined) else f"{scheme}{there}{joined}"
 
     def to_dict(self) -> dict[str, Any]:
         """The resolved configuration as plain values, for `build.json`."""

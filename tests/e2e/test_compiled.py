@@ -1,13 +1,17 @@
 """Compiled pipelines, run task by task as the services do: from the input to the pushed model."""
 
+import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
-from emulator import CACHED, RAN, Emulator
+from emulator import CACHED, RAN, Emulator, TaskFailed
 from zygote import Zygote
 
 from shardwright.blessing import BLESSING_FILE, read_blessing
+from shardwright.dataset import Dataset
 from shardwright.sample import write_sample
 from shardwright_pipelines.cli import main
 
@@ -97,3 +101,42 @@ def test_kubeflow_from_input_to_pushed_model(home, zygote, monkeypatch):
     first = pipeline.run(data_root=str(home / "data"))
     assert set(first.values()) == {RAN}
     assert (home / "k" / "models" / "clouds" / BLESSING_FILE).exists()
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "components.md"
+
+
+@pytest.fixture
+def plain(home, tmp_path, monkeypatch):
+    """The pipeline of docs/components.md, as it stands there but for the size of its images."""
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    exec(compile(code.replace("[352, 544]", "[32, 48]"), str(PAGE), "exec"), {})
+    (tmp_path / "mounts").mkdir()
+    return Emulator.kubeflow(tmp_path / "clouds.yaml", tmp_path, zygote=None, folders={})
+
+
+def test_plain_components_from_images_to_the_report(home, zygote, plain):
+    plain.zygote = zygote
+    first = plain.run(data_root=str(home / "data"))
+    assert first == dict.fromkeys(["ingest", "verify", "transform", "report"], RAN)
+    mounts = plain.home / "mounts" / "minio" / "mlpipeline" / "v2" / "artifacts" / "01"
+    assert plain.outputs["verify"]["parameters"] == {"whole": "true"}
+    assert json.loads((mounts / "verify" / "findings").read_text())["findings"] == []
+    dataset, small = (Dataset.open(mounts / name) for name in ("ingest/dataset", "transform/transformed"))
+    assert plain.outputs["ingest"]["parameters"]["fingerprint"] == dataset.manifest.fingerprint
+    assert small.manifest.parent == dataset.manifest.digest
+    assert small.manifest.totals["written"] == 20
+    assert (mounts / "transform" / "graph" / "transform_fn" / "saved_model.pb").is_file()
+    assert (mounts / "report" / "page").read_text(encoding="utf-8").startswith("<!doctype html>")
+    # Nothing but the artifacts is left for the launcher to trip over.
+    assert {path.name for path in (mounts / "transform").iterdir()} == {"transformed", "graph"}
+    assert set(plain.run(data_root=str(home / "data")).values()) == {CACHED}
+
+    shard = next((mounts / "ingest" / "dataset").glob("Split-train/*.tfrecord"))
+    data = bytearray(shard.read_bytes())
+    data[-20] ^= 1
+    shard.write_bytes(bytes(data))
+    plain.cache = {key: value for key, value in plain.cache.items() if "whole" not in value["parameters"]}
+    with pytest.raises(TaskFailed, match=r"verify ended with 1"):
+        plain.run(data_root=str(home / "data"))

@@ -7,6 +7,7 @@ ones too), caching by the container and by the identity of what goes in. Buckets
 import graphlib
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,11 @@ import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
+from shardwright_components.mounts import folder_of
+
 PLACEHOLDER = "{{$}}"
+# What KFP's own container components are told one by one.
+_SINGLE = re.compile(r"\{\{\$\.(inputs|outputs)\.(parameters|artifacts)\['([^']+)'\](?:\.(path|uri|output_file))?\}\}")
 RAN, CACHED = "ran", "cached"
 
 
@@ -131,20 +136,46 @@ class Emulator:
             },
         }
         json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
-        arguments = [json.dumps(executor_input) if part == PLACEHOLDER else part for part in container["args"]]
+        arguments = [self._resolved(part, executor_input) for part in container["args"]]
         log = folder / "log"
         code = self.zygote.run(
             [*container["command"], *arguments], log=log, environment=self.environment, folder=folder / "work"
         )
         if code:
             raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
-        said = json.loads(output_file.read_text(encoding="utf-8"))
+        said = json.loads(output_file.read_text(encoding="utf-8")) if output_file.exists() else {}
         json_format.ParseDict(said, pipeline_spec_pb2.ExecutorOutput())
         for key, artifact in made.items():
             told = said.get("artifacts", {}).get(key, {}).get("artifacts", [{}])[0]
             assert told.get("uri", artifact["uri"]) == artifact["uri"]
             artifact["metadata"] = told.get("metadata", {})
-        return {"artifacts": made, "parameters": said.get("parameterValues", {})}
+        written = {
+            key: (folder / key).read_text(encoding="utf-8")
+            for key in defined.get("parameters", {})
+            if (folder / key).exists()
+        }
+        return {"artifacts": made, "parameters": {**written, **said.get("parameterValues", {})}}
+
+    def _resolved(self, part, executor_input):
+        """An argument with its placeholders filled in, the files and folders of outputs made ready."""
+        if part == PLACEHOLDER:
+            return json.dumps(executor_input)
+
+        def value(match):
+            side, kind, name, what = match.groups()
+            if kind == "parameters":
+                if side == "outputs":
+                    return executor_input["outputs"]["parameters"][name]["outputFile"]
+                found = executor_input["inputs"]["parameterValues"][name]
+                return found if isinstance(found, str) else json.dumps(found)
+            uri = executor_input[side]["artifacts"][name]["artifacts"][0]["uri"]
+            if what == "uri":
+                return uri
+            path = Path(folder_of(uri, self.environment.get("SHARDWRIGHT_MOUNTS", "/")))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return str(path)
+
+        return _SINGLE.sub(value, part)
 
 
 def _needs(task):

@@ -1,0 +1,158 @@
+"""What the containers of the plain components start: `python -m shardwright_pipelines.kfp.task STEP …`.
+
+Places are folders and files of this machine, as Kubeflow's launcher gives them, or URLs of Cloud Storage, which Vertex
+AI gives. ImageTransform, and what makes one file, works on this machine and copies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardwright.config import Config, load_config
+from shardwright.dataset import Dataset
+from shardwright.errors import ShardwrightError
+from shardwright.storage import is_remote
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a step.
+
+    Returns:
+        0, or the exit code of an error that a user is meant to see.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        with tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+            code: int = options.step(options, Path(scratch))
+            return code
+    except ShardwrightError as error:
+        print(f"shardwright: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m shardwright_pipelines.kfp.task", allow_abbrev=False)
+    steps = parser.add_subparsers(required=True)
+    for step, names in (
+        (_ingest, ("config", "data-root", "dataset", "fingerprint")),
+        (_verify, ("dataset", "deep", "strict", "findings", "whole")),
+        (_transform, ("config", "dataset", "transformed", "graph")),
+        (_report, ("dataset", "seed", "page")),
+    ):
+        command = steps.add_parser(step.__name__.removeprefix("_"))
+        for name in names:
+            kind = {"deep": _boolean, "strict": _boolean, "seed": int}.get(name, str)
+            command.add_argument(f"--{name}", required=True, type=kind)
+        command.set_defaults(step=step)
+    return parser
+
+
+def _ingest(options: argparse.Namespace, scratch: Path) -> int:
+    from shardwright.ingest import ingest
+
+    config = _config(options.config, scratch)
+    if options.data_root:
+        config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
+    manifest = ingest(config, options.dataset, tell=lambda note: print(f"  {note}", flush=True))
+    _write(options.fingerprint, manifest.fingerprint, scratch)
+    print(f"{len(manifest.shards)} shards, {manifest.totals['written']} images, fingerprint {manifest.fingerprint}")
+    return 0
+
+
+def _verify(options: argparse.Namespace, scratch: Path) -> int:
+    from shardwright.verify import verify
+
+    report = verify(options.dataset, deep=options.deep, quiet=True)
+    findings = {"whole": not report.findings, **dataclasses.asdict(report)}
+    # Where the artifact lay is of no use to who reads it.
+    del findings["dataset"]
+    _write(options.findings, json.dumps(findings, sort_keys=True, indent=1, ensure_ascii=False) + "\n", scratch)
+    _write(options.whole, "false" if report.findings else "true", scratch)
+    for finding in report.findings:
+        print(ascii(f"{finding.file} {finding.place}: {finding.problem}")[1:-1], file=sys.stderr)
+    print(f"{report.shards} shards, {report.records} records read; {len(report.findings)} findings")
+    return 1 if report.findings and options.strict else 0
+
+
+def _transform(options: argparse.Namespace, scratch: Path) -> int:
+    from shardwright_components.image_transform.recipe import transform_recipe
+    from shardwright_pipelines.transforming import EXAMPLES, GRAPH, transform_dataset
+
+    config = _config(options.config, scratch)
+    # Beside the output, on the disk that has the room.
+    made = scratch if is_remote(options.transformed) else Path(options.transformed).parent
+    with tempfile.TemporaryDirectory(prefix=".transform.", dir=made) as folder:
+        dataset = options.dataset
+        if is_remote(dataset):
+            dataset = str(Path(folder, "dataset"))
+            _copy_folder(options.dataset, dataset)
+        beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
+        manifest = transform_dataset(dataset, transform_recipe(config), Path(folder, "out"), beam=beam)
+        for name, place in ((GRAPH, options.graph), (EXAMPLES, options.transformed)):
+            _deliver(Path(folder, "out", name), place)
+    print(f"{len(manifest.shards)} shards, {manifest.totals['written']} images, fingerprint {manifest.fingerprint}")
+    return 0
+
+
+def _report(options: argparse.Namespace, scratch: Path) -> int:
+    from shardwright.report.collect import Options
+    from shardwright.report.write import write_report
+
+    page = scratch / "report.html"
+    write_report(options.dataset, page, options=Options(seed=options.seed), quiet=True)
+    print(f"{page.stat().st_size / 1e6:.1f} MB about {len(Dataset.open(options.dataset).manifest.shards)} shards")
+    _deliver(page, options.page)
+    return 0
+
+
+def _config(text: str, scratch: Path) -> Config:
+    file = scratch / "pipeline.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_config(file)
+
+
+def _boolean(text: str) -> bool:
+    # KFP's launchers write them as Python, Go or JSON do.
+    if text.lower() not in ("true", "false", "1", "0"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text.lower() in ("true", "1")
+
+
+def _write(place: str, text: str, scratch: Path) -> None:
+    file = scratch / "text"
+    file.write_text(text, encoding="utf-8")
+    _deliver(file, place)
+
+
+def _deliver(made: Path, place: str) -> None:
+    """Moves a file or a folder to its place, where nothing is but perhaps an empty folder."""
+    if is_remote(place):
+        if made.is_dir():
+            _copy_folder(str(made), place)
+        else:
+            from tfx.dsl.io import fileio
+
+            fileio.copy(str(made), place, overwrite=True)
+        return
+    target = Path(place)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if made.is_dir() and target.is_dir():
+        target.rmdir()
+    shutil.move(made, target)
+
+
+def _copy_folder(source: str, target: str) -> None:
+    from tfx.utils import io_utils
+
+    io_utils.copy_dir(source, target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
