@@ -1,8 +1,55 @@
 """Shardwright's core: photographs and annotations in, sharded, checked, reproducible TFRecord datasets out.
 
-No TFX and no Beam here, and TensorFlow only in `pixels.py` and `loader.py`: whatever is arithmetic can be read and
+What a notebook needs hangs on this module, and is imported when it is first asked for: `make_dataset`, `Dataset`,
+`load`, `steps_per_epoch`, `look_at`, `compare_images`, `write_report`, `write_sample` (docs/python.md).
+
+No TFX and no Beam here, and TensorFlow only in `pixels.py` and `loader/`: whatever is arithmetic can be read and
 tested without them. The TFX components (`shardwright_components`) and the pipelines (`shardwright_pipelines`) stand
 on this package, never the other way round.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shardwright.api import make_dataset
+    from shardwright.dataset import Dataset
+    from shardwright.drift.places import compare_images
+    from shardwright.loader import load, steps_per_epoch
+    from shardwright.looking.batches import look_at
+    from shardwright.report.write import write_report
+    from shardwright.sample import write_sample
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Dataset",
+    "compare_images",
+    "load",
+    "look_at",
+    "make_dataset",
+    "steps_per_epoch",
+    "write_report",
+    "write_sample",
+]
+
+_HOMES = {
+    "Dataset": "dataset",
+    "compare_images": "drift.places",
+    "load": "loader",
+    "look_at": "looking.batches",
+    "make_dataset": "api",
+    "steps_per_epoch": "loader",
+    "write_report": "report.write",
+    "write_sample": "sample",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'shardwright' has no attribute {name!r}. It offers {', '.join(__all__)}.")
+    return getattr(import_module(f"shardwright.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

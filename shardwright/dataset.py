@@ -11,12 +11,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shardwright.errors import DatasetError
 from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
-from shardwright.records import read_records
+from shardwright.records import RecordError, read_records
 from shardwright.storage import buckets, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
+
+if TYPE_CHECKING:
+    from shardwright.looking.examples import Example, Examples
 
 __all__ = ["Dataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
 
@@ -110,8 +114,7 @@ class Dataset:
         """Keys and serialized examples of a split, in the order they are stored; checksums are verified.
 
         Raises:
-            DatasetError: a shard and its index tell different things.
-            shardwright.records.RecordError: a shard is damaged.
+            DatasetError: a shard is damaged, or it and its index tell different things.
         """
         for shard in self.shards(split):
             for key, _, payload in self.placed_records(shard):
@@ -120,13 +123,19 @@ class Dataset:
     def placed_records(self, shard: LocatedShard) -> Iterator[tuple[str, int, bytes]]:
         """Key, offset of the frame and serialized example of every record of a shard; see `records`."""
         entries = self._index(shard)
-        for offset, payload in read_records(shard.file):
+        for offset, payload in self._read(shard):
             key, expected = next(entries, ("", -1))
             if offset != expected:
                 raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
             yield key, offset, payload
         if next(entries, None) is not None:
             raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
+
+    def _read(self, shard: LocatedShard) -> Iterator[tuple[int, bytes]]:
+        try:
+            yield from read_records(shard.file)
+        except RecordError as error:
+            raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
 
     def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         """Key and offset of every record of a shard, by its index; no record is read.
@@ -143,6 +152,43 @@ class Dataset:
             DatasetError: there is no such split, or an index is missing or damaged.
         """
         return [key for shard in self.shards(split) for key, _ in self._index(shard)]
+
+    def example(self, key: str) -> Example:
+        """The image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
+
+        Raises:
+            UsageError: there is no such key; the message names near ones.
+            DatasetError: an index or the record is damaged.
+        """
+        from shardwright.looking.examples import example_of
+
+        return example_of(self, key)
+
+    def examples(self, split: str | None = None, count: int = 8) -> Examples:
+        """The first images of a split; they lie in the order of a hash, so they are as good as drawn by lot.
+
+        Args:
+            split: its name; by default that with the most images.
+            count: how many.
+
+        Raises:
+            DatasetError: there is no such split, or it is damaged.
+        """
+        from shardwright.looking.examples import examples_of
+
+        return examples_of(self, split, count)
+
+    def __fspath__(self) -> str:
+        return self.root
+
+    def __repr__(self) -> str:
+        images = sum(shard.records for shard in self.manifest.shards)
+        return f"Dataset({self.root!r}, {self.manifest.task}, {images} images, splits {', '.join(self.splits)})"
+
+    def _repr_html_(self) -> str:
+        from shardwright.looking.datasets import dataset_html
+
+        return dataset_html(self)
 
     def ledger(self) -> Iterator[LedgerRow]:
         """What became of every input, by key.

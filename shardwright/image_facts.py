@@ -12,12 +12,14 @@ from functools import cached_property
 
 import numpy as np
 
+from shardwright.errors import DatasetError
 from shardwright.fingerprint import text_number
 from shardwright.image_header import ImageError, ImageHeader
 from shardwright.images import read_header
 from shardwright.lazy_example import LazyExample
 from shardwright.manifest import Manifest
 from shardwright.probe.quality import Quality
+from shardwright.records import RecordError
 from shardwright.rle import Runs, from_flat
 
 # What is in a dataset was checked when it was written.
@@ -52,9 +54,12 @@ class FactsReader:
         """The facts of a record.
 
         Raises:
-            RecordError: it is no example.
+            DatasetError: it is no example.
         """
-        return ImageFacts(self, key, LazyExample(payload))
+        try:
+            return ImageFacts(self, key, LazyExample(payload))
+        except RecordError as error:
+            raise DatasetError(f"record {key!a}: {error}. Write the dataset anew.") from None
 
 
 _SCALARS = (

@@ -134,6 +134,11 @@ class Manifest:
     format_version: int = FORMAT_VERSION
     digest: str = ""
 
+    def _repr_html_(self) -> str:
+        from shardwright.looking.datasets import manifest_html
+
+        return manifest_html(self)
+
     def sealed(self) -> Manifest:
         """The same manifest with its digest set."""
         return dataclasses.replace(self, digest=self._computed_digest())

@@ -9,40 +9,33 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
+from shardwright.report.colours import class_colour
+
 Pixels = npt.NDArray[np.uint8]
 
-# Okabe and Ito's colours (2008), which people who see fewer colours can tell apart; then again from the first.
-PALETTE = (
-    (230, 159, 0),
-    (86, 180, 233),
-    (0, 158, 115),
-    (240, 228, 66),
-    (0, 114, 178),
-    (213, 94, 0),
-    (204, 121, 167),
-)
 _OPACITY = 0.45
 _GAP = 4
 _CELL = 44
 _DARK = np.array((0, 68, 136), np.float64)
 
 
-def overlay(image: Pixels, masks: npt.NDArray[Any]) -> Pixels:
+def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None = None) -> Pixels:
     """Draws masks over an image: tinted inside, with a full-coloured edge.
 
     Args:
         image: uint8 [H, W, 3].
         masks: [H, W, C], 0 or 1; later classes lie over earlier ones.
+        labels: numbers of their classes, which tell the colours; by default from 0.
 
     Returns:
         uint8 [H, W, 3].
     """
     drawn = image.astype(np.float64)
-    for c in range(masks.shape[-1]):
+    for c, label in enumerate(range(masks.shape[-1]) if labels is None else labels):
         inside = masks[..., c].astype(bool)
-        colour = np.array(PALETTE[c % len(PALETTE)], np.float64)
+        colour = np.array(class_colour(label), np.float64)
         drawn[inside] = (1 - _OPACITY) * drawn[inside] + _OPACITY * colour
-        drawn[_edge(inside)] = colour
+        drawn[edge(inside)] = colour
     return np.floor(drawn + 0.5).astype(np.uint8)
 
 
@@ -88,7 +81,7 @@ def confusion_picture(matrix: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
     return np.asarray(picture, np.uint8)
 
 
-def _edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Pixels of a mask with a neighbour, above, below or beside, that is not in it; the image's border is none."""
     padded = np.pad(inside, 1, mode="edge")
     middle = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.drift.compare import Comparison
-    from shardwright.drift.sample import Sample
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -29,13 +27,10 @@ def add(commands: _Commands) -> None:
 
 
 def _drift(options: argparse.Namespace) -> int:
-    from shardwright.config.drift import ALPHA, DriftConfig
-    from shardwright.drift.compare import compare
+    from shardwright.config.drift import ALPHA
 
     alpha = ALPHA if options.alpha is None else options.alpha
-    config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
-    pairs = _between_splits(options) if options.current is None else _two(options)
-    found = [compare(one, other, alpha=config.alpha, ignore=config.ignore) for one, other in pairs]
+    found = _between_splits(options, alpha) if options.current is None else [_two(options, alpha)]
     drifted = any(comparison.drifted for comparison in found)
     if options.json:
         rows = [comparison.to_dict() for comparison in found]
@@ -47,33 +42,25 @@ def _drift(options: argparse.Namespace) -> int:
     return 1 if drifted or not told else 0
 
 
-def _two(options: argparse.Namespace) -> list[tuple[Sample, Sample]]:
+def _two(options: argparse.Namespace, alpha: float) -> Comparison:
     from shardwright.console import progress
-    from shardwright.dataset import Dataset
-    from shardwright.drift.sample import sample_dataset, sample_folder
-    from shardwright.manifest import MANIFEST_FILE
-    from shardwright.storage import is_remote, read_bytes
+    from shardwright.drift.places import compare_images
 
     with progress(2 * options.images, "measuring images", quiet=options.json) as shown:
-        before = sample_dataset(
-            Dataset.open(options.reference), size=options.images, name=options.reference, shown=shown
+        return compare_images(
+            options.reference, options.current, images=options.images, alpha=alpha, ignore=options.ignore, shown=shown
         )
-        try:
-            read_bytes(os.path.join(options.current, MANIFEST_FILE))
-        except OSError:
-            folder = options.current if is_remote(options.current) else os.path.abspath(options.current)
-            now = sample_folder(folder, size=options.images, shown=shown)
-        else:
-            now = sample_dataset(Dataset.open(options.current), size=options.images, name=options.current, shown=shown)
-    return [(before, now)]
 
 
-def _between_splits(options: argparse.Namespace) -> list[tuple[Sample, Sample]]:
+def _between_splits(options: argparse.Namespace, alpha: float) -> list[Comparison]:
+    from shardwright.config.drift import DriftConfig
     from shardwright.console import progress
     from shardwright.dataset import Dataset
+    from shardwright.drift.compare import compare
     from shardwright.drift.sample import sample_dataset
     from shardwright.errors import UsageError
 
+    config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
     dataset = Dataset.open(options.reference)
     if len(dataset.splits) < 2:
         raise UsageError(f"{dataset.root}: has one split only. Give another dataset or a folder to compare with.")
@@ -82,7 +69,8 @@ def _between_splits(options: argparse.Namespace) -> list[tuple[Sample, Sample]]:
         samples = {
             split: sample_dataset(dataset, [split], size=options.images, shown=shown) for split in dataset.splits
         }
-    return [(samples[largest], sample) for split, sample in samples.items() if split != largest]
+    others = [sample for split, sample in samples.items() if split != largest]
+    return [compare(samples[largest], other, alpha=config.alpha, ignore=config.ignore) for other in others]
 
 
 def _text(comparison: Comparison) -> str:

@@ -87,6 +87,11 @@ class Comparison:
         """Those that speak."""
         return tuple(finding for finding in self.findings if finding.drifted)
 
+    def _repr_html_(self) -> str:
+        from shardwright.looking.drifted import comparison_html
+
+        return comparison_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {**asdict(self), "enough": self.enough, "findings": [asdict(finding) for finding in self.findings]}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.images import read_header
-from shardwright.records import RecordError, decode_example
+from shardwright.records import decode_example
 from shardwright.storage import read_bytes
 
 # What is in a dataset was checked when it was written.
@@ -59,7 +58,7 @@ def image_size(dataset: Dataset) -> tuple[int, int]:
         height, width = size
         return int(height), int(width)
     for split in dataset.splits:
-        for record in _records(dataset, split):
+        for _, record in dataset.records(split):
             example = decode_example(record)
             sides = [example.get(dataset.manifest.stored(f"image/{side}")) for side in ("height", "width")]
             if sides[0] is not None and sides[1] is not None:
@@ -69,10 +68,3 @@ def image_size(dataset: Dataset) -> tuple[int, int]:
             header = read_header(encoded, max_pixels=_ANY_SIZE)
             return header.height, header.width
     raise DatasetError(f"{dataset.root}: holds no record, so there is nothing to load.")
-
-
-def _records(dataset: Dataset, split: str) -> Iterator[bytes]:
-    try:
-        yield from (record for _, record in dataset.records(split))
-    except RecordError as error:
-        raise DatasetError(f"{error}. `shardwright verify` tells what else is; write the dataset anew.") from None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from shardwright.dataset import LocatedShard
 from shardwright.errors import DatasetError
-from shardwright.records import HEADER_BYTES, RecordError, frame_length, unframe
+from shardwright.records import HEADER_BYTES, frame_length, unframe
 from shardwright.storage import open_file
 
 
@@ -75,7 +75,7 @@ def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
     """The payload of a record.
 
     Raises:
-        DatasetError: it has changed since it was read.
+        DatasetError: it is damaged, or has changed since it was read.
     """
     shard = shards[place.shard]
     try:
@@ -84,8 +84,9 @@ def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
             header = file.read(HEADER_BYTES)
             rest = file.read(max(0, frame_length(header) - HEADER_BYTES))
         return unframe(header + rest, f"{shard.file} at offset {place.offset}")
-    except (OSError, RecordError, ValueError) as error:
-        raise DatasetError(f"{shard.file}: changed while it was read ({error}). Try again.") from None
+    except (OSError, ValueError) as error:
+        told = f"{shard.file}: damaged, or changed while it was read ({error})"
+        raise DatasetError(f"{told}. `shardwright verify` names all that is damaged.") from None
 
 
 def key_folder(key: str) -> str:

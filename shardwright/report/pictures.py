@@ -20,10 +20,11 @@ from shardwright.geometry import plan_geometry
 from shardwright.image_facts import ImageFacts
 from shardwright.image_header import ImageError
 from shardwright.orientation import displayed_size, turn_runs
+from shardwright.overlays import edge, overlay
 from shardwright.report.colours import class_colour, ramp
 from shardwright.rle import Runs, draw, resample
 
-_WIDEST, _TALLEST = 232, 176
+WIDEST, TALLEST = 232, 176
 _QUALITY = 74
 _FILL, _EDGE = 105, 255
 
@@ -59,12 +60,12 @@ def picture_of(facts: ImageFacts, labels: Sequence[int] = ()) -> Picture:
     """
     height, width = facts.size
     if not height or not width:
-        return Picture("", "", _TALLEST, _TALLEST)
+        return Picture("", "", TALLEST, TALLEST)
     orientation = facts.orientation
     shape = displayed_size(height, width, orientation)
-    rows, columns = _fitted(*shape)
-    small = _decoded(facts, rows, columns)
-    image = "" if small is None else _url("jpeg", small, quality=_QUALITY)
+    rows, columns = fitted(*shape)
+    small = displayed(facts, rows, columns)
+    image = "" if small is None else data_url("jpeg", small, quality=_QUALITY)
     masks = [(label, facts.runs(label)) for label in labels]
     overlay = _overlay(
         [(label, runs) for label, runs in masks if len(runs)], (height, width), orientation, rows, columns
@@ -81,16 +82,42 @@ def heat_picture(heat: npt.NDArray[np.int64]) -> str:
     most = max(int(heat.max()), 1)
     levels = [ramp(int(value) / most) for value in heat.reshape(-1)]
     pixels = np.array(levels, np.uint8).reshape(*heat.shape, 3)
-    return _url("png", Image.fromarray(pixels))
+    return data_url("png", Image.fromarray(pixels))
 
 
-def _fitted(height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of the small picture of one of that size; nothing is enlarged beyond it but tiny ones."""
-    scale = min(_WIDEST / width, _TALLEST / height)
+def overlaid(facts: ImageFacts, widest: int = WIDEST, tallest: int = TALLEST) -> str:
+    """An image with the masks of its classes drawn in, as one `data:` URL; empty where it cannot be decoded.
+
+    Args:
+        facts: the image.
+        widest: columns at most.
+        tallest: rows at most.
+    """
+    height, width = facts.size
+    if not height or not width:
+        return ""
+    shape = displayed_size(height, width, facts.orientation)
+    rows, columns = fitted(*shape, widest, tallest)
+    picture = displayed(facts, rows, columns)
+    if picture is None:
+        return ""
+    plan = plan_geometry("stretch", *shape, rows, columns)
+    masks = np.zeros((rows, columns, len(facts.labels)), np.bool_)
+    for place, label in enumerate(facts.labels):
+        turned = turn_runs(facts.runs(label), height, width, facts.orientation)
+        masks[..., place] = draw(resample(turned, plan), rows, columns)
+    drawn = overlay(np.asarray(picture, np.uint8), masks, facts.labels)
+    return data_url("jpeg", Image.fromarray(drawn), quality=_QUALITY)
+
+
+def fitted(height: int, width: int, widest: int = WIDEST, tallest: int = TALLEST) -> tuple[int, int]:
+    """Rows and columns of the small picture of one of that size; what is smaller is enlarged to it."""
+    scale = min(widest / width, tallest / height)
     return max(1, round(height * scale)), max(1, round(width * scale))
 
 
-def _decoded(facts: ImageFacts, rows: int, columns: int) -> Image.Image | None:
+def displayed(facts: ImageFacts, rows: int, columns: int) -> Image.Image | None:
+    """An image as it is displayed, in mode `RGB` and of that size; `None` where it cannot be decoded."""
     if facts.format == "raw":
         picture = _raw(facts)
         return None if picture is None else turn(picture, facts.orientation).resize((columns, rows))
@@ -130,18 +157,12 @@ def _overlay(
         # Where classes overlap, each shows in stripes of its own.
         fill = mask & ((pixels[..., 3] == 0) | (stripes % len(masks) == place))
         pixels[fill] = (*colour, _FILL)
-        pixels[mask & _edges(mask)] = (*colour, _EDGE)
-    return _url("png", Image.fromarray(pixels, "RGBA").quantize(32, Image.Quantize.FASTOCTREE))
+        pixels[edge(mask)] = (*colour, _EDGE)
+    return data_url("png", Image.fromarray(pixels, "RGBA").quantize(32, Image.Quantize.FASTOCTREE))
 
 
-def _edges(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Pixels that lie at the border of a mask."""
-    padded = np.pad(mask, 1, mode="edge")
-    inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
-    return ~inner
-
-
-def _url(form: str, picture: Image.Image, **options: int) -> str:
+def data_url(form: str, picture: Image.Image, **options: int) -> str:
+    """A picture as a `data:` URL."""
     file = io.BytesIO()
     picture.save(file, form, optimize=True, **options)
     return f"data:image/{form};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"

@@ -66,3 +66,21 @@ def test_what_is_no_evaluation(dataset, tmp_path, capsys):
     assert "no readable evaluation" in capsys.readouterr().err
     assert main(["report", str(dataset), "--out", str(tmp_path / "r"), "--training", str(tmp_path)]) == 2
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["report", "{ds}", "--out", "{tmp}/r.html"], ["drift", "{ds}"], ["stats", "{ds}"], ["schema", "infer", "{ds}"]],
+    ids=" ".join,
+)
+def test_a_damaged_dataset_is_named_without_a_traceback(command, small_dataset, tmp_path, capsys):
+    folder = small_dataset(tmp_path / "in")
+    shard = folder / "Split-train" / "data-00001-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 3] ^= 1
+    shard.write_bytes(data)
+    assert main([part.format(ds=folder, tmp=tmp_path) for part in command]) == 1
+    said = capsys.readouterr().err
+    assert f"{shard} at offset 0" in said
+    assert "`shardwright verify` names all that is damaged" in said
+    assert not (tmp_path / "r.html").exists()

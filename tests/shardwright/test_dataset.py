@@ -6,7 +6,6 @@ from shardwright.commit import DatasetPlan, commit
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.manifest import Manifest
-from shardwright.records import RecordError
 from shardwright.staging import Outcome, PlannedShard, Staging
 
 
@@ -88,7 +87,7 @@ def test_a_flipped_bit_in_a_record_is_found_on_reading(folder):
     data = bytearray(shard.read_bytes())
     data[14] ^= 1
     shard.write_bytes(data)
-    with pytest.raises(RecordError, match=r"data-00000-of-00002"):
+    with pytest.raises(DatasetError, match=r"data-00000-of-00002.*shardwright verify"):
         list(Dataset.open(folder).records("train"))
 
 

@@ -1,0 +1,63 @@
+"""The notebooks in examples/ run from top to bottom, show what they promise, and lie in git without outputs."""
+
+import os
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
+MOST_BYTES = 200_000
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.name)
+def notebook(request):
+    found = nbformat.read(request.param, as_version=4)
+    nbformat.validate(found)
+    return found
+
+
+def test_there_is_one():
+    assert [path.name for path in NOTEBOOKS] == ["clouds.ipynb"]
+
+
+def test_it_lies_in_git_without_outputs_or_places(notebook):
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    for number, cell in enumerate(notebook.cells):
+        assert cell.id == f"cell-{number:02d}"
+        assert not cell.metadata
+        assert "/home" not in cell.source
+        assert not [word for word in cell.source.replace('"', " ").split() if word.startswith(("/", "~"))]
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+@pytest.mark.slow
+@pytest.mark.two_stacks
+def test_it_runs_and_shows_what_it_promises(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}})
+    client.execute()
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error"]
+    rich = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
+    assert len(rich) == 6
+    assert "48 images for segmentation" in rich[0]
+    assert rich[1].count("<img") == 3
+    assert "Nothing has changed" in rich[2]
+    assert [page.count("<img") for page in rich[3:]] == [4, 4, 4]
+    for page in rich:
+        assert len(page) < MOST_BYTES
+        assert "<script" not in page
+    (losses,) = [
+        output.data["text/plain"] for output in outputs if output.get("data", {}).get("text/plain", "")[0:2] == "[0"
+    ]
+    first, last = (float(loss) for loss in losses.strip("[]").split(","))
+    assert last < first
+    assert (tmp_path / "clouds.html").stat().st_size < 5_000_000
+    assert (tmp_path / "clouds-dataset" / "manifest.json").is_file()
