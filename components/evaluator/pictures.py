@@ -110,7 +110,8 @@ def _scores(model: ExportedModel, outputs: dict[str, Any]) -> Any:
 def _picture(model: ExportedModel, examples: Dataset, one: Scored) -> tuple[Any, dict[str, Any]]:
     example: Any = decode_example(one.record)
     encoded = example["image/encoded"][0]
-    answer = model.answer([encoded])
+    texts = [b" ".join(example.get(feature, [])) for _, feature in model.texts]
+    answer = model.answer([encoded], [texts])
     if model.task == "segmentation":
         predicted = answer["masks"][0]
         height, width = predicted.shape[:2]

@@ -12,6 +12,7 @@ from shardwright_components.image_trainer.encoders import build_encoder, classif
 from shardwright_components.image_trainer.models import build_model
 from shardwright_components.image_trainer.own_models import build_own_model, import_function
 from shardwright_components.image_trainer.spec import TrainSpec
+from shardwright_components.image_trainer.texts import Words
 
 
 def model_of(spec: TrainSpec) -> keras.Model:
@@ -20,7 +21,7 @@ def model_of(spec: TrainSpec) -> keras.Model:
     Raises:
         UsageError: a model of the user's is not as asked for, or the weights are of another architecture.
     """
-    recipe, classes = spec.recipe, len(spec.classes)
+    recipe, classes, words = spec.recipe, len(spec.classes), Words.of(spec.texts)
     if is_import_path(recipe.model):
         keras.utils.set_random_seed(recipe.seed)
         return build_own_model(
@@ -42,14 +43,18 @@ def model_of(spec: TrainSpec) -> keras.Model:
             filters=recipe.filters,
             seed=recipe.seed,
             multi=spec.multi,
+            words=words,
         )
     keras.utils.set_random_seed(recipe.seed)
     encoder = build_encoder(recipe.encoder, padded(spec.height), padded(spec.width))
     if spec.weights_from:
         load_encoder_weights(encoder, spec.weights_from, recipe.encoder)
     if spec.task == "segmentation":
-        return segmenter(encoder, spec.height, spec.width, classes, recipe.filters)
-    return classifier(encoder, spec.height, spec.width, classes, "sigmoid" if spec.multi else "softmax")
+        return segmenter(
+            encoder, spec.height, spec.width, classes, recipe.filters, words, deeplab=recipe.model == "deeplab"
+        )
+    activation = "sigmoid" if spec.multi else "softmax"
+    return classifier(encoder, spec.height, spec.width, classes, activation, recipe.filters, words)
 
 
 def load_trained(file: Any, spec: TrainSpec) -> keras.Model:

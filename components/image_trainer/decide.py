@@ -64,6 +64,7 @@ def _predictions(model: Any, spec: TrainSpec) -> Iterator[tuple[Any, Any]]:
         spec.recipe.batch_size,
         normalize=spec.recipe.normalize,
         statistics=statistics,
+        texts=spec.recipe.text,
     )
     for images, targets in batches:
         yield np.asarray(model.predict_on_batch(images)), np.asarray(targets)

@@ -12,7 +12,9 @@ from typing import Any
 import keras
 from keras import layers
 
+from shardwright_components.image_trainer.deeplab import deeplab_on
 from shardwright_components.image_trainer.models import convolutions
+from shardwright_components.image_trainer.texts import Words, added_to_map, added_to_vector, model_inputs
 
 _FAMILY = {
     "efficientnetv2-b0": "EfficientNetV2B0",
@@ -51,7 +53,16 @@ def padded(side: int) -> int:
     return side + -side % _STRIDES[-1]
 
 
-def segmenter(encoder: keras.Model, height: int, width: int, classes: int, filters: int) -> keras.Model:
+def segmenter(
+    encoder: keras.Model,
+    height: int,
+    width: int,
+    classes: int,
+    filters: int,
+    words: Words | None = None,
+    *,
+    deeplab: bool = False,
+) -> keras.Model:
     """A U-Net on an encoder's feature maps: float32 [B, height, width, 3] to one sigmoid per class.
 
     Args:
@@ -60,12 +71,17 @@ def segmenter(encoder: keras.Model, height: int, width: int, classes: int, filte
         width: columns of the image.
         classes: number of classes, C.
         filters: channels of the decoder's last level, at half the resolution; deeper ones have up to 8 times as many.
+        words: what the model is told of texts, see `models.build_model`.
+        deeplab: DeepLabV3+'s decoder instead of a U-Net's.
     """
     bottom, right = encoder.input_shape[1] - height, encoder.input_shape[2] - width
     features = keras.Model(encoder.input, _feature_maps(encoder), name="encoder")
-    inputs = keras.Input((height, width, 3), name="image")
-    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(inputs)
+    image, text, inputs = model_inputs(height, width, words)
+    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
     *skips, x = features(x)
+    x = added_to_map(x, text, words, filters)
+    if deeplab:
+        return deeplab_on([*skips, x], inputs, (bottom, right), classes, filters)
     for level, skip in reversed(list(enumerate(skips))):
         channels = filters * min(2**level, _WIDEST)
         x = layers.Conv2D(channels, 1, use_bias=False)(x)
@@ -78,13 +94,22 @@ def segmenter(encoder: keras.Model, height: int, width: int, classes: int, filte
     return keras.Model(inputs, outputs, name="unet")
 
 
-def classifier(encoder: keras.Model, height: int, width: int, classes: int, activation: str) -> keras.Model:
+def classifier(
+    encoder: keras.Model,
+    height: int,
+    width: int,
+    classes: int,
+    activation: str,
+    filters: int = 16,
+    words: Words | None = None,
+) -> keras.Model:
     """A classifier: float32 [B, height, width, 3] to [B, classes], through `softmax` or `sigmoid`."""
     bottom, right = encoder.input_shape[1] - height, encoder.input_shape[2] - width
-    inputs = keras.Input((height, width, 3), name="image")
-    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(inputs)
+    image, text, inputs = model_inputs(height, width, words)
+    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
     x = keras.Model(encoder.input, encoder.output, name="encoder")(x)
-    x = layers.Dropout(_DROPOUT)(layers.GlobalAveragePooling2D()(x))
+    x = added_to_vector(layers.GlobalAveragePooling2D()(x), text, words, filters)
+    x = layers.Dropout(_DROPOUT)(x)
     x = layers.Dense(classes, name="scores", dtype="float32")(x)
     outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
     return keras.Model(inputs, outputs, name="cnn")

@@ -115,7 +115,8 @@ class Loop:
                 raise ShardwrightError(self._no_memory()) from None
             raise
         if not self.best:
-            self.best = weights_of(self._steps.state())
+            with self._steps.evaluated():
+                self.best = weights_of(self._steps.state())
 
     def _epoch(self, batch: tuple[Any, ...], batches: Any) -> tuple[Any, ...]:
         """What is left of an epoch; returns the first batch of the next one."""
@@ -168,14 +169,16 @@ class Loop:
             return
         before = progress.best
         batches = self._steps.batches(work.evaluation())
-        metrics = evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
-        progress.evaluations.append(metrics)
-        if better(work.spec.task, metrics, before, multi=work.spec.multi):
-            progress.best_epoch, progress.best_step = progress.epochs, progress.step
+        with self._steps.evaluated():
+            metrics = evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
+            progress.evaluations.append(metrics)
+            if not better(work.spec.task, metrics, before, multi=work.spec.multi):
+                return
             self.best = weights_of(self._steps.state())
-            self._refuse_broken(self.best)
-            if work.place.publishes:
-                self._folder.save_best(progress.step, self.best)
+        progress.best_epoch, progress.best_step = progress.epochs, progress.step
+        self._refuse_broken(self.best)
+        if work.place.publishes:
+            self._folder.save_best(progress.step, self.best)
 
     def _report(self, index: int) -> None:
         """Sends what an epoch came to."""

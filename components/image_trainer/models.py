@@ -14,6 +14,10 @@ from typing import Any
 import keras
 from keras import layers
 
+from shardwright_components.image_trainer.texts import Words, added_to_map, added_to_vector, model_inputs
+
+Builder = Callable[[int, int, int, int, str, Words | None], keras.Model]
+
 _UNET_LEVELS = 4
 _CNN_STAGES = 4
 _WIDEST = 8
@@ -21,43 +25,59 @@ _DROPOUT = 0.2
 
 
 def build_model(
-    name: str, *, height: int, width: int, classes: int, filters: int, seed: int, multi: bool = False
+    name: str,
+    *,
+    height: int,
+    width: int,
+    classes: int,
+    filters: int,
+    seed: int,
+    multi: bool = False,
+    words: Words | None = None,
 ) -> keras.Model:
     """Builds a model for float32 images [B, height, width, 3].
 
     Args:
-        name: `unet` or `cnn`.
+        name: `unet`, `deeplab` or `cnn`.
         height: rows of the image.
         width: columns of the image.
         classes: number of classes, C.
         filters: channels of the first level; deeper levels have up to 8 times as many.
         seed: seed of the initial weights.
         multi: whether an image may have several classes.
+        words: what it is told of texts; it then takes a dict of `image` and `text`, float32 [B, V].
 
     Returns:
-        `unet`: one sigmoid per class, float32 [B, height, width, C], since masks may overlap. `cnn`: a softmax,
-        float32 [B, C], or with `multi` one sigmoid per class.
+        `unet`, `deeplab`: one sigmoid per class, float32 [B, height, width, C], since masks may overlap. `cnn`: a
+        softmax, float32 [B, C], or with `multi` one sigmoid per class.
 
     Raises:
         ValueError: the name is not known.
     """
-    if name not in _BUILDERS:
-        raise ValueError(f"model {name!r} is not known. Use one of: {', '.join(_BUILDERS)}.")
+    # Not above: it is made of what is here.
+    from shardwright_components.image_trainer.deeplab import compact_deeplab
+
+    builders: dict[str, Builder] = {"unet": _unet, "deeplab": compact_deeplab, "cnn": _cnn}
+    if name not in builders:
+        raise ValueError(f"model {name!r} is not known. Use one of: {', '.join(builders)}.")
     keras.utils.set_random_seed(seed)
     # Masks may always overlap, so a U-Net has sigmoids anyway.
-    return _BUILDERS[name](height, width, classes, filters, "sigmoid" if multi or name == "unet" else "softmax")
+    activation = "softmax" if name == "cnn" and not multi else "sigmoid"
+    return builders[name](height, width, classes, filters, activation, words)
 
 
-def _unet(height: int, width: int, classes: int, filters: int, activation: str) -> keras.Model:
+def _unet(
+    height: int, width: int, classes: int, filters: int, activation: str, words: Words | None = None
+) -> keras.Model:
     """U-Net (Ronneberger et al., 2015) that works from half the resolution downwards.
 
     On a CPU the full-resolution level takes most of a U-Net's time and adds least: here a strided convolution leads in,
     and the class scores are enlarged bilinearly on the way out.
     """
     stride = 2**_UNET_LEVELS
-    inputs = keras.Input((height, width, 3), name="image")
+    image, text, inputs = model_inputs(height, width, words)
     bottom, right = -height % stride, -width % stride
-    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(inputs)
+    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
     x = layers.Conv2D(filters, 4, strides=2, padding="same", use_bias=False, name="stem")(x)
     x = _normalized(x)
     skips = []
@@ -66,6 +86,7 @@ def _unet(height: int, width: int, classes: int, filters: int, activation: str) 
         skips.append(x)
         x = layers.MaxPooling2D(2)(x)
     x = convolutions(x, filters * min(2 ** (_UNET_LEVELS - 1), _WIDEST))
+    x = added_to_map(x, text, words, filters)
     for skip in reversed(skips):
         x = layers.Conv2D(skip.shape[-1], 1, use_bias=False)(x)
         x = layers.UpSampling2D(2, interpolation="nearest")(x)
@@ -77,25 +98,29 @@ def _unet(height: int, width: int, classes: int, filters: int, activation: str) 
     return keras.Model(inputs, outputs, name="unet")
 
 
-def _cnn(height: int, width: int, classes: int, filters: int, activation: str) -> keras.Model:
+def _cnn(
+    height: int, width: int, classes: int, filters: int, activation: str, words: Words | None = None
+) -> keras.Model:
     """Four residual stages (He et al., 2016), each at half the resolution of the one before.
 
     The scores see the average of every channel over the image, how much, and its maximum, whether at all.
     """
-    inputs = keras.Input((height, width, 3), name="image")
-    x = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, name="stem")(inputs)
+    image, text, inputs = model_inputs(height, width, words)
+    x = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, name="stem")(image)
     x = _normalized(x)
     for stage in range(_CNN_STAGES):
-        x = _residual(x, filters * min(2**stage, _WIDEST))
+        x = residual(x, filters * min(2**stage, _WIDEST))
         x = layers.MaxPooling2D(2, padding="same")(x)
     x = layers.Concatenate()([layers.GlobalAveragePooling2D()(x), layers.GlobalMaxPooling2D()(x)])
+    x = added_to_vector(x, text, words, filters)
     x = layers.Dropout(_DROPOUT)(x)
     x = layers.Dense(classes, name="scores", dtype="float32")(x)
     outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
     return keras.Model(inputs, outputs, name="cnn")
 
 
-def _residual(x: Any, channels: int) -> Any:
+def residual(x: Any, channels: int) -> Any:
+    """Two convolutions, and what went into them added."""
     y = convolutions(x, channels)
     if x.shape[-1] != channels:
         x = layers.Conv2D(channels, 1, use_bias=False)(x)
@@ -114,6 +139,3 @@ def _normalized(x: Any) -> Any:
     channels = x.shape[-1]
     groups = next(g for g in (8, 4, 2, 1) if channels % g == 0)
     return layers.Activation("relu")(layers.GroupNormalization(groups)(x))
-
-
-_BUILDERS: dict[str, Callable[[int, int, int, int, str], keras.Model]] = {"unet": _unet, "cnn": _cnn}

@@ -19,18 +19,24 @@ def build_optimizer(recipe: Recipe, steps: int) -> keras.optimizers.Optimizer:
 
     Gradients are clipped to a norm of 1, each variable's by itself. Over the first `warm_up` of the steps the rate
     rises in a line, from `warm_up` times itself; then it stays (`constant`), or falls to a hundredth of itself along
-    half a cosine (`cosine`) or a line (`linear`).
+    half a cosine (`cosine`) or a line (`linear`). With `accumulate` the mean gradient of so many steps makes one
+    update; with `ema` the optimizer keeps a running mean of the weights, which `finalize_variable_values` puts in their
+    place.
 
     Args:
-        recipe: `optimizer`, `learning_rate`, `schedule`, `warm_up` and `weight_decay`.
+        recipe: `optimizer`, `learning_rate`, `schedule`, `warm_up`, `weight_decay`, `ema` and `accumulate`.
         steps: steps of the whole training.
     """
-    rate = _rate(recipe, steps)
+    rate, common = _rate(recipe, steps), dict[str, Any](clipnorm=_CLIP)
+    if recipe.ema:
+        common |= {"use_ema": True, "ema_momentum": recipe.ema, "ema_overwrite_frequency": None}
+    if recipe.accumulate > 1:
+        common["gradient_accumulation_steps"] = recipe.accumulate
     if recipe.optimizer == "adamw":
-        return keras.optimizers.AdamW(rate, weight_decay=recipe.weight_decay, clipnorm=_CLIP)
+        return keras.optimizers.AdamW(rate, weight_decay=recipe.weight_decay, **common)
     if recipe.optimizer == "adam":
-        return keras.optimizers.Adam(rate, clipnorm=_CLIP)
-    return keras.optimizers.SGD(rate, momentum=_MOMENTUM, nesterov=True, clipnorm=_CLIP)
+        return keras.optimizers.Adam(rate, **common)
+    return keras.optimizers.SGD(rate, momentum=_MOMENTUM, nesterov=True, **common)
 
 
 def _rate(recipe: Recipe, steps: int) -> Any:

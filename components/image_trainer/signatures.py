@@ -13,11 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright import pixels
+from shardwright.loader.words import word_counts, words_of
 from shardwright.manifest import IGNORED
 from shardwright.tuning import Decision
 from shardwright_components.image_trainer.flips import FlippedMean
 from shardwright_components.image_trainer.region_ops import remove_small
-from shardwright_components.image_trainer.spec import TrainSpec
+from shardwright_components.image_trainer.spec import TextColumn, TrainSpec
+from shardwright_components.image_trainer.texts import IMAGE, TEXT, vocabulary_file
 
 Tensor = Any
 
@@ -80,37 +82,39 @@ class ServedModel(tf.Module):
         self._decision = decision or Decision.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
         self._thresholds = tf.constant(self._decision.thresholds, tf.float32)
         self._classes = tf.constant(list(spec.classes))
+        # As attributes: the words travel with the model.
+        self._tables = [_table(spec, column) for column in spec.texts]
 
     def signatures(self) -> dict[str, Any]:
         """Concrete functions by the names of the signatures."""
-        strings = tf.TensorSpec([None], tf.string)
+        inputs = [tf.TensorSpec([None], tf.string, "image_bytes")]
+        if self._spec.texts:
+            inputs.append(tf.TensorSpec([None, len(self._spec.texts)], tf.string, "texts"))
         segmentation = self._spec.task == "segmentation"
         serve = self._serve_masks if segmentation else self._serve_labels
         examine = self._mask_sums if segmentation else self._label_outputs
         if self._spec.multi:
             serve, examine = self._serve_classes, self._class_outputs
         return {
-            "serving_default": tf.function(serve).get_concrete_function(
-                tf.TensorSpec([None], tf.string, "image_bytes")
-            ),
-            "examples": tf.function(examine).get_concrete_function(tf.TensorSpec(strings.shape, tf.string, "examples")),
+            "serving_default": tf.function(serve).get_concrete_function(*inputs),
+            "examples": tf.function(examine).get_concrete_function(tf.TensorSpec([None], tf.string, "examples")),
         }
 
-    def _serve_masks(self, image_bytes: Tensor) -> dict[str, Tensor]:
+    def _serve_masks(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Probabilities, float32, and masks, uint8 of 0 and 1, [N, height, width, C] each, in the model's size."""
-        probabilities = self._probabilities(image_bytes)
+        probabilities = self._probabilities(image_bytes, texts)
         masks = tf.map_fn(self._masks, probabilities, fn_output_signature=tf.bool)
         masks.set_shape(probabilities.shape)
         return {"probabilities": probabilities, "masks": tf.cast(masks, tf.uint8)}
 
-    def _serve_classes(self, image_bytes: Tensor) -> dict[str, Tensor]:
+    def _serve_classes(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Probabilities, float32, and which classes an image has, uint8 of 0 and 1, [N, C] each."""
-        probabilities = self._probabilities(image_bytes)
+        probabilities = self._probabilities(image_bytes, texts)
         return {"probabilities": probabilities, "classes": tf.cast(probabilities >= self._thresholds, tf.uint8)}
 
-    def _serve_labels(self, image_bytes: Tensor) -> dict[str, Tensor]:
+    def _serve_labels(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
         """Probabilities, float32 [N, K], and the names of the likeliest classes, string [N]."""
-        probabilities = self._probabilities(image_bytes)
+        probabilities = self._probabilities(image_bytes, texts)
         return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
 
     def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
@@ -126,10 +130,11 @@ class ServedModel(tf.Module):
         features.update({"image/height": scalar, "image/width": scalar})
         names = [*self._spec.classes, *([IGNORED] if self._spec.ignore else [])]
         features.update({_runs_feature(name): lists for name in names})
+        features.update(self._text_features())
         parsed = tf.io.parse_single_example(example, features)
         runs = [parsed[_runs_feature(name)] for name in names]
         truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), self._spec)
-        predicted = self._masks(self._probabilities(parsed["image/encoded"][tf.newaxis])[0])
+        predicted = self._masks(self._probabilities_of(parsed))
         if self._spec.ignore:
             counted = ~truth[..., -1:]
             truth, predicted = truth[..., :-1] & counted, predicted & counted
@@ -153,9 +158,10 @@ class ServedModel(tf.Module):
         features = {
             "image/encoded": tf.io.FixedLenFeature([], tf.string),
             "image/class/label": tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True),
+            **self._text_features(),
         }
         parsed = tf.io.parse_single_example(example, features)
-        probabilities = self._probabilities(parsed["image/encoded"][tf.newaxis])[0]
+        probabilities = self._probabilities_of(parsed)
         truth = tf.reduce_sum(tf.one_hot(parsed["image/class/label"], len(self._spec.classes)), axis=0)
         return {"prediction": tf.cast(probabilities >= self._thresholds, tf.float32), "truth": truth}
 
@@ -163,9 +169,10 @@ class ServedModel(tf.Module):
         features = {
             "image/encoded": tf.io.FixedLenFeature([], tf.string),
             "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+            **self._text_features(),
         }
         parsed = tf.io.parse_single_example(example, features)
-        probabilities = self._probabilities(parsed["image/encoded"][tf.newaxis])[0]
+        probabilities = self._probabilities_of(parsed)
         return {"probabilities": probabilities, "label": parsed["image/class/label"]}
 
     def _masks(self, probabilities: Tensor) -> Tensor:
@@ -176,15 +183,46 @@ class ServedModel(tf.Module):
         areas = self._decision.min_areas
         return remove_small(masks, areas) if max(areas) > 1 else masks
 
-    def _probabilities(self, image_bytes: Tensor) -> Tensor:
+    def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None) -> Tensor:
         images = tf.map_fn(self._prepare, image_bytes, fn_output_signature=tf.float32)
         images.set_shape([None, self._spec.height, self._spec.width, 3])
-        return self._seen(images, training=False)
+        if texts is None:
+            return self._seen(images, training=False)
+        vectors = tf.map_fn(self._counted, texts, fn_output_signature=tf.float32)
+        vectors.set_shape([None, sum(column.vocabulary for column in self._spec.texts)])
+        return self._seen({IMAGE: images, TEXT: vectors}, training=False)
+
+    def _probabilities_of(self, parsed: dict[str, Tensor]) -> Tensor:
+        """Those of one parsed example."""
+        texts = None
+        if self._spec.texts:
+            joined = [tf.strings.reduce_join(parsed[c.feature], separator=" ") for c in self._spec.texts]
+            texts = tf.stack(joined)[tf.newaxis]
+        return self._probabilities(parsed["image/encoded"][tf.newaxis], texts)[0]
+
+    def _text_features(self) -> dict[str, Any]:
+        texts = tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)
+        return {column.feature: texts for column in self._spec.texts}
+
+    def _counted(self, texts: Tensor) -> Tensor:
+        """How often each word of the vocabularies occurs in the texts of one image, string [columns]: float32 [V]."""
+        vectors = []
+        for number, (column, table) in enumerate(zip(self._spec.texts, self._tables, strict=True)):
+            places = table.lookup(words_of(texts[tf.newaxis, number : number + 1]).values)
+            vectors.append(word_counts(tf.boolean_mask(places, places >= 0), column.vocabulary))
+        return tf.concat(vectors, axis=0)
 
     def _prepare(self, encoded: Tensor) -> Tensor:
         spec = self._spec
         image = pixels.decode_resized(encoded, spec.height, spec.width, spec.resize)
         return pixels.normalize(image, spec.recipe.normalize, spec.mean, spec.std)
+
+
+def _table(spec: TrainSpec, column: TextColumn) -> Any:
+    """Word -> its place in the vocabulary, -1 for any other."""
+    words = vocabulary_file(spec.vocabularies, column).read_text(encoding="utf-8").split("\n")[:-1]
+    places = tf.range(len(words), dtype=tf.int64)
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(words), places), -1)
 
 
 def _runs_feature(name: str) -> str:

@@ -38,7 +38,7 @@ class Recipe:
     """The options that shape a model. No path, no clock: the Trainer's cache key holds exactly this.
 
     Attributes:
-        model: `unet`, `cnn`, or an import path.
+        model: `unet`, `deeplab`, `cnn`, or an import path.
         normalize: how uint8 pixels become floats, see `pixels.normalize`.
         threshold: probability from which a pixel belongs to a class, in evaluation.
         eval_split: split that chooses the best epoch; empty: the last epoch is kept.
@@ -60,6 +60,9 @@ class Recipe:
         patience: epochs without a better one after which the training ends; 0: it never does.
         precision: `float32`, or `bfloat16` for what is between the layers.
         warm_start: SHA-256 of the file whose weights the training begins with, or `blessed`; empty: with none.
+        text: columns of `transform.text` that the model reads beside the image.
+        ema: weight of what was before in the running mean of the weights that is kept; 0: the weights themselves are.
+        accumulate: batches whose gradients make one update.
     """
 
     model: str
@@ -90,6 +93,9 @@ class Recipe:
     patience: int = 0
     precision: str = "float32"
     warm_start: str = ""
+    text: tuple[str, ...] = ()
+    ema: float = 0.0
+    accumulate: int = 1
     version: int = RECIPE_VERSION
 
     @classmethod
@@ -97,7 +103,7 @@ class Recipe:
         """The recipe of a configuration; `model: auto` is settled by the task."""
         trainer, loader = config.trainer, config.loader
         return cls(
-            model=MODELS[config.task] if trainer.model == "auto" else trainer.model,
+            model=MODELS[config.task][0] if trainer.model == "auto" else trainer.model,
             filters=trainer.width,
             epochs=trainer.epochs,
             batch_size=trainer.batch_size,
@@ -123,6 +129,9 @@ class Recipe:
             patience=trainer.patience or 0,
             precision=trainer.precision,
             warm_start=_warm_start(config),
+            text=tuple(trainer.text),
+            ema=trainer.ema or 0.0,
+            accumulate=trainer.accumulate,
             eval_split=EVAL_SPLIT if EVAL_SPLIT in config.split.names else "",
         )
 
@@ -172,7 +181,7 @@ def _warm_start(config: Config) -> str:
 
 
 # Of a specification: where it reads and writes, and how it runs.
-_PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from", "weights_from")
+_PLACES = ("dataset", "output", "export", "running", "checkpoints", "warm_from", "weights_from", "vocabularies")
 
 # Options that came later, with their defaults.
 _OPTIONAL: dict[str, Any] = {
@@ -213,6 +222,23 @@ AS_USUAL = Running()
 
 
 @dataclass(frozen=True)
+class TextColumn:
+    """A column of texts that a model reads.
+
+    Attributes:
+        column: as `transform.text` names it.
+        feature: that the texts were ingested as.
+        vocabulary: the most words that are told apart.
+        digest: SHA-256 of the list of these words.
+    """
+
+    column: str
+    feature: str
+    vocabulary: int
+    digest: str
+
+
+@dataclass(frozen=True)
 class TrainSpec:
     """Everything a worker needs: the recipe, what the dataset says, and where to read and write.
 
@@ -236,6 +262,8 @@ class TrainSpec:
         warm_from: file whose weights the training begins with; empty: with none.
         warm_digest: SHA-256 of that file.
         weights_from: file or URL of the encoder's weights; empty: they begin at random.
+        texts: columns of texts, in the order of the model's vector.
+        vocabularies: folder with the words of each.
     """
 
     recipe: Recipe
@@ -258,6 +286,8 @@ class TrainSpec:
     warm_from: str = ""
     warm_digest: str = ""
     weights_from: str = ""
+    texts: tuple[TextColumn, ...] = ()
+    vocabularies: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -271,6 +301,7 @@ class TrainSpec:
         """Plain values for JSON."""
         value = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         value["recipe"], value["running"] = self.recipe.to_dict(), self.running.to_dict()
+        value["texts"] = [dataclasses.asdict(column) for column in self.texts]
         for name in (
             "ignore",
             "multi",
@@ -280,6 +311,8 @@ class TrainSpec:
             "warm_from",
             "warm_digest",
             "weights_from",
+            "texts",
+            "vocabularies",
         ):
             if not value[name]:
                 del value[name]  # A training without has the fingerprint that it had before there was such a thing.
@@ -291,6 +324,7 @@ class TrainSpec:
         plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
         plain["recipe"] = Recipe.from_dict(value["recipe"])
         plain["running"] = Running(**value.get("running", {}))
+        plain["texts"] = tuple(TextColumn(**column) for column in value.get("texts", ()))
         return cls(**plain)
 
     def write(self, file: Path) -> None:

@@ -7,6 +7,7 @@ optimizer, so there is one model code and one loop.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import keras
@@ -42,13 +43,17 @@ class Steps(Protocol):
         """Does a step, perhaps in the background; `float(result)` waits for it: the loss over the batch of all hosts.
 
         Args:
-            images: float32 [b, H, W, 3], this host's part.
+            images: float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32 [b, V].
             targets: this host's part.
         """
         ...
 
     def predict(self, images: Any) -> npt.NDArray[np.float32]:
         """Probabilities of this host's images, in their order."""
+        ...
+
+    def evaluated(self) -> AbstractContextManager[None]:
+        """While it is open, `predict` and `state` have the weights that are kept: with `ema` their running mean."""
         ...
 
     def state(self) -> Arrays:

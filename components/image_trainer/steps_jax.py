@@ -7,6 +7,7 @@ in Keras's variables but beside them, as arrays that a step takes and returns.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -84,7 +85,7 @@ class JaxSteps:
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """See `Steps.batches`. Images and targets go to the devices, weights of examples stay here."""
         for images, targets, *others in data.as_numpy_iterator():
-            yield self.spread(images), targets, *others
+            yield jax.tree.map(self.spread, images), targets, *others
 
     def spread(self, part: npt.NDArray[Any]) -> Any:
         """A batch on all devices, from this host's part of it, split along its first axis."""
@@ -102,6 +103,20 @@ class JaxSteps:
         found = self._predict(self._state["weights"], self._state["state"], images)
         shards = sorted(found.addressable_shards, key=lambda shard: shard.index[0].start or 0)
         return np.concatenate([np.asarray(shard.data, np.float32) for shard in shards])
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """See `Steps.evaluated`."""
+        before = self._state
+        if self._optimizer.use_ema:
+            assign(self._model, self._optimizer, self.state())
+            weights = self._model.trainable_variables
+            self._optimizer.finalize_variable_values(weights)
+            self._state = {**before, "weights": [self._on_all(variable) for variable in weights]}
+        try:
+            yield
+        finally:
+            self._state = before
 
     def state(self) -> Arrays:
         """See `Steps.state`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,19 @@ class TensorFlowSteps:
     def predict(self, images: Any) -> npt.NDArray[np.float32]:
         """See `Steps.predict`."""
         return np.asarray(self._predict(images), np.float32)
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """See `Steps.evaluated`."""
+        if not self._optimizer.use_ema:
+            yield
+            return
+        before = self.state()
+        self._optimizer.finalize_variable_values(self._model.trainable_variables)
+        try:
+            yield
+        finally:
+            self.restore(before)
 
     def state(self) -> Arrays:
         """See `Steps.state`."""

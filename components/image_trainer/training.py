@@ -57,8 +57,8 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     recipe = spec.recipe
     keras.utils.set_random_seed(recipe.seed)
     model = built_model(spec, recipe.precision)
-    if spec.warm_from:
-        begin_with(model, spec.warm_from)
+    if spec.warm_from and not begin_with(model, spec.warm_from):
+        send({"note": "the vocabulary is another one: what words mean is learned anew"})
     work = work_of(spec, place, devices, model)
     optimizer = build_optimizer(recipe, work.steps_per_epoch * recipe.epochs)
     optimizer.build(model.trainable_variables)
@@ -96,6 +96,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
         "statistics": {"mean": spec.mean, "std": spec.std} if recipe.normalize == "dataset" else None,
         "host": place.index,
         "hosts": place.count,
+        "texts": recipe.text,
     }
     host_batch = batch_size // place.count
 

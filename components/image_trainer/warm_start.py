@@ -20,6 +20,7 @@ WARM_START_VARIABLE = "SHARDWRIGHT_WARM_START"
 WEIGHTS_VARIABLE = "SHARDWRIGHT_ENCODER_WEIGHTS"
 _PLACES = ("", KEPT_MODEL, "model.keras")
 _SHOWN = 4
+_OF_WORDS = "words_"
 
 
 def weights_file(path: str) -> tuple[str, str]:
@@ -45,12 +46,15 @@ def weights_file(path: str) -> tuple[str, str]:
     )
 
 
-def begin_with(model: Any, file: str) -> None:
+def begin_with(model: Any, file: str) -> bool:
     """Sets a model's weights to those of a file.
 
     Args:
         model: a built Keras model.
         file: a `.keras` file.
+
+    Returns:
+        Whether all of them: a layer that reads words keeps its own where it was taught another vocabulary.
 
     Raises:
         UsageError: the file cannot be read, or its model is of another architecture; the message shows the difference.
@@ -70,7 +74,14 @@ def begin_with(model: Any, file: str) -> None:
             f"trainer.warm_start: {file} holds weights of another architecture: {found}. Use the same model, width, "
             "encoder and classes, or trainer.warm_start: none."
         )
-    model.set_weights(other.get_weights())
+    # By its name such a layer is that of its words, see `texts.Words`.
+    strange = {layer.name for layer in model.layers if layer.name.startswith(_OF_WORDS)}
+    strange -= {layer.name for layer in other.layers}
+    own = {id(weight) for layer in model.layers if layer.name in strange for weight in layer.weights}
+    for mine, theirs in zip(model.weights, other.weights, strict=True):
+        if id(mine) not in own:
+            mine.assign(theirs)
+    return not own
 
 
 def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tuple[str, tuple[int, ...]]]) -> str:

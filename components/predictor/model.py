@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ class ExportedModel:
         fingerprint: of the training.
         submission: the layout of the table it was trained from; empty where that is not known.
         loaded: what `tf.saved_model.load` gave.
+        texts: columns of texts that it reads, and the feature of each, in their order.
     """
 
     folder: str
@@ -47,16 +49,25 @@ class ExportedModel:
     fingerprint: str
     submission: str
     loaded: Any
+    texts: tuple[tuple[str, str], ...] = ()
 
-    def answer(self, images: list[bytes]) -> dict[str, Any]:
+    def answer(self, images: list[bytes], texts: Sequence[Sequence[bytes]] | None = None) -> dict[str, Any]:
         """What the model says of encoded images: numpy arrays by the names of the signature's outputs.
+
+        Args:
+            images: JPEG or PNG.
+            texts: of each image a text for each of `self.texts`; without, nothing is said of any.
 
         Raises:
             tf.errors.InvalidArgumentError: one of them cannot be decoded.
         """
         import tensorflow as tf
 
-        outputs = self.loaded.signatures[_SERVING](image_bytes=tf.constant(images, tf.string))
+        inputs = {"image_bytes": tf.constant(images, tf.string)}
+        if self.texts:
+            told = [[b""] * len(self.texts)] * len(images) if texts is None else [list(row) for row in texts]
+            inputs["texts"] = tf.constant(told, tf.string, [len(images), len(self.texts)])
+        outputs = self.loaded.signatures[_SERVING](**inputs)
         return {name: np.asarray(value) for name, value in outputs.items()}
 
 
@@ -108,6 +119,7 @@ def open_model(place: str) -> ExportedModel:
             fingerprint=str(training["fingerprint"]),
             submission=str(training.get("submission", "")),
             loaded=loaded,
+            texts=tuple((str(c["column"]), str(c["feature"])) for c in preparation.get("texts", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, tf.errors.OpError) as error:
         problem = str(error).splitlines()[0][:200]

@@ -25,6 +25,7 @@ from shardwright.restore import restore
 from shardwright.storage import Listing, in_parallel, is_remote, list_inputs, read_bytes, readers
 from shardwright.submission import DEFAULT, Layout, choose_layout, mask_rows
 from shardwright_components.predictor.model import ExportedModel, open_model
+from shardwright_components.predictor.texts import Texts, read_texts
 
 _DIGITS = 6
 
@@ -65,7 +66,14 @@ class _Read(NamedTuple):
 
 
 def predict(
-    model: str, images: str, out: str, *, dialect: str | None = None, batch_size: int = 16, quiet: bool = False
+    model: str,
+    images: str,
+    out: str,
+    *,
+    dialect: str | None = None,
+    texts: str | None = None,
+    batch_size: int = 16,
+    quiet: bool = False,
 ) -> Prediction:
     """Predicts a folder of images.
 
@@ -74,6 +82,8 @@ def predict(
         images: folder or glob of images, also on a bucket.
         out: the table to write, a CSV; replaced when it is there.
         dialect: a layout of `shardwright.submission`, for masks; by default that of the table the model learned from.
+        texts: a CSV of what is said of the images, for a model that reads texts; see `texts.read_texts`. Without one,
+            and of images without a row, nothing is said.
         batch_size: images that the model is asked about at a time.
         quiet: show no progress.
 
@@ -86,6 +96,7 @@ def predict(
     target = _checked_target(out)
     listing = list_inputs(images if is_remote(images) else os.path.abspath(os.path.expanduser(images)))
     opened = open_model(model)
+    said = _texts(opened, texts, listing)
     writer = _writer(opened, dialect)
     failures = [Failure(refused.key, refused.code, refused.reason) for refused in listing.refused]
     done = rows = 0
@@ -100,7 +111,7 @@ def predict(
             for batch in _batches(_read_all(listing), batch_size):
                 failures += [read.failure for read in batch if read.failure]
                 good = [read for read in batch if not read.failure]
-                answers, undecodable = _ask(opened, good)
+                answers, undecodable = _ask(opened, good, said)
                 failures += undecodable
                 for read, answer in answers:
                     written = list(writer.rows(read, answer))
@@ -114,6 +125,14 @@ def predict(
     finally:
         temporary.unlink(missing_ok=True)
     return Prediction(str(target), writer.name, done, rows, tuple(sorted(failures)))
+
+
+def _texts(model: ExportedModel, table: str | None, listing: Listing) -> Texts:
+    if table is None:
+        return {}
+    if not model.texts:
+        raise UsageError(f"--texts {table}: this model reads no texts. Leave it out.")
+    return read_texts(table, [column for column, _ in model.texts], listing.keys)
 
 
 def _checked_target(out: str) -> Path:
@@ -151,19 +170,22 @@ def _batches(reads: Iterable[_Read], size: int) -> Iterator[list[_Read]]:
         yield batch
 
 
-def _ask(model: ExportedModel, reads: Sequence[_Read]) -> tuple[list[tuple[_Read, dict[str, Any]]], list[Failure]]:
+def _ask(
+    model: ExportedModel, reads: Sequence[_Read], texts: Texts
+) -> tuple[list[tuple[_Read, dict[str, Any]]], list[Failure]]:
     """What the model says of every image; where one breaks the batch, each is asked about alone."""
     import tensorflow as tf
 
     if not reads:
         return [], []
     try:
-        outputs = model.answer([read.data for read in reads])
+        nothing = [b""] * len(model.texts)
+        outputs = model.answer([read.data for read in reads], [texts.get(read.key, nothing) for read in reads])
     except tf.errors.InvalidArgumentError:
         if len(reads) == 1:
             reason = f"the header is sound, but these {len(reads[0].data)} bytes cannot be decoded"
             return [], [Failure(reads[0].key, "undecodable", reason)]
-        alone = [_ask(model, [read]) for read in reads]
+        alone = [_ask(model, [read], texts) for read in reads]
         return [pair for pairs, _ in alone for pair in pairs], [f for _, failed in alone for f in failed]
     answers = [{name: values[i] for name, values in outputs.items()} for i in range(len(reads))]
     return list(zip(reads, answers, strict=True)), []

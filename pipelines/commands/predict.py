@@ -23,6 +23,7 @@ def add(commands: _Commands) -> None:
     layout = predict.add_mutually_exclusive_group()
     layout.add_argument("--dialect", metavar="NAME", help="layout of masks (default: that of the model's own table)")
     layout.add_argument("--like", metavar="CSV", help="the layout of this table, e.g. a sample submission")
+    predict.add_argument("--texts", metavar="CSV", help="what is said of the images, for a model that reads texts")
     predict.add_argument("--batch-size", type=int, default=16, metavar="N", help="images at a time (default 16)")
     predict.add_argument("--json", action="store_true", help="print what was done as JSON")
     predict.set_defaults(command=_predict)
@@ -38,6 +39,7 @@ def _predict(options: argparse.Namespace) -> int:
         options.images,
         options.out,
         dialect=dialect,
+        texts=options.texts,
         batch_size=options.batch_size,
         quiet=options.json,
     )

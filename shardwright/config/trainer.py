@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shardwright.config.checks import at_least, between, one_of
-from shardwright.config.learning import CLASS_WEIGHTS, COMPACT, check_model
+from shardwright.config.learning import CLASS_WEIGHTS, COMPACT, check_model, is_import_path
 from shardwright.errors import ConfigError
 
 ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
@@ -35,7 +35,9 @@ class TrainerConfig:
     """The model and how it learns. `model: auto` is `unet` for segmentation and `cnn` for classification.
 
     `batch_size` counts the images of all devices and hosts together. `warm_up` is the share of the steps in which the
-    learning rate rises, `patience` the number of epochs without a better one after which a training ends.
+    learning rate rises, `patience` the number of epochs without a better one after which a training ends. `text` are
+    columns of `transform.text` that the model reads beside the image; `ema` keeps a running mean of the weights;
+    `accumulate` batches make one update.
     """
 
     PATH: ClassVar[str] = "trainer"
@@ -57,6 +59,9 @@ class TrainerConfig:
     patience: int | None = None
     precision: str = "float32"
     warm_start: str = FRESH
+    text: tuple[str, ...] = ()
+    ema: float | None = None
+    accumulate: int = 1
     accelerator: str = "auto"
     hosts: int = 1
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
@@ -80,6 +85,16 @@ class TrainerConfig:
                 raise ConfigError("trainer.weight_decay", f"{self.optimizer} has none", "Remove it, or use adamw.")
         if self.patience is not None:
             at_least("trainer.patience", self.patience, 1)
+        if self.ema is not None:
+            between("trainer.ema", self.ema, 0.5, 0.99999)
+        between("trainer.accumulate", self.accumulate, 1, 1024)
+        for column in self.text:
+            if self.text.count(column) > 1:
+                raise ConfigError("trainer.text", f"{column!r} twice", "Name each column once.")
+        if self.text and is_import_path(self.model):
+            raise ConfigError(
+                "trainer.text", "a model of your own takes images alone", "Remove it, or use model: auto."
+            )
         if not self.warm_start.strip():
             raise ConfigError(
                 "trainer.warm_start", f"{self.warm_start!r} names nothing", f"Use {FRESH}, {BLESSED} or a path."

@@ -147,7 +147,7 @@ class Facts:
     def model(self) -> str:
         """The model by its name; `auto` is settled by the task."""
         told = self.config.trainer.model
-        return MODELS[self.config.task] if told == "auto" else told
+        return MODELS[self.config.task][0] if told == "auto" else told
 
     @property
     def size(self) -> tuple[int, int]:

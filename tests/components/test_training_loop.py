@@ -1,5 +1,6 @@
 """The loop by itself, over steps that compute nothing: what ends it, and what is said then."""
 
+import contextlib
 import dataclasses
 import math
 
@@ -38,6 +39,9 @@ class Counting:
 
     def predict(self, images):
         return np.array([[0.9, 0.1]], np.float32)
+
+    def evaluated(self):
+        return contextlib.nullcontext()
 
     def state(self):
         return {"weights/00000": np.array([self.weight], np.float32), "optimizer/00000": np.array([7.0])}
