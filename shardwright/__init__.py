@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shardwright.api import make_dataset
     from shardwright.dataset import Dataset
     from shardwright.drift.places import compare_images
-    from shardwright.loader import load, steps_per_epoch
+    from shardwright.loader.load import load, steps_per_epoch
     from shardwright.looking.batches import look_at
     from shardwright.report.write import write_report
     from shardwright.sample import write_sample
