@@ -10,6 +10,7 @@ absolute and no clock.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -83,7 +84,7 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     anomalies = validator.outputs["anomalies"]
-    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=_drift(config))
+    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=_drift(config, inputs))
     gate = DataGate(anomalies, examples, schema, allow=config.gate.allow, report=report.outputs["report"])
     transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
@@ -117,13 +118,17 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     return nodes
 
 
-def _drift(config: Config) -> str:
+def _drift(config: Config, inputs: GraphInputs) -> str:
     """`gate.drift` with place and digest of its reference, as canonical JSON; empty where it is not asked for."""
     if config.gate.drift is None:
         return ""
     options = asdict(config.gate.drift)
     location = config.resolve(options["reference"])
     digest = open_reference(location).manifest.digest
+    here = os.path.join(os.getcwd(), "")
+    if inputs.schema_file and location.startswith(here):
+        # A run works inside its folder: what lies there is found, and cached, when the folder has moved.
+        location = location[len(here) :]
     return canonical_json({**options, "location": location, "digest": digest})
 
 

@@ -19,20 +19,18 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from shardwright.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED
 from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.errors import ShardwrightError, UsageError
+from shardwright.in_force import run_root as root_of
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
 from shardwright.staging import STAGING_VARIABLE
 from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
-
-PIPELINE_ROOT = "artifacts"
-PUSH_DIRECTORY = "pushed"
-METADATA_FILE = "metadata.sqlite"
 
 
 def run_local(config_path: str, *, root: str | None = None, verbose: bool = False) -> int:
@@ -54,9 +52,10 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     config = load_config(config_path, root=root)
     print(f"{config.name}: reading the input", flush=True)
     prepared = prepare_input(config, config_file)
+    config = prepared.config
     for note in prepared.notes:
         print(f"  {note}", flush=True)
-    run_root = Path(config.resolve(config.run.root or f"shardwright-runs/{config.name}"))
+    run_root = Path(root_of(config))
     try:
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -85,12 +84,12 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         multi=prepared.labels == MULTI,
         schema_file=_keep_schema(prepared.schema_text),
         schema_text=prepared.schema_text,
-        push_directory=PUSH_DIRECTORY,
-        baseline_digest=baseline_digest(PUSH_DIRECTORY),
+        push_directory=PUSHED,
+        baseline_digest=baseline_digest(PUSHED),
     )
     pipeline = tfx.dsl.Pipeline(
         pipeline_name=config.name,
-        pipeline_root=PIPELINE_ROOT,
+        pipeline_root=ARTIFACTS,
         components=build_nodes(config, inputs),
         enable_cache=True,
         metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(METADATA_FILE),
@@ -111,7 +110,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         raise _ours(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {said}"
         )
-    summary = summarize(record, run_root, PUSH_DIRECTORY, prepared.notes)
+    summary = summarize(record, run_root, PUSHED, prepared.notes)
     print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; all that was said: {said}", flush=True)
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)

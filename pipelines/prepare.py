@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.config import Config
 from shardwright.config.layout import RLE_TEXT
 from shardwright.errors import ConfigError, UsageError
+from shardwright.in_force import asks_for_blessed, refuse_blessed, settle
 from shardwright.ingest import (
     IngestRecipe,
     InputLocation,
@@ -31,6 +33,7 @@ class PreparedInput:
     """The input of a run.
 
     Attributes:
+        config: the configuration, in which every dataset is named by its path.
         location: absolute paths of images and annotations.
         fingerprint: of their content.
         classes: class names in the order of their labels.
@@ -40,6 +43,7 @@ class PreparedInput:
         notes: what was told from the data, to be shown.
     """
 
+    config: Config
     location: InputLocation
     fingerprint: str
     classes: tuple[str, ...]
@@ -61,10 +65,12 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     Raises:
         ShardwrightError: something about the input or the schema is wrong.
     """
-    location = locate(config)
+    if not hashed:
+        refuse_blessed(config, "is looked up when a run starts on this machine, which a compiled pipeline is not")
+    asked, config = config, settle(config)
     _refuse_presets(config)
     _refuse_values(config)
-    surveyed = survey_input(IngestRecipe.of(config), location)
+    surveyed = survey_input(IngestRecipe.of(config), locate(config))
     labels = labels_kind(config.task, surveyed.survey)
     if config.input.unlisted == "unlabelled":
         what = "'unlabelled' keeps images without a class, and no model learns from them"
@@ -84,7 +90,16 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
         _write_schema(rendered, schema_file)
         notes = (*notes, f"schema rendered to {schema_file}: commit it")
     fingerprint = hash_input(surveyed).fingerprint if hashed else ""
-    return PreparedInput(location, fingerprint, classes, labels, ingest_recipe(config, classes), schema_text, notes)
+    config = settle(asked, fingerprint, classes)
+    notes = (*notes, *_settled_notes(asked, config))
+    recipe = ingest_recipe(config, classes)
+    return PreparedInput(config, locate(config), fingerprint, classes, labels, recipe, schema_text, notes)
+
+
+def _settled_notes(asked: Config, config: Config) -> Iterator[str]:
+    for path in asks_for_blessed(asked):
+        found = config.split.previous if path == "split.previous" else config.gate.drift and config.gate.drift.reference
+        yield f"{path}: {found or 'no dataset yet, since no model was ever blessed'}"
 
 
 def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:
@@ -94,6 +109,7 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
         UsageError: there is one already and `force` was not asked for.
     """
     file = schema_file_for(config_file)
+    config = settle(config)
     _refuse_presets(config)
     _refuse_values(config)
     rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))

@@ -76,11 +76,12 @@ class Artifact:
         return self.parents.get(INPUT, "") if self.kind == "ingest" and INPUT not in self.links else ""
 
 
-def read_artifact(place: str) -> Artifact:
+def read_artifact(place: str, *, whole: bool = True) -> Artifact:
     """Reads what a folder says about itself, and compares it.
 
     Args:
         place: folder or URL with a `lineage.json` or a `manifest.json`.
+        whole: also read all files of a model. Those of a dataset are for `shardwright verify`.
 
     Raises:
         DatasetError: it has neither.
@@ -101,9 +102,8 @@ def read_artifact(place: str) -> Artifact:
         }
     elif manifest is not None:
         problems += _disagreements(row, manifest)
-    if row.get("files") and row["files"] != files_digest(_served(place)):
-        problems.append("its files are not those that it was made with")
-    problems += _not_as_blessed(place)
+    if whole:
+        problems += _changed_files(place, row.get("files", ""))
     return Artifact(
         place,
         row["kind"],
@@ -130,7 +130,7 @@ class Family:
         self._weights: dict[str, list[Artifact]] | None = None
         for place in sorted(set(places), key=lambda place: (place.count("/"), place)):
             try:
-                artifact = read_artifact(place)
+                artifact = read_artifact(place, whole=False)
             except ShardwrightError:
                 continue
             self.artifacts[place] = artifact
@@ -186,7 +186,7 @@ class Family:
 
 
 def family_of(path: str, search: Iterable[str] = ()) -> tuple[Artifact, Family]:
-    """An artifact, and those found beside it, in its run's folder and in further places.
+    """An artifact, and those found beside it, in its run's folder and in further places; no model is read to the end.
 
     Args:
         path: the artifact: its folder or URL, a push folder or a run's folder (for the model in force).
@@ -196,7 +196,7 @@ def family_of(path: str, search: Iterable[str] = ()) -> tuple[Artifact, Family]:
         DatasetError: there is no artifact.
     """
     place = artifact_at(path)
-    start = read_artifact(place)
+    start = read_artifact(place, whole=False)
     return start, Family([place, *known_places(place, search)])
 
 
@@ -266,17 +266,19 @@ def _disagreements(row: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
             )
 
 
-def _not_as_blessed(place: str) -> list[str]:
-    """Whether the model in force is the one that was blessed. Of a model on a bucket `files` tells."""
-    if is_remote(place):
-        return []
+def _changed_files(place: str, files: str) -> Iterator[str]:
+    if files and files != files_digest(_served(place)):
+        yield "its files are not those that it was made with"
     folder, name = os.path.split(place)
+    if is_remote(place):
+        return
     try:
         blessing = json.loads(read_bytes(f"{folder}/{BLESSING_FILE}"))
         wrong = blessing["model"] == name and blessing["digest"] != model_digest(place)
     except (OSError, ValueError, KeyError, TypeError):
-        return []
-    return [f"its files are not those that {BLESSING_FILE} blessed"] if wrong else []
+        return
+    if wrong:
+        yield f"its files are not those that {BLESSING_FILE} blessed"
 
 
 def _served(place: str) -> str:

@@ -43,7 +43,7 @@ def _lineage(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False))
     else:
-        print("\n".join([*_lines(start, family), *_further(told)]))
+        print("\n".join([*_lines(start, family, told["artifacts"]), *_further(told)]))
     return 1 if told["problems"] else 0
 
 
@@ -54,8 +54,10 @@ def tell(start: Artifact, family: Family) -> dict[str, Any]:
         `artifact`: the place asked for; `artifacts`: it and its ancestors, each with `parents` (role -> fingerprint and
         place, `null` where it was not found); `evaluations` of it; `missing` and `problems`, one sentence each.
     """
+    from shardwright.ancestry import read_artifact
+
     rows, missing, problems = [], [], []
-    for artifact in family.ancestors(start):
+    for artifact in (read_artifact(one.place) for one in family.ancestors(start)):
         parents: dict[str, dict[str, str | None]] = {}
         for role, value in sorted(artifact.parents.items()):
             found = family.find(role, value) if role in artifact.links else None
@@ -64,6 +66,15 @@ def tell(start: Artifact, family: Family) -> dict[str, Any]:
                 missing.append(f"{role} {value[:_DIGITS]} of {artifact.place} is in none of the places searched")
         problems += [f"{artifact.place}: {problem}" for problem in artifact.problems]
         rows.append({**vars(artifact), "problems": list(artifact.problems), "parents": parents, "data": artifact.data})
+    if missing:
+        # It may be one that cannot be known any more.
+        seen = {row["place"] for row in rows}
+        problems += [
+            f"{one.place}: {problem}"
+            for one in family.artifacts.values()
+            if one.place not in seen
+            for problem in one.problems
+        ]
     evaluations = [{"place": one.place, "parents": dict(one.parents)} for one in family.evaluations(start)]
     return {
         "artifact": start.place,
@@ -74,10 +85,11 @@ def tell(start: Artifact, family: Family) -> dict[str, Any]:
     }
 
 
-def _lines(start: Artifact, family: Family) -> Iterator[str]:
+def _lines(start: Artifact, family: Family, rows: list[dict[str, Any]]) -> Iterator[str]:
     from shardwright.report.markup import plain
 
     shown: set[str] = set()
+    problems = {row["place"]: row["problems"] for row in rows}
 
     def block(artifact: Artifact, role: str, depth: int) -> Iterator[str]:
         space = "  " * depth
@@ -88,7 +100,7 @@ def _lines(start: Artifact, family: Family) -> Iterator[str]:
         yield plain(f"{head} {'(above)' if again else artifact.place}", _LINE)
         if again:
             return
-        for problem in artifact.problems:
+        for problem in problems[artifact.place]:
             yield plain(f"{space}  ! {problem}", _LINE)
         for what, value in _facts(artifact):
             yield plain(f"{space}  {what}: {value}", _LINE)
@@ -127,7 +139,9 @@ def _further(told: Mapping[str, Any]) -> Iterator[str]:
         inputs = ", ".join(step["inputs"]) or "nothing"
         yield plain(f"  {step['execution']:>4} {step['component']}: {inputs} -> {', '.join(step['outputs'])}", _LINE)
     if told["problems"]:
-        yield f"{len(told['problems'])} things do not agree: what is above was changed after it was made"
+        yield f"{len(told['problems'])} things do not agree, so that this cannot be relied on:"
+    for problem in told["problems"]:
+        yield plain(f"  {problem}", _LINE)
 
 
 def _plain_values(recipe: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""`blessed` in place of a dataset's path: the dataset that the model in force was made from.
+
+One YAML file then serves every month: the first run finds no model in force and divides afresh; a later one keeps old
+images where they were and compares new ones with the last good delivery, whatever runs were stopped in between. Which
+dataset it was the recipe records by digest. A run of the very input and recipe that the model in force was made from is
+the same run again: it takes the dataset that was taken then, so that its cache serves it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from shardwright.ancestry import Artifact, Family, read_artifact
+from shardwright.artifact_places import ARTIFACTS, PUSHED, places_below
+from shardwright.blessing import read_blessing
+from shardwright.config import Config
+from shardwright.config.trainer import BLESSED
+from shardwright.errors import ConfigError
+from shardwright.fingerprint import canonical_json
+from shardwright.ingest import IngestRecipe
+
+_DATASET, _INPUT, _PREVIOUS = "dataset", "input", "previous"
+
+
+def asks_for_blessed(config: Config) -> list[str]:
+    """YAML paths of the options that name the dataset of the model in force."""
+    drift = config.gate.drift
+    options = {
+        "split.previous": config.split.previous,
+        "gate.drift.reference": None if drift is None else drift.reference,
+    }
+    return [path for path, value in options.items() if value == BLESSED]
+
+
+def run_root(config: Config) -> str:
+    """The folder that runs of a configuration live in, absolute."""
+    return config.resolve(config.run.root or f"shardwright-runs/{config.name}")
+
+
+def refuse_blessed(config: Config, why: str) -> None:
+    """Refuses options that only a run on this machine can settle.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for path in asks_for_blessed(config):
+        raise ConfigError(path, f"{BLESSED!r} {why}", "Name a dataset by its path.")
+
+
+def settle(config: Config, data: str = "", classes: Sequence[str] = ()) -> Config:
+    """A configuration in which `blessed` is a path, or nothing where no model was ever blessed.
+
+    Args:
+        config: the configuration.
+        data: fingerprint of its input, where it is known.
+        classes: that were told from the data.
+
+    Raises:
+        ConfigError: a model is in force, and its dataset is not in the run's folder.
+        DatasetError: what is in force is damaged.
+    """
+    asked = asks_for_blessed(config)
+    if not asked:
+        return config
+    root = run_root(config)
+    blessing = read_blessing(os.path.join(root, PUSHED))
+    found = None
+    if blessing is not None:
+        model = read_artifact(os.path.join(root, PUSHED, blessing.model), whole=False)
+        family = Family(place for folder in (ARTIFACTS, PUSHED) for place in places_below(os.path.join(root, folder)))
+        found = _dataset_of(model, family)
+        if found is None:
+            raise ConfigError(
+                asked[0],
+                f"the dataset of the model in force ({model.place}) is not in {root}",
+                f"Restore it (`shardwright lineage {model.place}` tells its digest), or name a dataset by its path.",
+            )
+        if found.data == data and _options(found.recipe) == _options(
+            IngestRecipe.of(_with(config, None), classes).options()
+        ):
+            before = found.parents.get(_PREVIOUS)
+            found = None if before is None else _known(family.find(_PREVIOUS, before), before, asked[0], root)
+    return _with(config, None if found is None else found.place)
+
+
+def _dataset_of(model: Artifact, family: Family) -> Artifact | None:
+    transformed = family.find(_DATASET, model.parents.get(_DATASET, ""))
+    return None if transformed is None else family.find(_INPUT, transformed.parents.get(_INPUT, ""))
+
+
+def _known(found: Artifact | None, digest: str, option: str, root: str) -> Artifact:
+    if found is None:
+        raise ConfigError(
+            option,
+            f"the dataset {digest[:12]}, which the one in force kept its splits from, is not in {root}",
+            "Restore it, or name a dataset by its path.",
+        )
+    return found
+
+
+def _with(config: Config, path: str | None) -> Config:
+    """The configuration with a path, or none, for every `blessed`."""
+    if config.split.previous == BLESSED:
+        config = replace(config, split=replace(config.split, previous=path))
+    drift = config.gate.drift
+    if drift is not None and drift.reference == BLESSED:
+        watched = None if path is None else replace(drift, reference=path)
+        config = replace(config, gate=replace(config.gate, drift=watched))
+    return config
+
+
+def _options(recipe: Any) -> str:
+    """A recipe but for the dataset that its splits were kept from."""
+    split = {name: value for name, value in recipe.get("split", {}).items() if name != _PREVIOUS}
+    return canonical_json({**recipe, "split": split})

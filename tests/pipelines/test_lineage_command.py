@@ -1,0 +1,173 @@
+"""`lineage`: every ancestor by digest, wherever it lies; what is missing or was changed is told."""
+
+import json
+import shutil
+
+import pytest
+from descent import Months
+from object_stores import SCHEMES, running_stores
+
+from shardwright.ancestry import Artifact, Family, artifact_at, read_artifact
+from shardwright.artifact_places import places_below
+from shardwright.errors import DatasetError
+from shardwright.lineage import IMAGE_VARIABLE, files_digest, write_lineage
+from shardwright_pipelines.cli import main
+
+
+@pytest.fixture(scope="module")
+def made(small_dataset, tmp_path_factory):
+    return Months(tmp_path_factory.mktemp("months") / "run", small_dataset)
+
+
+@pytest.fixture
+def months(made, tmp_path):
+    """A copy that a test may change."""
+    shutil.copytree(made.root, tmp_path / "run")
+    copy = object.__new__(Months)
+    copy.root = tmp_path / "run"
+    for name in ("datasets", "models"):
+        places = {month: copy.root / place.relative_to(made.root) for month, place in getattr(made, name).items()}
+        setattr(copy, name, places)
+    return copy
+
+
+def told(capsys, *arguments, code=0):
+    assert main(["lineage", *map(str, arguments), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_model_descends_from_both_datasets_and_the_model_it_began_with(made, capsys):
+    found = told(capsys, made.models[3], "--search", made.root / "artifacts")
+    places = {row["place"]: row for row in found["artifacts"]}
+    assert {str(made.datasets[1]), str(made.datasets[3]), str(made.models[1])} <= set(places)
+    assert str(made.datasets[2]) not in places
+    assert places[str(made.models[3])]["parents"]["warm_start"]["place"] == str(made.models[1])
+    assert places[str(made.datasets[3])]["data"] == "0" * 64
+    assert places[str(made.models[3])]["recipe"] == {"epochs": 3}
+    assert "python" in places[str(made.models[3])]["versions"]
+    assert [one["place"] for one in found["evaluations"]] == [str(made.evaluation)]
+    assert found["missing"] == found["problems"] == []
+
+
+def test_as_text_every_ancestor_is_told_once(made, capsys):
+    assert main(["lineage", str(made.root), "--search", str(made.root / "artifacts")]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"model {read_artifact(str(made.models[3])).fingerprint[:12]} {made.models[3]}\n")
+    assert out.count(str(made.datasets[1])) == 1
+    assert "(above)" in out
+    assert "compared with" in out
+
+
+def test_a_missing_parent_is_told(months, capsys):
+    shutil.rmtree(months.datasets[1])
+    found = told(capsys, months.root, "--search", months.root / "artifacts")
+    assert len(found["missing"]) == 2
+    assert all("in none of the places searched" in line for line in found["missing"])
+    assert main(["lineage", str(months.root), "--search", str(months.root / "artifacts")]) == 0
+    assert "was not found; --search DIR looks further" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "said"),
+    [
+        (
+            "artifacts/ImageExampleGen/examples/3/lineage.json",
+            '"input": "0',
+            '"input": "1',
+            "changed after it was written",
+        ),
+        ("artifacts/ImageExampleGen/examples/3/manifest.json", '"records":5', '"records":6', "digest does not fit"),
+        ("pushed/3/saved_model.pb", "model", "madel", "its files are not those that it was made with"),
+        ("pushed/3/saved_model.pb", "model", "madel", "its files are not those that BLESSED.json blessed"),
+        ("artifacts/ImageTransform/transformed_examples/3/lineage.json", "transform", "evaluated", "changed after"),
+    ],
+)
+def test_what_was_changed_is_told(months, capsys, file, before, after, said):
+    text = (months.root / file).read_text()
+    assert before in text
+    (months.root / file).write_text(text.replace(before, after))
+    found = told(capsys, months.root, "--search", months.root / "artifacts", code=1)
+    assert any(said in problem for problem in found["problems"]), found["problems"]
+
+
+def test_a_resealed_lineage_that_is_not_that_of_its_manifest_is_told(months, capsys):
+    place = months.datasets[3]
+    fingerprint = read_artifact(str(place)).fingerprint
+    write_lineage(place, kind="ingest", fingerprint=fingerprint, parents={"input": "1" * 64}, recipe={})
+    found = told(capsys, place, code=1)
+    assert "lineage.json and manifest.json do not agree: parent 111111111111 and 000000000000" in found["problems"][0]
+
+
+def test_what_strangers_write_is_no_crash(months, capsys):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"kind": 1}',
+        '{"kind": "x", "fingerprint": "y", "parents": [1], "recipe": {}}',
+        "\udcff",
+    ):
+        (months.datasets[1] / "lineage.json").write_text(text, errors="surrogateescape")
+        found = told(capsys, months.root, "--search", months.root / "artifacts", code=1)
+        assert any("lineage.json" in problem for problem in found["problems"])
+    write_lineage(
+        months.datasets[1], kind="\x1b[2Jx", fingerprint="f", parents={"a\nb": "c\x07"}, recipe={"\x1b": "\n"}
+    )
+    main(["lineage", str(months.datasets[1])])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_parents_that_name_each_other_end(tmp_path, capsys):
+    for one, other in (("a", "b"), ("b", "a")):
+        (tmp_path / one).mkdir()
+        write_lineage(tmp_path / one, kind="model", fingerprint=one, parents={"dataset": other}, recipe={})
+    assert len(told(capsys, tmp_path / "a")["artifacts"]) == 2
+    assert main(["lineage", str(tmp_path / "a")]) == 0
+
+
+def test_a_place_without_lineage_is_refused(tmp_path, capsys):
+    assert main(["lineage", str(tmp_path)]) == 1
+    assert "no lineage.json and no model in force" in capsys.readouterr().err
+    (tmp_path / "BLESSED.json").write_text('{"model": "../x"}')
+    with pytest.raises(DatasetError, match="no model in force"):
+        artifact_at(str(tmp_path))
+    write_lineage(tmp_path, kind="model", fingerprint="f", parents={}, recipe={})
+    assert main(["lineage", str(tmp_path), "--search", str(tmp_path / "no")]) == 2
+    assert "is no folder" in capsys.readouterr().err
+
+
+def test_descendants_are_found_at_any_remove(made):
+    family = Family(places_below(str(made.root)))
+    trained = {one.place for one in family.descendants(made.digest(1)) if one.kind == "model"}
+    assert trained == {str(made.models[1]), str(made.models[3])}
+    assert not [one for one in family.descendants(made.digest(2)) if one.kind == "model"]
+
+
+def test_an_image_is_recorded_where_the_environment_names_one(tmp_path, monkeypatch):
+    monkeypatch.setenv(IMAGE_VARIABLE, "registry/shardwright@sha256:aa")
+    write_lineage(tmp_path, kind="model", fingerprint="f", parents={}, recipe={})
+    assert read_artifact(str(tmp_path)) == Artifact(
+        str(tmp_path),
+        "model",
+        "f",
+        versions=read_artifact(str(tmp_path)).versions,
+        image="registry/shardwright@sha256:aa",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_on_a_bucket(made, capsys, scheme):
+    with running_stores() as stores:
+        url = stores.bucket(scheme)
+        stores.copy_of(made.root, f"{url}/run")
+        assert files_digest(f"{url}/run/pushed/3") == files_digest(str(made.models[3]))
+        found = told(capsys, f"{url}/run/pushed/3", "--search", f"{url}/run/artifacts")
+        assert {row["kind"] for row in found["artifacts"]} == {"model", "transform", "ingest"}
+        assert len(found["artifacts"]) == 6
+        assert found["missing"] == found["problems"] == []
+        assert told(capsys, f"{url}/run")["artifact"] == f"{url}/run/pushed/3"
+        stores.write(f"{url}/run/pushed/1/saved_model.pb", b"other")
+        assert "its files are not" in told(capsys, f"{url}/run/pushed/3", code=1)["problems"][0]

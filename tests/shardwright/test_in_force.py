@@ -1,0 +1,116 @@
+"""`blessed` in place of a dataset's path: the dataset of the model in force, whatever was made since."""
+
+import shutil
+
+import pytest
+from descent import Months
+from ingesting import run as ingest
+
+from shardwright.blessing import BLESSING_FILE
+from shardwright.config import parse_config
+from shardwright.dataset import Dataset
+from shardwright.errors import ConfigError, DatasetError
+from shardwright.in_force import refuse_blessed, settle
+from shardwright.ingest import IngestRecipe
+from shardwright.ingest import ingest as run_ingest
+from shardwright.lineage import read_lineage, write_lineage
+
+
+@pytest.fixture(scope="module")
+def months(small_dataset, tmp_path_factory):
+    return Months(tmp_path_factory.mktemp("months") / "run", small_dataset)
+
+
+def config(root, **changes):
+    raw = {
+        "task": "classification",
+        "input": {"images": "images"},
+        "split": {"previous": "blessed"},
+        "gate": {"drift": {"reference": "blessed"}},
+        "run": {"root": str(root)},
+    }
+    return parse_config({**raw, **changes}, base="/base")
+
+
+def test_it_is_the_dataset_of_the_model_in_force(months):
+    settled = settle(config(months.root))
+    assert settled.split.previous == settled.gate.drift.reference == str(months.datasets[3])
+    recipe = IngestRecipe.of(settled)
+    assert recipe.split.previous == Dataset.open(months.datasets[3]).manifest.digest
+
+
+def test_without_a_blessed_model_there_is_none(tmp_path):
+    settled = settle(config(tmp_path / "new"))
+    assert settled.split.previous is None
+    assert settled.gate.drift is None
+    assert IngestRecipe.of(settled).options()["split"] == {}
+
+
+def test_paths_stay_as_they_are(months):
+    plain = config(months.root, split={"previous": "ds"}, gate={})
+    assert settle(plain) is plain
+
+
+def test_the_same_run_again_keeps_from_the_dataset_that_it_kept_from(months, tmp_path):
+    """What the model in force was made from is not its own earlier dataset, or no run would ever be cached."""
+    root = tmp_path / "run"
+    shutil.copytree(months.root, root)
+    place = root / months.datasets[3].relative_to(months.root)
+    asked = config(root)
+    recipe = IngestRecipe.of(settle(config(root, split={}, gate={})), ["a", "b"]).options()
+    recipe["split"] = {"previous": months.digest(1)}
+    lineage = read_lineage(place)
+    parents = {"input": "0" * 64, "previous": months.digest(1)}
+    write_lineage(place, kind="ingest", fingerprint=lineage["fingerprint"], parents=parents, recipe=recipe)
+    first = str(root / months.datasets[1].relative_to(months.root))
+    assert settle(asked, "0" * 64, ["a", "b"]).split.previous == first
+    for data, classes in (("1" * 64, ["a", "b"]), ("0" * 64, ["a", "c"])):
+        assert settle(asked, data, classes).split.previous == str(place)
+    changed = config(root, split={"previous": "blessed", "salt": "x"})
+    assert settle(changed, "0" * 64, ["a", "b"]).split.previous == str(place)
+    shutil.rmtree(first)
+    with pytest.raises(
+        ConfigError, match=r"split\.previous: the dataset .* which the one in force kept its splits from"
+    ):
+        settle(asked, "0" * 64, ["a", "b"])
+
+
+def test_a_dataset_that_is_gone_is_told(months, tmp_path):
+    root = tmp_path / "run"
+    shutil.copytree(months.root, root)
+    shutil.rmtree(root / months.datasets[3].relative_to(months.root))
+    with pytest.raises(ConfigError, match=r"split\.previous: the dataset of the model in force .* is not in .*run"):
+        settle(config(root))
+    (root / "pushed" / BLESSING_FILE).write_text("{")
+    with pytest.raises(DatasetError, match="no readable blessing"):
+        settle(config(root))
+
+
+def test_a_compiled_pipeline_refuses_it(tmp_path):
+    with pytest.raises(ConfigError, match=r"split\.previous: 'blessed' cannot be. Name a dataset by its path"):
+        refuse_blessed(config(tmp_path), "cannot be")
+    with pytest.raises(ConfigError, match=r"gate\.drift\.reference"):
+        refuse_blessed(config(tmp_path, split={}), "cannot be")
+    refuse_blessed(config(tmp_path, split={}, gate={}), "cannot be")
+
+
+def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
+    """A stratified split of other images divides all of them anew, but for `previous`."""
+    raw = image_input(tmp_path / "in", layout="label_csv", images=30)
+    raw["split"] = {"train": 0.5, "eval": 0.25, "test": 0.25, "by": "stratified"}
+    months = Months(tmp_path / "run", small_dataset)
+    shutil.rmtree(months.datasets[3])
+    first = ingest(raw, months.datasets[3], workers=1)
+    transformed = months.root / "artifacts/ImageTransform/transformed_examples/3"
+    fingerprint = read_lineage(transformed)["fingerprint"]
+    write_lineage(transformed, kind="transform", fingerprint=fingerprint, parents={"input": first.digest}, recipe={})
+    more = image_input(tmp_path / "more", layout="label_csv", images=50)
+    more["split"] = {**raw["split"], "previous": "blessed"}
+    more["run"] = {"root": str(months.root)}
+    made = run_ingest(settle(parse_config(more, base=str(tmp_path))), tmp_path / "ds", workers=1, quiet=True)
+    old, new = (
+        {row.key: row.split for row in Dataset.open(place).ledger()} for place in (months.datasets[3], tmp_path / "ds")
+    )
+    assert len(new) == 50
+    assert {key: new[key] for key in old} == old
+    assert made.recipe["split"]["previous"] == first.digest
