@@ -142,12 +142,13 @@ def _run(options: argparse.Namespace) -> int:
 
 def _ingest(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
+    from shardwright.in_force import settle
     from shardwright.ingest import ingest
 
     def tell(note: str) -> None:
         print(f"  {note}", flush=True)
 
-    manifest = ingest(load_config(options.config), options.out, workers=options.workers, tell=tell)
+    manifest = ingest(settle(load_config(options.config)), options.out, workers=options.workers, tell=tell)
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
     return 0
