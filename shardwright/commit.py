@@ -20,7 +20,7 @@ from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.manifest import Manifest
 from shardwright.sealed import sealed_json
-from shardwright.staging import PlannedShard, ShardResult, Staging, write_parts, write_text
+from shardwright.staging import PlannedShard, ShardResult, Staging, origins_path, write_parts, write_text
 from shardwright.storage import buckets, is_remote
 
 # A ledger part stays a file that an editor opens.
@@ -45,6 +45,7 @@ class DatasetPlan:
         inputs: rows the ledger must have.
         shards: every shard, by split and number.
         rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
+        kept: names of further staged files that the dataset has under the same name, outside of its manifest.
         max_rejects: share of the inputs that may be rejected; 10 always may.
         labels: what an image is given, as `Manifest.labels` has it; by default what is usual for the task.
     """
@@ -62,6 +63,7 @@ class DatasetPlan:
     names: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
     further_parents: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -184,12 +186,14 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
 
 
 def _staged_files(results: list[ShardResult]) -> dict[str, str]:
-    """Name in the dataset -> name in staging, of every shard and its index."""
+    """Name in the dataset -> name in staging, of every shard, its index and its origins."""
     files = {}
     for result in results:
         staged = layout.shard_path(result.split, result.number, result.total)
         files[result.info.path] = staged
         files[layout.index_path(result.info.path)] = layout.index_path(staged)
+        if result.origins_bytes:
+            files[origins_path(result.info.path)] = origins_path(staged)
     return files
 
 
@@ -248,6 +252,9 @@ def _assemble(
         parents={"input": plan.parent, **plan.further_parents},
         recipe=plan.recipe,
     )
+    for name in plan.kept:
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(staging.path(name), folder / name)
     versions = {"versions": lineage.package_versions(), **build}
     write_text(folder / layout.BUILD_FILE, sealed_json(versions))
     write_text(folder / layout.MANIFEST_FILE, manifest.to_json())

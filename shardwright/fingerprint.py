@@ -20,6 +20,11 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
 
 
+def sha256_bytes(data: bytes) -> str:
+    """SHA-256 of bytes, as 64 hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def sha256_file(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
     digest = hashlib.sha256()

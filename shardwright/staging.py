@@ -8,6 +8,7 @@ Inside `<staging root>/<fingerprint>/`:
 
     Split-<split>/, index/Split-<split>/   as in the dataset, under the default names
     rows/<name>.jsonl                      ledger rows of one shard, or of what was rejected before any shard; by key
+    origins/                               see `shardwright.ingest.origins`; where there is anything to be kept
     done/<split>-<i>-of-<n>.json           the `ShardResult`
     .lock                                  held by the run that uses this folder
 
@@ -30,7 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from shardwright import manifest as layout
@@ -40,11 +41,15 @@ from shardwright.ledger_rows import RowSorter, merged
 from shardwright.manifest import LedgerRow, ShardInfo
 from shardwright.mirror import Mirror, working_folder
 from shardwright.records import RecordWriter
+from shardwright.sealed import sealed_lines
 from shardwright.shard_names import ShardNames
 from shardwright.storage import buckets, in_parallel, is_remote, readers
 
 # Says where staging folders go, outside of everything that has a fingerprint.
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+
+# What is kept of the files that a dataset was made of, in a dataset as in staging.
+ORIGINS_FOLDER = "origins"
 
 _DEFAULT_NAMES = ShardNames()
 
@@ -62,6 +67,9 @@ class Outcome(NamedTuple):
         code: why, as a word.
         reason: why, as a sentence.
         marks: names of the totals that count it, of `manifest.MARKS`.
+        origin: JSON to be kept of it beside the shard, if anything is.
+        copied: whether its image was taken over from an earlier dataset.
+        damaged: whether it should have been, and its record there was damaged.
     """
 
     key: str
@@ -70,6 +78,9 @@ class Outcome(NamedTuple):
     code: str = ""
     reason: str = ""
     marks: tuple[str, ...] = ()
+    origin: str = ""
+    copied: bool = False
+    damaged: bool = False
 
 
 class PlannedShard(NamedTuple):
@@ -95,6 +106,9 @@ class ShardResult:
         inputs: ledger rows it accounts for.
         marks: number of records by `Outcome.marks`.
         tools: what its bytes depend on besides the plan, as `Staging` has it.
+        origins_bytes: size of its file of origins, 0 where there is none.
+        copied: images that were taken over from an earlier dataset.
+        damaged: images whose record there was damaged, so that they were read.
     """
 
     split: str
@@ -107,6 +121,9 @@ class ShardResult:
     inputs: int
     marks: Mapping[str, int] = field(default_factory=dict)
     tools: str = ""
+    origins_bytes: int = 0
+    copied: int = 0
+    damaged: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,6 +188,7 @@ class Staging:
                 shard: result.info.bytes,
                 layout.index_path(shard): result.index_bytes,
                 _rows(planned): result.rows_bytes,
+                **({origins_path(shard): result.origins_bytes} if result.origins_bytes else {}),
             }
             complete = result.tools == self.tools
             complete = complete and all(self._size(name) == size for name, size in sizes.items())
@@ -200,15 +218,18 @@ class Staging:
         if finished is not None:
             return finished
         rows = RowSorter(self._scratch())
-        count, first, last = 0, None, None
+        count, first, last, copied, damaged = 0, None, None, 0, 0
         marks: Counter[str] = Counter()
+        origins: list[str] = []
         shard = layout.shard_path(*planned)
         index = layout.index_path(shard)
         with _Output(self.path(shard)) as data, _Output(self.path(index)) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
-                key, payload, status, code, reason, _ = outcome
+                key, payload, status, code, reason, *_ = outcome
                 place = None
+                copied += outcome.copied
+                damaged += outcome.damaged
                 if payload is not None:
                     offset, length = writer.write(*((payload,) if isinstance(payload, bytes) else payload))
                     line = canonical_json({"key": key, "offset": offset, "length": length})
@@ -216,8 +237,11 @@ class Staging:
                     place = count
                     count, first, last = count + 1, first if count else key, key
                     marks.update(outcome.marks)
+                    if outcome.origin:
+                        origins.append(f"[{offset},{outcome.origin}]\n")
                 rows.add(LedgerRow(key, status, code, reason, planned.split, planned.number, place))
-        rows_bytes = _write_rows(self.path(_rows(planned)), rows)
+        rows_bytes = self.write_lines(_rows(planned), rows.lines())
+        origins_bytes = self.write_lines(origins_path(shard), sealed_lines(origins)) if origins else 0
         path = f"Split-{planned.split}/{names.name(*planned, count)}"
         info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
         result = ShardResult(
@@ -229,9 +253,13 @@ class Staging:
             inputs=rows.count,
             marks=dict(marks),
             tools=self.tools,
+            origins_bytes=origins_bytes,
+            copied=copied,
+            damaged=damaged,
         )
         if self.mirror:
-            self.mirror.push(Path(self.root), (shard, index, _rows(planned)))
+            kept = (origins_path(shard),) if origins else ()
+            self.mirror.push(Path(self.root), (shard, index, _rows(planned), *kept))
         with _Output(self.path(_done(planned))) as done:
             done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         if self.mirror:
@@ -239,12 +267,19 @@ class Staging:
             self.path(shard).unlink()
         return result
 
+    def write_lines(self, name: str, lines: Iterable[str]) -> int:
+        """Writes a file of lines; returns its size."""
+        with _Output(self.path(name)) as file:
+            for line in lines:
+                file.write(line.encode("utf-8"))
+        return file.size
+
     def write_rows(self, name: str, rows: Iterable[LedgerRow]) -> None:
         """Writes ledger rows of inputs that belong to no shard, e.g. rejected by the plan. `name` is unique to them."""
         sorter = RowSorter(self._scratch())
         for row in rows:
             sorter.add(row)
-        _write_rows(self.path(f"rows/{name}.jsonl"), sorter)
+        self.write_lines(f"rows/{name}.jsonl", sorter.lines())
 
     def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
         """All ledger lines of the given shards and of the named row files, by key, in bounded memory and open files."""
@@ -291,6 +326,11 @@ class Staging:
 
     def _size(self, name: str) -> int:
         return self.mirror.size(name) if self.mirror else self.path(name).stat().st_size
+
+
+def origins_path(shard: str) -> str:
+    """Path of what is kept of the origins of a shard, whose own path is given; both in staging, or in a dataset."""
+    return f"{ORIGINS_FOLDER}/{PurePosixPath(shard).with_suffix('.jsonl')}"
 
 
 def _rows(planned: PlannedShard) -> str:
@@ -361,14 +401,6 @@ def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int]
                 part.write(line.encode("utf-8"))
         hashes.append(part.sha256)
     return hashes
-
-
-def _write_rows(target: Path, rows: RowSorter) -> int:
-    """Writes ledger rows by key; returns the file's size."""
-    with _Output(target) as file:
-        for line in rows.lines():
-            file.write(line.encode("utf-8"))
-    return file.size
 
 
 def _locked_file(path: Path) -> IO[str]:

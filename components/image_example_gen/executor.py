@@ -14,7 +14,7 @@ from tfx.types import artifact_utils
 from shardwright.commit import commit
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
-from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, plan_ingest, write_shard
+from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, copied_note, plan_ingest, write_shard
 from shardwright.staging import STAGING_VARIABLE, Staging
 from shardwright.watch import shards_shown
 
@@ -59,7 +59,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     | "Spread" >> beam.Reshuffle()
                     | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
                 )
-            manifest = commit(staging, plan.dataset, examples.uri, {"runner": "tfx", "notes": list(plan.notes)})
+            copied = copied_note(plan, staging.results(plan.dataset.shards))
+            for note in copied:
+                print(f"  {note}", flush=True)
+            notes = [*plan.notes, *copied]
+            manifest = commit(staging, plan.dataset, examples.uri, {"runner": "tfx", "notes": notes})
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # `file_format` stays unset: it has no word for plain TFRecords, and StatisticsGen fails on words it lacks.
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)

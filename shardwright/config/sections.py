@@ -50,6 +50,8 @@ class Config:
     """One whole configuration, validated.
 
     Attributes:
+        previous: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again. It
+            changes nothing of what is made.
         base: Folder that relative paths in the file start from; the folder of the file.
     """
 
@@ -71,6 +73,7 @@ class Config:
     run: RunConfig = field(default_factory=RunConfig)
     vertex: VertexConfig = field(default_factory=VertexConfig)
     kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig)
+    previous: str | None = None
     base: str = "."
 
     def __post_init__(self) -> None:
@@ -79,6 +82,8 @@ class Config:
                 "name", f"{self.name!r} is no pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
             )
         one_of("task", self.task, TASKS)
+        if self.previous is not None and not self.previous.strip():
+            raise ConfigError("previous", "empty", "Name a dataset of `shardwright ingest`, or remove the key.")
         if self.duplicates.looks_at_pixels and self.images.verify != FULL:
             option = "near" if self.duplicates.pixels is None else "pixels"
             raise ConfigError(

@@ -4,7 +4,7 @@ from shardwright.ingest.features import example_features, labels_kind
 from shardwright.ingest.inputs import SurveyedInput, hash_input, input_fingerprint, survey_input
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
-from shardwright.ingest.run import ingest
+from shardwright.ingest.run import copied_note, ingest
 from shardwright.ingest.write import write_shard
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "InputLocation",
     "PreparedIngest",
     "SurveyedInput",
+    "copied_note",
     "example_features",
     "hash_input",
     "ingest",

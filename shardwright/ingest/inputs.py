@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from shardwright.config import Config
 from shardwright.config.labels import TFRECORD
@@ -19,6 +21,8 @@ from shardwright.image_header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
 from shardwright.images import read_header
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.deliveries import Delivered, read_deliveries
+from shardwright.ingest.earlier import Earlier
+from shardwright.ingest.known import Known
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.manifest import SINGLE, UNLISTED
 from shardwright.sources.base import ClassesInText, Images, Source, Survey
@@ -62,6 +66,7 @@ class SurveyedInput:
         delivered: what was listed, and of which spans.
         lists: split -> absolute path of the file that lists its images.
         records: the source, where images are parts of TFRecord files.
+        earlier: the dataset that images may be copied from.
     """
 
     listing: Listing
@@ -72,6 +77,16 @@ class SurveyedInput:
     delivered: Delivered
     lists: Mapping[str, str]
     records: Records | None = None
+    earlier: Earlier | None = None
+    _known: dict[tuple[bool, bool], Known] = field(default_factory=dict)
+
+    def known(self, *, probed: bool = False, pixels: bool = False) -> Known | None:
+        """What the earlier dataset tells of the files, see `Earlier.known`; `None` where there is no such dataset."""
+        if self.earlier is None:
+            return None
+        if (probed, pixels) not in self._known:
+            self._known[probed, pixels] = self.earlier.known(self.listing, probed=probed, pixels=pixels)
+        return self._known[probed, pixels]
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         UsageError: the folder, the table, a column or a class is wrong.
         CheckFailed: nothing matched, or images without annotations where `input.unlisted` says `fail`.
     """
+    earlier = None if location.earlier is None else Earlier.open(location.earlier)
     delivered = read_deliveries(location, recipe.input.on_conflict)
     listing, tables = delivered.listing, delivered.labels
     labels = tables[-1].path if tables else None
@@ -143,7 +159,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if unlisted == "reject":
         for i in rest:
             rejected[i] = Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it")
-    return SurveyedInput(listing, source, survey, rejected, labels, delivered, location.lists, records)
+    return SurveyedInput(listing, source, survey, rejected, labels, delivered, location.lists, records, earlier)
 
 
 def _open_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> Records | None:
@@ -178,7 +194,7 @@ def hash_input(
     """
     total = hashlib.sha256()
     listing = surveyed.listing
-    contents = _add_files(listing, _hash_files(listing) if hashed is None else hashed, total, progress)
+    contents = _add_files(listing, _hash_unknown(surveyed) if hashed is None else hashed, total, progress)
     for refusal in listing.refused:
         _add(total, list(refusal))
     for row in surveyed.delivered.passed_over:
@@ -207,10 +223,21 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
     return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
 
 
-def _hash_files(listing: Listing) -> Iterator[FileHash | None]:
+def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
+    """Hashes of all files, of which those that are not known yet are read."""
+    known = surveyed.known()
+    if known is None or not known.proven.any():
+        yield from _hash_files(surveyed.listing)
+        return
+    read = _hash_files(surveyed.listing, np.flatnonzero(~known.proven).tolist())
+    for i in range(len(surveyed.listing.keys)):
+        yield known.file(i) if known.proven[i] else next(read)
+
+
+def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
     return in_parallel(
         lambda i: hash_file(listing.path(i), listing.pin(i)),
-        range(len(listing.keys)),
+        range(len(listing.keys)) if positions is None else positions,
         threads=readers(listing.root),
         weigh=listing.sizes.__getitem__,
     )

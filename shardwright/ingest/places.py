@@ -24,7 +24,7 @@ def relative_places(location: InputLocation) -> tuple[str, InputLocation]:
     Raises:
         UsageError: they have no folder in common.
     """
-    places = [location.images, location.labels, location.previous, *location.lists.values()]
+    places = [location.images, location.labels, location.previous, location.earlier, *location.lists.values()]
     parents = [_fixed_part(place) for place in places if place is not None]
     shared = parents[0]
     for parent in parents[1:]:
@@ -44,7 +44,10 @@ def absolute_places(root: str, location: InputLocation) -> InputLocation:
 
 def location_json(location: InputLocation) -> str:
     """What `InputLocation.from_json` reads, canonical."""
-    return canonical_json(json.loads(json.dumps(asdict(location))))
+    places = json.loads(json.dumps(asdict(location)))
+    if location.earlier is None:
+        del places["earlier"]  # Pipelines that know nothing of it keep their cache.
+    return canonical_json(places)
 
 
 def _fixed_part(place: str) -> list[str]:
@@ -63,5 +66,6 @@ def _mapped(location: InputLocation, change: Callable[[str], str]) -> InputLocat
         images=change(location.images),
         labels=optional(location.labels),
         previous=optional(location.previous),
+        earlier=optional(location.earlier),
         lists={split: change(place) for split, place in location.lists.items()},
     )

@@ -17,10 +17,13 @@ from shardwright.config import ShardsConfig
 from shardwright.dedup.decide import Decision
 from shardwright.errors import CheckFailed
 from shardwright.ingest.contents import Contents
+from shardwright.ingest.copying import CopySource
 from shardwright.ingest.duplicates import find_duplicates
+from shardwright.ingest.earlier import Places
 from shardwright.ingest.features import further_features, labels_kind, stored_features
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
-from shardwright.ingest.reading import probe_values, read_input
+from shardwright.ingest.origins import INPUTS_FILE, input_lines
+from shardwright.ingest.reading import probe_values, read_input, wanted_of
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.shards import ClassSets, class_sets, cut_split
 from shardwright.ingest.splitting import split_images
@@ -29,6 +32,7 @@ from shardwright.ingest.tasks import (
     publish_tasks,
     share_tasks,
     tasks_are_written,
+    tasks_folder,
     write_images,
     write_labels,
 )
@@ -64,6 +68,8 @@ class IngestPlan:
         frame: which frame annotations are in, `auto`, `stored` or `displayed`.
         notes: what was told from the data, for the user.
         total_bytes: size of all images that are going to be read.
+        source: the earlier dataset that images are copied from.
+        tasks: name of the folder of its task files.
     """
 
     dataset: DatasetPlan
@@ -78,11 +84,18 @@ class IngestPlan:
     frame: str
     notes: tuple[str, ...]
     total_bytes: int
+    source: CopySource | None = None
+    tasks: str = tasks_folder()
 
     @property
     def tools(self) -> str:
-        """What the bytes depend on besides the plan: the encoder, where one may be used."""
-        return f"pillow {PIL.__version__}" if self.recipe.images.may_encode else ""
+        """What the bytes depend on besides the plan; see `_tools`."""
+        return _tools(self.recipe)
+
+
+def _tools(recipe: IngestRecipe) -> str:
+    """What the bytes depend on besides the plan: the encoder, where one may be used."""
+    return f"pillow {PIL.__version__}" if recipe.images.may_encode else ""
 
 
 @dataclass
@@ -96,6 +109,7 @@ class PreparedIngest:
         probed: what its pixels tell, where the recipe has them looked at, likewise.
         positions: shard -> positions in the listing, in the order of the records.
         rejected: ledger rows of what is rejected before any shard.
+        places: where the earlier dataset holds the images, if there is one, likewise.
     """
 
     plan: IngestPlan
@@ -104,6 +118,7 @@ class PreparedIngest:
     probed: ProbedInput | None
     positions: dict[PlannedShard, npt.NDArray[np.int64]]
     rejected: list[LedgerRow]
+    places: Places | None = None
 
     def stage(self, staging: Staging, elsewhere: bool = False) -> None:
         """Writes task files and early ledger rows, unless an earlier attempt has.
@@ -112,10 +127,12 @@ class PreparedIngest:
             staging: the staging folder of the plan.
             elsewhere: whether writers may be on other machines, which reach no more of it than lies on a bucket.
         """
-        if not tasks_are_written(staging.root):
+        if INPUTS_FILE in self.plan.dataset.kept and not staging.path(INPUTS_FILE).exists():
+            staging.write_lines(INPUTS_FILE, input_lines(self.surveyed.listing, self.hashed.contents, self.probed))
+        if not tasks_are_written(staging.root, self.plan.tasks):
             self._write(staging)
         if elsewhere:
-            share_tasks(staging, self.positions)
+            share_tasks(staging, self.positions, self.plan.tasks)
 
     def _write(self, staging: Staging) -> None:
         staging.write_rows(_PLAN_ROWS, self.rejected)
@@ -127,10 +144,11 @@ class PreparedIngest:
         attached = surveyed.source.attachments()
         if attached is not None and self.hashed.attached is not None:
             annotations = _pinned(annotations, attached, self.hashed.attached)
-        folder = new_tasks(staging.root)
-        write_images(folder, self.positions, listing, self.hashed.contents, partial(probe_values, self.probed))
+        folder = new_tasks(staging.root, self.plan.tasks)
+        copied = [] if self.places is None else [self.places.at]
+        write_images(folder, self.positions, listing, self.hashed.contents, partial(probe_values, self.probed), *copied)
         # Most of what is known of a million images, and not needed while their annotations fill the memory.
-        self.hashed, self.probed = replace(self.hashed, contents=Contents()), None
+        self.hashed, self.probed, self.places = replace(self.hashed, contents=Contents()), None, None
         write_labels(folder, self.positions, len(listing.keys), annotations)
         publish_tasks(staging.root, folder)
 
@@ -191,6 +209,16 @@ def plan_ingest(
             f"{location.images}: the input has changed since the run began (content {hashed.fingerprint[:12]}, "
             f"expected {str(expected_fingerprint)[:12]}). Run it again."
         )
+    options = recipe.options()["images"]
+    earlier, places, known = surveyed.earlier, None, surveyed.known(**wanted_of(recipe))
+    notes: list[str] = []
+    if earlier is not None and known is not None:
+        notes += known.notes
+        if earlier.is_of_use(options):
+            places, damaged = earlier.places(listing, known)
+            notes += damaged
+        else:
+            notes.append(f"previous: {earlier.dataset.root} stores other pixels (images), so every image is read")
     rejected = dict(surveyed.rejected)
     for i in hashed.contents.unreadable():
         if i not in rejected:
@@ -232,6 +260,8 @@ def plan_ingest(
         rows=(_PLAN_ROWS,),
         max_rejects=recipe.rejects.max,
         further_parents={} if recipe.split.previous is None else {"previous": recipe.split.previous},
+        # Where it can spare the next one anything.
+        kept=(INPUTS_FILE,) if probed is not None or len(listing.checksums) else (),
     )
     plan = IngestPlan(
         dataset=dataset,
@@ -244,10 +274,12 @@ def plan_ingest(
         ignore=survey.ignore,
         extra=further_features(survey, recipe.images.verify),
         frame=survey.frame if recipe.input.labels.frame == "auto" else recipe.input.labels.frame,
-        notes=(*survey.notes, *same.notes, *split.notes),
+        notes=(*survey.notes, *same.notes, *split.notes, *notes),
         total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
+        source=None if earlier is None or places is None else earlier.source(options, _tools(recipe)),
+        tasks=tasks_folder("" if earlier is None or places is None else earlier.digest),
     )
-    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows)
+    return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, places)
 
 
 def _duplicates(same: Decision, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[LedgerRow]:

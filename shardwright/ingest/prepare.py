@@ -40,10 +40,8 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Fra
     header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject", known=known)
     if header is None:
         picture, header = convert(data, max_pixels=options.max_pixels)
-    turned = options.orientation == "apply" and header.orientation != UPRIGHT
-    height, width = displayed_size(header.height, header.width, header.orientation if turned else UPRIGHT)
-    geometry = _geometry(options, height, width)
-    frames = Frames(header.height, header.width, header.orientation, turned, geometry)
+    frames = frames_of(header.height, header.width, header.orientation, options)
+    turned, geometry = frames.turned, frames.geometry
     if picture is None and not turned and geometry is None and options.reencode == KEEP:
         return strip_metadata(data, header, options.strip_metadata), header, frames
     ratio = 1
@@ -66,6 +64,13 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Fra
         chroma=options.chroma,
     )
     return stored, dataclasses.replace(written, located=header.located), frames
+
+
+def frames_of(height: int, width: int, orientation: int, options: ImagesConfig) -> Frames:
+    """How annotations get from a file's pixels, of this size and orientation, to those that are stored of it."""
+    turned = options.orientation == "apply" and orientation != UPRIGHT
+    displayed = displayed_size(height, width, orientation if turned else UPRIGHT)
+    return Frames(height, width, orientation, turned, _geometry(options, *displayed))
 
 
 def _geometry(options: ImagesConfig, height: int, width: int) -> Geometry | None:

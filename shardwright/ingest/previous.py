@@ -14,6 +14,7 @@ from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.manifest import DUPLICATE, LEDGER_FOLDER, WRITTEN
 from shardwright.splits import NEW
 from shardwright.storage import hash_file
+from shardwright.storage.key_places import KeyPlaces
 
 
 def previous_digest(path: str) -> str:
@@ -63,11 +64,13 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
     if options.by == "kfold":
         _check_fold(options, dataset)
     number = {name: i for i, name in enumerate(options.names)}
-    place = {key: i for i, key in enumerate(keys)}
+    places = KeyPlaces(keys)
     split_of = np.full(len(keys), NEW, dtype=np.int64)
     for row in dataset.ledger():
-        if row.status in (WRITTEN, DUPLICATE) and row.split in number and row.key in place:
-            split_of[place[row.key]] = number[row.split]
+        if row.status in (WRITTEN, DUPLICATE) and row.split in number:
+            place = places.find(row.key)
+            if place >= 0:
+                split_of[place] = number[row.split]
     return split_of
 
 

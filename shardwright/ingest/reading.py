@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice
 from types import MappingProxyType
+
+import numpy as np
 
 from shardwright.config.images import FULL
 from shardwright.console import progress
+from shardwright.ingest.earlier import Earlier
 from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input
+from shardwright.ingest.known import part_of
 from shardwright.ingest.recipe import IngestRecipe
+from shardwright.probe.cache import ProbeCache
 from shardwright.probe.hashes import as_int64
 from shardwright.probe.run import ProbedInput, ProbeOptions, probe_input
 from shardwright.sources.base import Values
+
+_ROWS_AT_ONCE = 4096
 
 
 def probe_values(probed: ProbedInput | None, position: int) -> Values:
@@ -38,15 +47,43 @@ def read_input(
     Returns:
         Its content, and what its pixels tell.
     """
-    count = len(surveyed.listing.keys)
+    listing = surveyed.listing
     if recipe.images.verify != FULL:
-        with progress(count, "hashing", quiet=quiet) as shown:
+        with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
             return hash_input(surveyed, shown), None
     options = ProbeOptions(
         max_pixels=recipe.images.max_pixels,
         convert=recipe.images.convert != "reject",
         pixels=recipe.duplicates.pixels is not None,
     )
-    with progress(count, "probing", quiet=quiet) as shown:
-        probed = probe_input(surveyed.listing, surveyed.rejected, options, cache=cache, workers=workers, progress=shown)
+    known = surveyed.known(**wanted_of(recipe))
+    read = None
+    if known is not None and known.proven.any():
+        # What is not going to be written needs no more than its hash.
+        enough = known.sound | np.array([i in surveyed.rejected for i in range(len(listing.keys))])
+        read = np.flatnonzero(~(known.proven & enough))
+    elif surveyed.earlier is not None:
+        _keep_rows(surveyed.earlier, ProbeCache.open(cache))
+    part = listing if read is None else part_of(listing, read)
+    skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
+    with progress(len(part.keys), "probing", quiet=quiet) as shown:
+        probed = probe_input(part, skipped, options, cache=cache, workers=workers, progress=shown)
+    if known is not None and read is not None:
+        probed = known.joined(read, probed)
     return hash_input(surveyed, hashed=probed.files()), probed
+
+
+def wanted_of(recipe: IngestRecipe) -> dict[str, bool]:
+    """What of an earlier dataset is of use beside its hashes, for `SurveyedInput.known`."""
+    return {"probed": recipe.images.verify == FULL, "pixels": recipe.duplicates.pixels is not None}
+
+
+def _keep_rows(earlier: Earlier, cache: ProbeCache) -> None:
+    """Takes the probe rows of an earlier dataset into the cache: files that have to be read are found there by content.
+
+    Where the file that holds them is damaged, those before the damage were kept; each was read whole.
+    """
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        rows = ((origin.sha256, origin.row) for origin in earlier.origins() if origin.row is not None)
+        while some := dict(islice(rows, _ROWS_AT_ONCE)):
+            cache.keep(some)

@@ -46,6 +46,7 @@ class InputLocation:
         previous: absolute path of the earlier dataset, or `None`.
         span: which spans are read, where the paths name some: `input.span`.
         version: which version of each: `input.version`.
+        earlier: absolute path of the dataset that images may be copied from, `previous`, or `None`.
     """
 
     images: str
@@ -54,6 +55,7 @@ class InputLocation:
     previous: str | None = None
     span: str = NEWEST
     version: str = NEWEST
+    earlier: str | None = None
 
     @staticmethod
     def from_json(text: str) -> InputLocation:
@@ -71,6 +73,7 @@ def locate(config: Config) -> InputLocation:
         None if previous is None else config.resolve(previous),
         config.input.span,
         config.input.version,
+        None if config.previous is None else config.resolve(config.previous),
     )
 
 

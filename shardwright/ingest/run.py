@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -98,10 +98,30 @@ def ingest(
         with progress(len(todo), "writing shards", quiet=quiet) as shown:
             for _ in _write_all(plan, staging, todo, workers):
                 shown.advance()
+        copied = copied_note(plan, staging.results(plan.dataset.shards))
         manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
     _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
+    if tell is not None:
+        for note in copied:
+            tell(note)
     _tell_marks(manifest, config, tell)
     return manifest
+
+
+def copied_note(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+    """What was copied from the earlier dataset, for the user; nothing where there is none."""
+    if plan.source is None:
+        return []
+    there = [result for result in results if result is not None]
+    copied, damaged = sum(result.copied for result in there), sum(result.damaged for result in there)
+    total = sum(result.inputs for result in there)
+    notes = [f"{copied:,} of {total:,} images copied from {plan.source.root}, {total - copied:,} read"]
+    if damaged:
+        notes.append(
+            f"{damaged:,} of these because their records in {plan.source.root} are damaged; `shardwright verify` names "
+            "them"
+        )
+    return notes
 
 
 def _tell_marks(manifest: Manifest, config: Config, tell: Callable[[str], None] | None) -> None:

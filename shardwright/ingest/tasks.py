@@ -1,9 +1,12 @@
 """Task files: what a shard's writer has to do, partitioned by shard in one pass and bounded memory.
 
-tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, sha256, crc32c, features of its pixels], in the order
-                                            of the records
+tasks/<split>-<i>-of-<n>.images.jsonl       [key, file name, size, sha256, crc32c, features of its pixels, where an
+                                            earlier dataset holds it], in the order of the records
 tasks/<split>-<i>-of-<n>.labels-<b>.jsonl   [image, class index, row, mask or null, further features], as in the table;
                                             of block b: so many images that their annotations fit into memory
+
+The folder of a plan that copies from an earlier dataset carries that one's digest in its name: a run that goes on with
+another one makes its own.
 
 Where staging is on a bucket, writers on other machines fetch those of their shards from there.
 """
@@ -14,7 +17,7 @@ import json
 import os
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,20 +33,30 @@ from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Listing
 
 _FOLDER = "tasks"
+_DIGITS = 16
 # Of a machine that did not write them: what its own shards needed, fetched from a bucket.
-_FETCHED = "fetched-tasks"
+_FETCHED = "fetched"
 _BUFFERED_CHARACTERS = 1 << 25
 _BLOCK = 512
 
 
-def tasks_are_written(staging_root: str) -> bool:
-    """Whether an earlier attempt has partitioned this plan."""
-    return Path(staging_root, _FOLDER).is_dir()
+def tasks_folder(earlier: str = "") -> str:
+    """Name of the folder of task files.
+
+    Args:
+        earlier: digest of the dataset that images are copied from, if there is one.
+    """
+    return f"{_FOLDER}-{earlier[:_DIGITS]}" if earlier else _FOLDER
 
 
-def new_tasks(staging_root: str) -> Path:
+def tasks_are_written(staging_root: str, name: str = _FOLDER) -> bool:
+    """Whether an earlier attempt has partitioned this plan. `name` is that of `tasks_folder`."""
+    return Path(staging_root, name).is_dir()
+
+
+def new_tasks(staging_root: str, name: str = _FOLDER) -> Path:
     """A folder for task files, which `publish_tasks` gives its name."""
-    folder = Path(staging_root, f"{_FOLDER}.{uuid.uuid4().hex}")
+    folder = Path(staging_root, f"{name}.{uuid.uuid4().hex}")
     folder.mkdir()
     return folder
 
@@ -54,6 +67,7 @@ def write_images(
     listing: Listing,
     contents: Contents,
     probed: Callable[[int], Values],
+    copied: Callable[[int], list[int]] = lambda position: [],
 ) -> None:
     """Writes which images each shard holds.
 
@@ -63,6 +77,7 @@ def write_images(
         listing: the files.
         contents: their hashes; the files at the given positions can be read.
         probed: position -> features that its pixels tell.
+        copied: position -> shard, offset and length of its record in an earlier dataset; nothing where there is none.
     """
     for planned, positions in shards.items():
         with _file(folder, planned, "images").open("w", encoding="utf-8") as out:
@@ -70,7 +85,9 @@ def write_images(
                 digest = contents.sha256(i)
                 assert digest is not None
                 hashes = digest.hex(), contents.crc32c(i)
-                told = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
+                told: list[Any] = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
+                place = copied(i)
+                told += [place] if place else []
                 out.write(canonical_json(told) + "\n")
 
 
@@ -114,20 +131,43 @@ def write_labels(
 
 
 def publish_tasks(staging_root: str, folder: Path) -> None:
-    """Makes the task files appear, all together."""
-    folder.rename(Path(staging_root, _FOLDER))
+    """Makes the task files appear, all together, under the name that they were made for."""
+    folder.rename(Path(staging_root, folder.stem))
 
 
-def share_tasks(staging: Staging, shards: Mapping[PlannedShard, npt.NDArray[np.int64]]) -> None:
+def share_tasks(staging: Staging, shards: Mapping[PlannedShard, npt.NDArray[np.int64]], name: str = _FOLDER) -> None:
     """Puts the task files beside the shards where staging is on a bucket, for writers on other machines.
 
     Args:
         staging: where they are.
         shards: as for `write_images`.
+        name: of `tasks_folder`.
     """
     if staging.mirror is not None:
         files = (file for planned, positions in shards.items() for file in _files(planned, len(positions)))
-        staging.mirror.push(Path(staging.root), [f"{_FOLDER}/{name}" for name in files])
+        staging.mirror.push(Path(staging.root), [f"{name}/{file}" for file in files])
+
+
+class ImageRow(NamedTuple):
+    """An image of a shard, without what is said about it.
+
+    Attributes:
+        key: its key.
+        path: its file.
+        size: bytes of the file.
+        sha256: of the file, hex.
+        crc32c: of the file.
+        probed: features that its pixels tell.
+        copied: shard, offset and length of its record in an earlier dataset; empty where there is none.
+    """
+
+    key: str
+    path: str
+    size: int
+    sha256: str
+    crc32c: int
+    probed: dict[str, Any]
+    copied: Sequence[int] = ()
 
 
 class Task(NamedTuple):
@@ -144,7 +184,12 @@ class Task(NamedTuple):
     crc32c: int
 
 
-def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str) -> Iterator[Task]:
+def read_images(staging: Staging, planned: PlannedShard, root: str, name: str = _FOLDER) -> Iterator[ImageRow]:
+    """The images of a shard in the order of its records; see `read_tasks`."""
+    return _image_rows(_folder_of(staging, planned, name), planned, root)
+
+
+def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str, name: str = _FOLDER) -> Iterator[Task]:
     """The samples of a shard in the order of its records.
 
     Args:
@@ -152,25 +197,36 @@ def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str) ->
         planned: the shard.
         root: folder that the file names start from.
         task: `segmentation` or `classification`.
+        name: of `tasks_folder`.
     """
-    folder = Path(staging.root, _FOLDER)
-    if staging.mirror is not None and not _file(folder, planned, "images").exists():
-        folder = _fetched(Path(staging.root, _FETCHED), staging.mirror, planned)
+    folder = _folder_of(staging, planned, name)
     annotations: dict[int, list[Mask]] = {}
     further: dict[int, dict[str, list[Any]]] = {}
+    for place, (key, path, size, digest, checksum, probed, _) in enumerate(_image_rows(folder, planned, root)):
+        if place % _BLOCK == 0:
+            annotations, further = _read_block(_file(folder, planned, f"labels-{place // _BLOCK}"))
+        said = tuple(annotations.pop(place, ()))
+        values = {**further.pop(place, {}), **probed}
+        if task == "segmentation":
+            yield Task(Sample(key, path, size, None, said, values), digest, checksum)
+        else:
+            labels = tuple(sorted({mask.label for mask in said}))
+            yield Task(Sample(key, path, size, labels, (), values), digest, checksum)
+
+
+def _folder_of(staging: Staging, planned: PlannedShard, name: str) -> Path:
+    """The folder that holds a shard's task files, fetched where another machine has written them."""
+    folder = Path(staging.root, name)
+    if staging.mirror is not None and not _file(folder, planned, "images").exists():
+        return _fetched(Path(staging.root, f"{_FETCHED}-{name}"), staging.mirror, planned, name)
+    return folder
+
+
+def _image_rows(folder: Path, planned: PlannedShard, root: str) -> Iterator[ImageRow]:
     with _file(folder, planned, "images").open(encoding="utf-8") as lines:
-        for place, line in enumerate(lines):
-            if place % _BLOCK == 0:
-                annotations, further = _read_block(_file(folder, planned, f"labels-{place // _BLOCK}"))
-            key, name, size, digest, checksum, probed = json.loads(line)
-            said = tuple(annotations.pop(place, ()))
-            values = {**further.pop(place, {}), **probed}
-            path = os.path.join(root, name)
-            if task == "segmentation":
-                yield Task(Sample(key, path, size, None, said, values), digest, checksum)
-            else:
-                labels = tuple(sorted({mask.label for mask in said}))
-                yield Task(Sample(key, path, size, labels, (), values), digest, checksum)
+        for line in lines:
+            key, name, *rest = json.loads(line)
+            yield ImageRow(key, os.path.join(root, name), *rest)
 
 
 def _read_block(file: Path) -> tuple[dict[int, list[Mask]], dict[int, dict[str, list[Any]]]]:
@@ -186,12 +242,12 @@ def _read_block(file: Path) -> tuple[dict[int, list[Mask]], dict[int, dict[str, 
     return annotations, further
 
 
-def _fetched(folder: Path, mirror: Mirror, planned: PlannedShard) -> Path:
-    """The folder that holds a shard's task files after they were fetched."""
+def _fetched(folder: Path, mirror: Mirror, planned: PlannedShard, of: str) -> Path:
+    """The folder that holds a shard's task files after they were fetched from the one called `of`."""
     folder.mkdir(parents=True, exist_ok=True)
-    images = mirror.read(f"{_FOLDER}/{_file(folder, planned, 'images').name}")
+    images = mirror.read(f"{of}/{_file(folder, planned, 'images').name}")
     for name in _files(planned, images.count(b"\n")):
-        data = mirror.read(f"{_FOLDER}/{name}")
+        data = mirror.read(f"{of}/{name}")
         temporary = folder / f".{name}.{uuid.uuid4().hex}"
         temporary.write_bytes(data)
         temporary.replace(folder / name)

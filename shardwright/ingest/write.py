@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import google_crc32c
 
 from shardwright.errors import CheckFailed
 from shardwright.image_header import ImageError
+from shardwright.ingest.copying import Image, images_of
 from shardwright.ingest.encode import encode_sample, is_on_displayed
 from shardwright.ingest.masks import BadMask
+from shardwright.ingest.origins import StoredOrigin
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.prepare import prepare
-from shardwright.ingest.tasks import Task, read_tasks
+from shardwright.ingest.tasks import Task, read_images, read_tasks
 from shardwright.manifest import DISPLAYED, LOCATED, REJECTED
 from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
@@ -37,26 +40,39 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
 
 
 def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
-    tasks = read_tasks(staging, planned, plan.root, plan.dataset.task)
-    for (sample, digest, checksum), data in read_each(plan.root, tasks, _path, _size):
-        # Compared where it is used: what was read is what was hashed.
-        if data is None or google_crc32c.value(data) != checksum:
-            raise _changed(sample)
+    for (sample, digest, checksum), image in _images(plan, staging, planned):
         try:
-            stored, header, frames = prepare(data, plan.recipe.images)
+            if image.stored is not None:
+                stored, header, frames = image.stored
+            else:
+                # Compared where it is used: what was read is what was hashed.
+                if image.data is None or google_crc32c.value(image.data) != checksum:
+                    raise _changed(sample)
+                stored, header, frames = prepare(image.data, plan.recipe.images)
             payload = encode_sample(plan, sample, stored, digest, header, frames)
             marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(plan, sample, frames)))
-            yield Outcome(sample.key, payload, marks=tuple(name for name, counts in marks if counts))
+            same = stored == image.data
+            yield Outcome(
+                sample.key,
+                payload,
+                marks=tuple(name for name, counts in marks if counts),
+                origin="" if same else StoredOrigin.of(digest, plan.tools, header, frames).to_json(),
+                copied=image.copied,
+                damaged=image.damaged,
+            )
         except (ImageError, BadMask) as error:
-            yield Outcome(sample.key, None, REJECTED, error.code, error.reason)
+            told = Outcome(sample.key, None, REJECTED, error.code, error.reason)
+            yield told._replace(copied=image.copied, damaged=image.damaged)
 
 
-def _path(task: Task) -> str:
-    return task.sample.path
-
-
-def _size(task: Task) -> int:
-    return task.sample.size
+def _images(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[tuple[Task, Image]]:
+    """The images of a shard with what is said about them."""
+    tasks = read_tasks(staging, planned, plan.root, plan.dataset.task, plan.tasks)
+    if plan.source is None:
+        read = read_each(plan.root, tasks, lambda task: task.sample.path, lambda task: task.sample.size)
+        return ((task, Image(data)) for task, data in read)
+    rows = partial(read_images, staging, planned, plan.root, plan.tasks)
+    return zip(tasks, images_of(plan.source, plan.root, rows, plan.recipe.images), strict=True)
 
 
 def _changed(sample: Sample) -> CheckFailed:

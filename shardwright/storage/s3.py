@@ -82,9 +82,8 @@ class S3Store:
         more = {} if page is None else {"ContinuationToken": page}
         with self._said("list"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **more)
-        infos = [
-            ObjectInfo(row["Key"], row["Size"], row["ETag"], _checksum(row["ETag"])) for row in found.get("Contents", ())
-        ]
+        rows = ((row["Key"], row["Size"], row["ETag"]) for row in found.get("Contents", ()))
+        infos = [ObjectInfo(name, size, tag, _checksum(tag)) for name, size, tag in rows]
         return infos, found.get("NextContinuationToken")
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:

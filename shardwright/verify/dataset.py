@@ -19,7 +19,8 @@ from shardwright.fingerprint import sha256_file
 from shardwright.lineage import LINEAGE_FILE
 from shardwright.manifest import BUILD_FILE, LEDGER_FOLDER, MANIFEST_FILE, Manifest
 from shardwright.processes import in_processes
-from shardwright.sealed import is_whole
+from shardwright.sealed import is_whole, unsealed_lines
+from shardwright.staging import ORIGINS_FOLDER
 from shardwright.storage import in_parallel, is_remote
 from shardwright.verify import findings as what
 from shardwright.verify.fetching import check_fetched, fetch_all_but_shards, is_read
@@ -165,6 +166,13 @@ def _sealed_findings(root: Path) -> Iterator[Finding]:
             whole = False
         if not whole:
             yield Finding(name, what.HASH, "damaged: its digest does not fit its content")
+    for file in sorted((root / ORIGINS_FOLDER).rglob("*.jsonl")):
+        try:
+            with file.open("rb") as lines:
+                for _ in unsealed_lines(lines):
+                    continue
+        except (OSError, ValueError) as error:
+            yield Finding(file.relative_to(root).as_posix(), what.HASH, f"damaged: {error}")
 
 
 def _files_of(root: Path) -> list[str]:

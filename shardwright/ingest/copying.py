@@ -1,0 +1,205 @@
+"""Images out of the shards of an earlier dataset, read in large pieces one after the other, each held against its hash.
+
+The order inside a split is that of a hash of the keys, in every dataset. So the images of a new shard lie in a few old
+ones, in the same order, nearly side by side: some requests of megabytes take the place of thousands.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+import google_crc32c
+
+from shardwright.config import ImagesConfig
+from shardwright.fingerprint import sha256_bytes
+from shardwright.frames import Frames
+from shardwright.image_header import ImageHeader
+from shardwright.ingest.origins import StoredOrigin, read_stored
+from shardwright.ingest.prepare import frames_of
+from shardwright.ingest.tasks import ImageRow
+from shardwright.lazy_example import LazyExample
+from shardwright.records import RecordError, unframe
+from shardwright.staging import origins_path
+from shardwright.storage import in_parallel, open_file, part_path, read_bytes, read_each, readers
+
+# Bytes of a request, and of what may lie between two wanted records of one.
+_PIECE = 4 << 20
+_GAP = 1 << 17
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class CopySource:
+    """An earlier dataset as the writers of shards see it. Small and picklable.
+
+    Attributes:
+        root: its folder, absolute, or its URL.
+        shards: paths of its shards below that, in the order of their numbers.
+        encoded: what its records call the stored bytes of an image.
+        sha256: what they call the hash of its file, if they hold it.
+        alike: whether it stores the same bytes of a file as the dataset that is made, by the options.
+        tools: what these depend on besides the options; see `IngestPlan.tools`.
+    """
+
+    root: str
+    shards: tuple[str, ...]
+    encoded: str
+    sha256: str
+    alike: bool
+    tools: str
+
+
+class Stored(NamedTuple):
+    """What was made of a file when it was stored: its bytes are others than the file's."""
+
+    data: bytes
+    header: ImageHeader
+    frames: Frames
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that is to be written.
+
+    Attributes:
+        data: the file; `None` where it cannot be read, or `stored` is given.
+        stored: what is to be stored of it, where that is known without the file.
+        copied: whether it was taken over.
+        damaged: whether it should have been, and its record was damaged.
+    """
+
+    data: bytes | None
+    stored: Stored | None = None
+    copied: bool = False
+    damaged: bool = False
+
+
+def images_of(
+    source: CopySource, root: str, rows: Callable[[], Iterator[ImageRow]], options: ImagesConfig
+) -> Iterator[Image]:
+    """The images of a shard, in order: copied where they can be, and else read.
+
+    Args:
+        source: the earlier dataset.
+        root: folder of the input.
+        rows: opens the list of the images. It is gone through several times, since what is copied and what is read are
+            each fetched ahead.
+        options: `images`.
+    """
+    copies = records_at(source, ((row.copied, row) for row in rows() if row.copied))
+    files = read_each(root, (row for row in rows() if not row.copied), lambda row: row.path, lambda row: row.size)
+    for row in rows():
+        if not row.copied:
+            yield Image(next(files)[1])
+            continue
+        record = next(copies)[1]
+        taken = None if record is None else _taken(source, row, record, options)
+        if taken is not None:
+            yield taken
+            continue
+        try:
+            yield Image(read_bytes(row.path), damaged=record is None)
+        except OSError:
+            yield Image(None, damaged=record is None)
+
+
+def stored_image(source: CopySource, record: LazyExample) -> bytes:
+    """The bytes that a record holds of its image, none where it holds none."""
+    data = record.first(source.encoded)
+    return data if isinstance(data, bytes) else b""
+
+
+def _taken(source: CopySource, row: ImageRow, record: LazyExample, options: ImagesConfig) -> Image | None:
+    """The image of a record, if it is that of a file with the hashes of a row."""
+    data = stored_image(source, record)
+    if len(data) == row.size and google_crc32c.value(data) == row.crc32c:
+        said = record.first(source.sha256) or sha256_bytes(data).encode()
+        return Image(data, copied=True) if said == row.sha256.encode() else None
+    if not source.alike:
+        return None
+    shard, offset, _ = row.copied
+    origin = _origins(source.root, source.shards[shard]).get(offset)
+    if origin is None or (origin.sha256, origin.tools) != (row.sha256, source.tools):
+        return None
+    height, width, orientation = origin.file
+    # What has become too large since is to be refused as it always is.
+    if height * width > options.max_pixels:
+        return None
+    frames = frames_of(height, width, orientation, options)
+    return Image(None, Stored(data, origin.header, frames), copied=True)
+
+
+@lru_cache(maxsize=2)
+def _origins(root: str, shard: str) -> Mapping[int, StoredOrigin]:
+    """What is kept of the images of a shard; nothing where there is nothing, or it is damaged."""
+    try:
+        with open_file(os.path.join(root, origins_path(shard))) as lines:
+            return read_stored(lines)
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+@dataclass
+class _Piece:
+    """A range of a shard, and what is wanted of it: offset, length, and what for."""
+
+    shard: int
+    start: int
+    stop: int
+    wanted: list[tuple[int, int, Any]]
+
+
+def records_at(
+    source: CopySource, places: Iterable[tuple[Sequence[int], _Item]]
+) -> Iterator[tuple[_Item, LazyExample | None]]:
+    """Reads records, many in one request where they lie near each other.
+
+    Args:
+        source: the dataset.
+        places: shard, offset and length of each record, and what it is wanted for.
+
+    Yields:
+        What each was wanted for, in order, and the record; `None` where it is damaged or cannot be read.
+    """
+
+    def read(piece: _Piece) -> tuple[_Piece, bytes]:
+        file = os.path.join(source.root, source.shards[piece.shard])
+        try:
+            return piece, read_bytes(part_path(file, piece.start, piece.stop))
+        except OSError:
+            return piece, b""
+
+    pieces = in_parallel(read, _pieces(places), readers(source.root), lambda piece: piece.stop - piece.start)
+    for piece, data in pieces:
+        for offset, length, item in piece.wanted:
+            begin = offset - piece.start
+            yield item, _record(data[begin : begin + length])
+
+
+def _pieces(places: Iterable[tuple[Sequence[int], _Item]]) -> Iterator[_Piece]:
+    piece: _Piece | None = None
+    for (shard, offset, length), item in places:
+        stop = offset + length
+        if piece is not None and (
+            piece.shard != shard or not 0 <= offset - piece.stop <= _GAP or stop - piece.start > _PIECE
+        ):
+            yield piece
+            piece = None
+        if piece is None:
+            piece = _Piece(shard, offset, stop, [])
+        piece.stop = stop
+        piece.wanted.append((offset, length, item))
+    if piece is not None:
+        yield piece
+
+
+def _record(framed: bytes) -> LazyExample | None:
+    try:
+        return LazyExample(unframe(framed))
+    except RecordError:
+        return None

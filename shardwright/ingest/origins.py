@@ -1,0 +1,139 @@
+"""`origins/`: what a dataset keeps of the files it was made of, so that the next one need not read them again.
+
+origins/inputs.jsonl             of every file that was read: [key, size, SHA-256, CRC-32C, the store's checksum, what
+                                 its pixels tell], by key; the first line names the version
+origins/Split-<s>/<shard>.jsonl  of every record whose image is stored with other bytes than its file's: [offset,
+                                 origin], in the order of the records
+
+A store's checksum may differ between equal datasets, so none of this is in the manifest; each file is sealed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from shardwright.fingerprint import canonical_json
+from shardwright.frames import Frames
+from shardwright.image_header import ImageHeader
+from shardwright.ingest.contents import Contents
+from shardwright.probe.hashes import ImageHashes
+from shardwright.probe.quality import Quality
+from shardwright.probe.row import ALGORITHM, ProbeRow
+from shardwright.probe.run import ProbedInput
+from shardwright.sealed import sealed_lines, unsealed_lines
+from shardwright.staging import ORIGINS_FOLDER
+from shardwright.storage import Listing
+
+INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
+_VERSION = 1
+
+
+class InputOrigin(NamedTuple):
+    """A file that an input held.
+
+    Attributes:
+        key: its key.
+        size: its bytes.
+        sha256: of its bytes.
+        crc32c: of its bytes.
+        checksum: what the store listed of its bytes (`ObjectInfo.checksum`), empty for a local file.
+        row: what its pixels tell, where they were looked at, by this version of the probe, and found sound.
+    """
+
+    key: str
+    size: int
+    sha256: bytes
+    crc32c: int
+    checksum: str
+    row: ProbeRow | None
+
+
+def input_lines(listing: Listing, contents: Contents, probed: ProbedInput | None) -> Iterator[str]:
+    """The lines of `origins/inputs.jsonl`.
+
+    Args:
+        listing: the files.
+        contents: their hashes.
+        probed: what their pixels tell, where that was asked for.
+    """
+    return sealed_lines(_input_lines(listing, contents, probed))
+
+
+def _input_lines(listing: Listing, contents: Contents, probed: ProbedInput | None) -> Iterator[str]:
+    yield canonical_json({"probe": ALGORITHM, "version": _VERSION}) + "\n"
+    checksums = listing.checksums or ("" for _ in listing.keys)
+    for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):
+        digest = contents.sha256(i)
+        if digest is not None:
+            row = [key, listing.sizes[i], digest.hex(), contents.crc32c(i), checksum, _told(probed, i)]
+            yield canonical_json(row) + "\n"
+
+
+def _told(probed: ProbedInput | None, i: int) -> list[Any] | None:
+    if probed is None or not probed.sound[i]:
+        return None
+    pixels = probed.pixels[i].tobytes().hex() if len(probed.pixels) else None
+    return [probed.hashes[i].tolist(), probed.quality[i].tolist(), pixels]
+
+
+def read_inputs(lines: Iterable[bytes]) -> Iterator[InputOrigin]:
+    """Reads what `input_lines` made, by key; of another version nothing.
+
+    Raises:
+        ValueError, TypeError, KeyError: the file is damaged, which may turn out after its last row.
+    """
+    rows = unsealed_lines(lines)
+    header = json.loads(next(rows, b"{}"))
+    if header["version"] != _VERSION:
+        return
+    probed = header["probe"] == ALGORITHM
+    for line in rows:
+        key, size, sha256, crc32c, checksum, told = json.loads(line)
+        yield InputOrigin(key, size, bytes.fromhex(sha256), crc32c, checksum, _row(told) if probed and told else None)
+
+
+def _row(told: list[Any]) -> ProbeRow:
+    hashes, quality, pixels = told
+    return ProbeRow(ImageHashes(*hashes), Quality(*quality), bytes.fromhex(pixels) if pixels else None)
+
+
+class StoredOrigin(NamedTuple):
+    """Where an image came from whose stored bytes are not its file's.
+
+    Attributes:
+        sha256: of the file, hex.
+        tools: what the stored bytes depend on besides the options, as `IngestPlan.tools` has it.
+        file: height, width and orientation of the file's pixels.
+        header: of the stored bytes.
+    """
+
+    sha256: str
+    tools: str
+    file: tuple[int, int, int]
+    header: ImageHeader
+
+    @staticmethod
+    def of(sha256: str, tools: str, header: ImageHeader, frames: Frames) -> StoredOrigin:
+        """What is to be kept of an image that was prepared."""
+        return StoredOrigin(sha256, tools, (frames.height, frames.width, frames.orientation), header)
+
+    def to_json(self) -> str:
+        """As JSON."""
+        header = self.header
+        stored = [header.format, header.height, header.width, header.channels, header.orientation, header.located]
+        return canonical_json([self.sha256, self.tools, self.file, stored])
+
+
+def read_stored(lines: Iterable[bytes]) -> dict[int, StoredOrigin]:
+    """Reads the origins of a shard: offset of the record -> origin.
+
+    Raises:
+        ValueError, TypeError: the file is damaged.
+    """
+    found = {}
+    for line in unsealed_lines(lines):
+        offset, (sha256, tools, (height, width, orientation), stored) = json.loads(line)
+        found[offset] = StoredOrigin(sha256, tools, (height, width, orientation), ImageHeader(*stored))
+    return found

@@ -1,0 +1,280 @@
+"""`previous`: what has not changed is copied from an earlier dataset, and the result is that of a full ingest."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ingesting import changed, config, ledger, run, tree
+from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling, write_months
+
+from shardwright.dataset import Dataset
+from shardwright.errors import ConfigError, DatasetError
+from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
+from shardwright.staging import Staging
+from shardwright.storage.key_places import KeyPlaces
+from shardwright.verify import verify
+
+
+@pytest.fixture(scope="module")
+def months(tmp_path_factory):
+    """The two folders, and the dataset of the first."""
+    folder = tmp_path_factory.mktemp("months")
+    write_months(folder)
+    run(raw_of(folder / "first"), folder / "one")
+    return folder
+
+
+def both(months, tmp_path, earlier, **options):
+    """A full ingest of the second month and one with `previous`, which must be the same; what the latter copied."""
+    raw = raw_of(months / "second", **options)
+    run(raw, tmp_path / "full")
+    told = run_telling({**raw, "previous": str(earlier)}, tmp_path / "copied")
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
+    return told
+
+
+def test_what_has_not_changed_is_copied_and_the_result_is_that_of_a_full_ingest(months, tmp_path):
+    told = both(months, tmp_path, months / "one")
+    assert copied_of(told) == (COPIED, READ)
+    assert told[-1] == f"{COPIED} of {OLD - GONE + NEW} images copied from {months / 'one'}, {READ} read"
+    assert verify(tmp_path / "copied").findings == ()
+
+
+def test_previous_is_in_no_recipe_and_no_fingerprint(months):
+    raw = raw_of(months / "second")
+    with_it = config({**raw, "previous": str(months / "one")})
+    assert IngestRecipe.of(with_it) == IngestRecipe.of(config(raw))
+    location, recipe = locate(with_it), IngestRecipe.of(with_it)
+    assert plan_ingest(recipe, location).plan.dataset == plan_ingest(recipe, locate(config(raw))).plan.dataset
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        {"resize": "stretch", "size": [24, 32]},
+        {"reencode": "raw", "orientation": "apply"},
+        {"orientation": "apply"},
+        {"strip_metadata": "all"},
+    ],
+)
+def test_what_was_encoded_anew_is_copied_where_the_options_are_the_same(months, tmp_path, images, monkeypatch):
+    run(raw_of(months / "first", images=images), tmp_path / "one")
+    raw = raw_of(months / "second", images=images)
+    run(raw, tmp_path / "full")
+    prepared = []
+    from shardwright.ingest import write as module
+
+    prepare = module.prepare
+    monkeypatch.setattr(module, "prepare", lambda data, options: prepared.append(data) or prepare(data, options))
+    told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied", workers=1)
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
+    assert copied_of(told) == (COPIED, READ)
+    # Of those that are upright the stored bytes are the file's: they are looked at, which is nearly nothing.
+    assert len(prepared) < COPIED if "orientation" not in images or len(images) > 1 else prepared
+
+
+def test_other_pixels_than_the_options_ask_for_are_not_copied(months, tmp_path):
+    resized = {"resize": "stretch", "size": [24, 32]}
+    run(raw_of(months / "first", images=resized), tmp_path / "one")
+    told = both(months, tmp_path, tmp_path / "one", images={"resize": "stretch", "size": [16, 16]})
+    assert any("stores other pixels" in note for note in told)
+    # The other way round the earlier dataset has the files themselves.
+    raw = raw_of(months / "second", images=resized)
+    run(raw, tmp_path / "small")
+    told = run_telling({**raw, "previous": str(months / "one")}, tmp_path / "small-copied")
+    assert copied_of(told) == (COPIED, READ)
+    assert tree(tmp_path / "small-copied") == tree(tmp_path / "small")
+
+
+def test_other_encoders_than_this_one_make_other_bytes(months, tmp_path, monkeypatch):
+    turned = {"orientation": "apply"}
+    monkeypatch.setattr("shardwright.ingest.plan.PIL.__version__", "1.0")
+    run(raw_of(months / "first", images=turned), tmp_path / "one")
+    monkeypatch.undo()
+    told = both(months, tmp_path, tmp_path / "one", images=turned)
+    assert 0 < copied_of(told)[0] < COPIED
+
+
+def test_other_annotations_are_put_to_the_same_images(months, tmp_path):
+    def labelled(month, labels):
+        names = sorted(path.relative_to(months / month).as_posix() for path in (months / month).rglob("*.jpg"))
+        table = tmp_path / f"{month}.csv"
+        table.write_text("image,label\n" + "".join(f"{name},{labels[i % 2]}\n" for i, name in enumerate(names)))
+        return changed(raw_of(months / month), labels={"path": str(table)})
+
+    run(labelled("first", ["a", "b"]), tmp_path / "one")
+    raw = labelled("second", ["c", "d"])
+    run(raw, tmp_path / "full")
+    told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    assert copied_of(told) == (COPIED, READ)
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"split": {"train": 0.4, "eval": 0.3, "test": 0.3, "salt": "x"}},
+        {"shards": {"count": 2, "balance": "class"}},
+        {"features": {"preset": "tfds"}},
+        {"images": {"verify": "full"}, "duplicates": {"exact": "first", "pixels": "first"}},
+    ],
+)
+def test_splits_shards_names_and_duplicates_may_be_others(months, tmp_path, options):
+    told = both(months, tmp_path, months / "one", **options)
+    assert copied_of(told)[0] == COPIED
+
+
+def test_names_of_others_are_read_and_written(months, tmp_path):
+    run(raw_of(months / "first", features={"preset": "kaggle_flowers"}), tmp_path / "one")
+    told = both(months, tmp_path, tmp_path / "one", features={"preset": "kaggle_flowers"})
+    assert copied_of(told) == (COPIED, READ)
+
+
+def test_pixels_are_not_looked_at_again(months, tmp_path, monkeypatch):
+    looking = {"images": {"verify": "full"}}
+    run(raw_of(months / "first", **looking), tmp_path / "one")
+    raw = raw_of(months / "second", **looking)
+    run(raw, tmp_path / "full")
+    from shardwright.probe import run as module
+
+    looked = []
+    probe_file = module.probe_file
+    monkeypatch.setattr(module, "probe_file", lambda *args, **more: looked.append(1) or probe_file(*args, **more))
+    run({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    assert len(looked) == READ
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
+
+
+def damaged_copy(months, folder, damage):
+    """A copy of the first dataset, one file of which is changed by `damage`."""
+    import shutil
+
+    shutil.copytree(months / "one", folder)
+    damage(folder)
+    return folder
+
+
+def flip(file: Path, at: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.write_bytes(data)
+
+
+def test_a_damaged_record_is_read_from_the_input_and_the_user_is_told(months, tmp_path):
+    shard = sorted(Path(months / "one", "Split-train").iterdir())[0].name
+    earlier = damaged_copy(months, tmp_path / "one", lambda root: flip(root / "Split-train" / shard, 200))
+    told = both(months, tmp_path, earlier)
+    copied = copied_of(told)[0]
+    assert copied in (COPIED - 1, COPIED)
+    if copied < COPIED:
+        assert any("damaged" in note for note in told)
+
+
+def test_all_damage_of_shards_is_noticed(months, tmp_path):
+    def spoil(root):
+        for file in root.glob("Split-*/*"):
+            file.write_bytes(bytes(file.stat().st_size))
+
+    told = both(months, tmp_path, damaged_copy(months, tmp_path / "one", spoil))
+    assert copied_of(told) == (0, COPIED + READ)
+    assert f"{COPIED + 2:,} of these because their records in {tmp_path / 'one'} are damaged" in told[-1]
+
+
+def test_a_damaged_index_is_not_believed(months, tmp_path):
+    def spoil(root):
+        for file in root.glob("index/*/*"):
+            flip(file, 10)
+
+    told = both(months, tmp_path, damaged_copy(months, tmp_path / "one", spoil))
+    assert copied_of(told) == (0, COPIED + READ)
+    assert any("is damaged; the images of that shard are read again" in note for note in told)
+
+
+def test_damaged_origins_are_not_believed(months, tmp_path):
+    images = {"reencode": "png"}
+    run(raw_of(months / "first", images=images), tmp_path / "one")
+    for file in sorted((tmp_path / "one" / "origins").rglob("*.jsonl")):
+        flip(file, 5)
+    told = both(months, tmp_path, tmp_path / "one", images=images)
+    assert copied_of(told) == (0, COPIED + READ)
+    assert {finding.file for finding in verify(tmp_path / "one").findings} == {
+        path.relative_to(tmp_path / "one").as_posix() for path in (tmp_path / "one" / "origins").rglob("*.jsonl")
+    }
+
+
+def test_a_record_of_another_image_is_not_taken_whatever_the_index_says(months, tmp_path):
+    """Of a strange dataset whose records are whole but belong to other keys."""
+    raw = raw_of(months / "second")
+    run(raw, tmp_path / "full")
+    recipe, location = IngestRecipe.of(config(raw)), locate(config({**raw, "previous": str(months / "one")}))
+    prepared = plan_ingest(recipe, location)
+    held = [i for i, shard in enumerate(prepared.places.shard) if shard >= 0]
+    for column in (prepared.places.shard, prepared.places.offset, prepared.places.length):
+        column[held] = column[held[::-1]]
+    staging = Staging.open(tmp_path / "staging", prepared.plan.dataset.fingerprint)
+    prepared.stage(staging)
+    results = [write_shard(number, prepared.plan, staging) for number in range(len(prepared.plan.dataset.shards))]
+    assert [result.info for result in results] == list(Dataset.open(tmp_path / "full").manifest.shards)
+    assert sum(result.copied for result in results) <= len(held) % 2
+
+
+def test_a_run_that_was_stopped_goes_on_with_another_earlier_dataset_or_none(months, tmp_path, monkeypatch):
+    from shardwright.ingest import run as module
+
+    raw = raw_of(months / "second")
+    run(raw, tmp_path / "full")
+    (tmp_path / "two").symlink_to(tmp_path / "full")
+    write_all = module._write_all
+
+    def stop_after_one(*arguments):
+        yield next(write_all(*arguments))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_write_all", stop_after_one)
+    for earlier in (str(months / "one"), None, str(tmp_path / "two")):
+        with pytest.raises(KeyboardInterrupt):
+            run({**raw, "previous": earlier}, tmp_path / "out")
+    monkeypatch.setattr(module, "_write_all", write_all)
+    run({**raw, "previous": str(months / "one")}, tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(tmp_path / "full")
+
+
+def test_rejected_images_are_read_again(months, tmp_path):
+    broken = tmp_path / "in"
+    for label in ("cat", "dog"):
+        (broken / label).mkdir(parents=True)
+        for file in (months / "first" / label).iterdir():
+            (broken / label / file.name).write_bytes(file.read_bytes())
+    bad = broken / "cat" / "00.jpg"
+    good = bad.read_bytes()
+    bad.write_bytes(good[:300])
+    run(raw_of(broken), tmp_path / "one")
+    assert ledger(tmp_path / "one")["cat/00.jpg"].status == "rejected"
+    bad.write_bytes(good)
+    told = run_telling({**raw_of(broken), "previous": str(tmp_path / "one")}, tmp_path / "two")
+    assert copied_of(told) == (OLD - 1, 1)
+    assert tree(tmp_path / "two") == tree(months / "one")
+
+
+def test_what_is_no_dataset_of_an_ingest_is_refused(months, tmp_path, small_dataset):
+    raw = raw_of(months / "second")
+    with pytest.raises(DatasetError, match="no finished dataset"):
+        run({**raw, "previous": str(months / "second")}, tmp_path / "out")
+    with pytest.raises(ConfigError, match="previous: empty"):
+        config({**raw, "previous": " "})
+    with pytest.raises(ConfigError, match="previous"):
+        config({**raw, "previous": 7})
+    manifest = json.loads((months / "one" / "manifest.json").read_text())
+    assert manifest["kind"] == "ingest"
+    assert not (tmp_path / "out").exists()
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=6), unique=True), st.text(max_size=3))
+def test_places_of_keys(keys, other):
+    keys = sorted(keys)
+    places = KeyPlaces(keys)
+    assert [places.find(key) for key in keys] == list(range(len(keys)))
+    if other not in keys and other.isprintable():
+        assert places.find(other) == -1
