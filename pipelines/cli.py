@@ -12,6 +12,7 @@ import shardwright
 from shardwright.errors import ShardwrightError
 from shardwright_pipelines.commands import (
     bench,
+    clean,
     derived,
     diff,
     doctor,
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add(commands)
     inspect.add(commands)
     lineage.add(commands)
+    clean.add(commands)
     get.add(commands)
     preflight.add(commands)
     bench.add(commands)

@@ -7,7 +7,6 @@ absolute; they come to the executors through the environment, outside all keys.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -31,6 +30,7 @@ from shardwright.staging import STAGING_VARIABLE
 from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
+from shardwright_pipelines.run_lock import only_run_in
 
 
 def run_local(config_path: str, *, root: str | None = None, verbose: bool = False) -> int:
@@ -62,7 +62,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     said = "above" if verbose else str(log_file)
-    with _only_run_in(run_root), _working_in(run_root, config, prepared), quiet(log_file, verbose=verbose):
+    with only_run_in(run_root), _working_in(run_root, config, prepared), quiet(log_file, verbose=verbose):
         return _run(config, prepared, run_root, said, started)
 
 
@@ -162,14 +162,3 @@ def _working_in(run_root: Path, config: Config, prepared: PreparedInput) -> Iter
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def _only_run_in(run_root: Path) -> Iterator[None]:
-    """Two runs in one root would write the same metadata and staging; the second one is refused."""
-    with open(run_root / ".lock", "w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"{run_root}: another run is at work here. Wait for it, or give --root DIR.") from None
-        yield

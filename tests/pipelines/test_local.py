@@ -6,16 +6,17 @@ import pytest
 
 from shardwright.errors import CheckFailed, UsageError
 from shardwright_pipelines import local
+from shardwright_pipelines.run_lock import only_run_in
 
 
 def test_only_one_run_in_a_root(tmp_path: Path) -> None:
     with (
-        local._only_run_in(tmp_path),
+        only_run_in(tmp_path),
         pytest.raises(UsageError, match="another run is at work here"),
-        local._only_run_in(tmp_path),
+        only_run_in(tmp_path),
     ):
         pass
-    with local._only_run_in(tmp_path):
+    with only_run_in(tmp_path):
         pass
 
 

@@ -7,6 +7,9 @@ month 3: dataset 3 (splits kept from 1), its transform, model 3 (begun with 1), 
 
 from pathlib import Path
 
+from ml_metadata.metadata_store import metadata_store
+from ml_metadata.proto import metadata_store_pb2 as protos
+
 from shardwright.blessing import Blessing, model_digest, write_blessing
 from shardwright.dataset import Dataset
 from shardwright.fingerprint import fingerprint, sha256_file
@@ -66,3 +69,63 @@ class Months:
         own = fingerprint(f"model {month}")
         write_lineage(model, kind="model", fingerprint=own, parents=parents, recipe={"epochs": month}, files=True)
         return model
+
+
+def record_runs(root, runs):
+    """Writes the metadata store of a run's folder, as TFX does.
+
+    Args:
+        root: the folder.
+        runs: for every run its steps: (component, state, places read, places written), relative to the folder.
+    """
+    config = protos.ConnectionConfig()
+    config.sqlite.filename_uri = str(Path(root, "metadata.sqlite"))
+    store = metadata_store.MetadataStore(config)
+    types = {name: store.put_context_type(protos.ContextType(name=name)) for name in ("pipeline_run", "node")}
+    kind = store.put_execution_type(protos.ExecutionType(name="step"))
+    thing = store.put_artifact_type(protos.ArtifactType(name="thing"))
+    known, nodes = {}, {}
+    for number, steps in enumerate(runs):
+        run = protos.Context(type_id=types["pipeline_run"], name=f"run-{number}")
+        (run_id,) = store.put_contexts([run])
+        for component, state, inputs, outputs in steps:
+            if component not in nodes:
+                (nodes[component],) = store.put_contexts([protos.Context(type_id=types["node"], name=f"p.{component}")])
+            execution = protos.Execution(type_id=kind, last_known_state=protos.Execution.State.Value(state))
+            (execution_id,) = store.put_executions([execution])
+            events = []
+            for way, places in ((protos.Event.INPUT, inputs), (protos.Event.OUTPUT, outputs)):
+                for place in places:
+                    if place not in known:
+                        artifact = protos.Artifact(type_id=thing, uri=place)
+                        if place.startswith("pushed/"):
+                            artifact.uri = f"artifacts/Pusher/pushed_model/{execution_id}"
+                            artifact.custom_properties["pushed_destination"].string_value = place
+                        (known[place],) = store.put_artifacts([artifact])
+                    events.append(protos.Event(artifact_id=known[place], execution_id=execution_id, type=way))
+            store.put_events(events)
+            links = [protos.Association(execution_id=execution_id, context_id=c) for c in (run_id, nodes[component])]
+            store.put_attributions_and_associations([], links)
+
+
+def record_months(months, ended="COMPLETE"):
+    """The three runs of `Months`, and a fourth in which all was cached."""
+    examples, transformed = "artifacts/ImageExampleGen/examples", "artifacts/ImageTransform/transformed_examples"
+
+    def trained(month, state="COMPLETE"):
+        return [
+            ("ImageExampleGen", state, [], [f"{examples}/{month}"]),
+            ("StatisticsGen", state, [f"{examples}/{month}"], [f"artifacts/StatisticsGen/statistics/{month}"]),
+            ("ImageTransform", state, [f"{examples}/{month}"], [f"{transformed}/{month}"]),
+            ("Trainer", state, [f"{transformed}/{month}"], [f"artifacts/Trainer/model/{month}"]),
+            ("Pusher", state, [f"artifacts/Trainer/model/{month}"], [f"pushed/{month}"]),
+        ]
+
+    stopped = [*trained(2)[:2], ("DataGate", "FAILED", [f"{examples}/2"], [])]
+    record_runs(months.root, [trained(1), stopped, trained(3), [*trained(3, "CACHED")[:-1], ("Pusher", ended, [], [])]])
+    for month in (1, 2, 3):
+        models = [f"artifacts/Trainer/model/{month}"] if month != 2 else []
+        for place in (f"artifacts/StatisticsGen/statistics/{month}", *models):
+            folder = months.root / place
+            folder.mkdir(parents=True)
+            (folder / "data").write_text("x" * 100)

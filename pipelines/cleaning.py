@@ -1,0 +1,183 @@
+"""`shardwright clean`: takes old runs out of a run's folder, and nothing that a blessed model descends from.
+
+What is kept: all that the last runs read and wrote, also from the cache; every pushed model, what it descends from by
+lineage, and what the metadata store says it was made with; rows of the probe, by which next month's run is quicker.
+What goes: everything else below `artifacts`, old logs, and the staging folder, unless the last run has not ended well
+and would go on from there. A folder that goes is renamed first, so that a kill leaves none by half.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwright.ancestry import Family
+from shardwright.artifact_places import ARTIFACTS, PUSHED, places_below
+from shardwright.blessing import read_blessing
+from shardwright.errors import UsageError
+from shardwright.staging import Staging
+from shardwright_pipelines.metadata_store import PastRun, past_runs, steps_to
+from shardwright_pipelines.run_lock import only_run_in
+
+STAGING, LOGS = "staging", "logs"
+_ENDED_WELL = ("COMPLETE", "CACHED")
+_LAST = "Pusher"
+_NUMBER = re.compile(r"[0-9]+", re.ASCII)
+_PROBE = re.compile(r"probe-.*\.sqlite.*")
+# Where an execution has its temporary files.
+_WORKING = ".system/executor_execution"
+# In place of a name while its folder is deleted.
+_GOING = ".deleted-"
+
+
+@dataclass(frozen=True)
+class Old:
+    """Something that is of no use any more.
+
+    Attributes:
+        place: relative to the run's folder.
+        bytes: its size.
+    """
+
+    place: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What was, or would be, taken away.
+
+    Attributes:
+        runs: how many runs there were.
+        kept: how many of them are kept.
+        old: what is of no use any more, by place.
+        protected: kept only because a blessed model descends from it, by place.
+    """
+
+    runs: int
+    kept: int
+    old: tuple[Old, ...]
+    protected: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all that is of no use."""
+        return sum(one.bytes for one in self.old)
+
+
+def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> Cleaned:
+    """Takes old runs out of a run's folder.
+
+    Args:
+        run_root: the folder.
+        keep: how many runs to keep, the last ones; at least 1.
+        superseded: also models that are not in force any more, and what only they descend from.
+        dry_run: only look.
+
+    Raises:
+        UsageError: a run is at work in the folder, or `keep` is less than 1.
+        DatasetError: it is no folder of a run, or what is in force is damaged.
+    """
+    if keep < 1:
+        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run is cached by them.")
+    runs = past_runs(run_root)
+    with only_run_in(Path(run_root)):
+        recent = runs[-keep:]
+        used = {place for run in recent for step in run.steps for place in (*step.inputs, *step.outputs)}
+        used |= {f"{ARTIFACTS}/{step.component}/{_WORKING}/{step.execution}" for run in recent for step in run.steps}
+        needed = set(_needed(run_root, superseded=superseded, used=used))
+        old = list(_old(run_root, used | needed, runs, keep, superseded=superseded))
+        if not dry_run:
+            for one in old:
+                _remove(Path(run_root, one.place))
+        return Cleaned(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
+
+
+def _needed(run_root: str, *, superseded: bool, used: set[str]) -> Iterator[str]:
+    """What blessed models descend from, and they themselves, relative to the folder."""
+    family = Family(place for folder in (ARTIFACTS, PUSHED) for place in places_below(f"{run_root}/{folder}"))
+    blessing = read_blessing(f"{run_root}/{PUSHED}")
+    in_force = "" if blessing is None else f"{PUSHED}/{blessing.model}"
+    for place, artifact in family.artifacts.items():
+        relative = os.path.relpath(place, run_root)
+        if os.path.dirname(relative) != PUSHED or (superseded and relative != in_force and relative not in used):
+            continue
+        for ancestor in family.ancestors(artifact):
+            yield os.path.relpath(ancestor.place, run_root)
+            for step in steps_to(run_root, ancestor.place):
+                yield from (*step.inputs, *step.outputs)
+        for evaluation in family.evaluations(artifact):
+            yield os.path.relpath(evaluation.place, run_root)
+
+
+def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, superseded: bool) -> Iterator[Old]:
+    places = list(_artifacts(run_root))
+    if superseded:
+        places += [f"{PUSHED}/{name}" for name in _folders(f"{run_root}/{PUSHED}")]
+    for place in places:
+        if place not in kept:
+            yield _sized(run_root, place)
+    if not runs or _ended(runs[-1]):
+        for name in sorted(os.listdir(f"{run_root}/{STAGING}")) if os.path.isdir(f"{run_root}/{STAGING}") else ():
+            if not _PROBE.fullmatch(name) and not _in_use(Path(run_root, STAGING, name)):
+                yield _sized(run_root, f"{STAGING}/{name}")
+    logs = sorted(os.listdir(f"{run_root}/{LOGS}")) if os.path.isdir(f"{run_root}/{LOGS}") else []
+    for name in logs[:-keep]:
+        yield _sized(run_root, f"{LOGS}/{name}")
+
+
+def _artifacts(run_root: str) -> Iterator[str]:
+    """The folders of artifacts, and of executions, which TFX names by number; and what an earlier call left."""
+    for component in _folders(f"{run_root}/{ARTIFACTS}"):
+        for key in (*_folders(f"{run_root}/{ARTIFACTS}/{component}"), _WORKING):
+            for name in _folders(f"{run_root}/{ARTIFACTS}/{component}/{key}"):
+                if _NUMBER.fullmatch(name) or name.startswith(_GOING):
+                    yield f"{ARTIFACTS}/{component}/{key}/{name}"
+
+
+def _folders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _ended(run: PastRun) -> bool:
+    return any(step.component == _LAST for step in run.steps) and all(step.state in _ENDED_WELL for step in run.steps)
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether another process is writing a dataset there: one that was told to stage in this folder."""
+    for lock in [*folder.glob(".lock"), *folder.glob("*/.lock")]:
+        try:
+            with Staging(str(lock.parent), lock.parent.name).locked():
+                continue
+        except UsageError:
+            return True
+    return False
+
+
+def _sized(run_root: str, place: str) -> Old:
+    top = os.path.join(run_root, place)
+    total = 0
+    for folder, _, files in [("", (), (top,))] if os.path.isfile(top) else os.walk(top):
+        for name in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(folder, name)).st_size
+    return Old(place, total)
+
+
+def _remove(place: Path) -> None:
+    going = place if place.name.startswith(_GOING) else place.with_name(f"{_GOING}{place.name}")
+    if going != place:
+        place.rename(going)
+    if going.is_dir():
+        shutil.rmtree(going, ignore_errors=True)
+    else:
+        going.unlink(missing_ok=True)

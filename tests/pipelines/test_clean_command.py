@@ -1,0 +1,164 @@
+"""`clean`: what goes are old runs; what a blessed model descends from, and what is in use, stays."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from descent import Months, record_months
+
+from shardwright.staging import Staging
+from shardwright_pipelines import cleaning
+from shardwright_pipelines.cli import main
+from shardwright_pipelines.metadata_store import past_runs, steps_to
+from shardwright_pipelines.run_lock import only_run_in
+
+
+@pytest.fixture(scope="module")
+def made(small_dataset, tmp_path_factory):
+    months = Months(tmp_path_factory.mktemp("months") / "run", small_dataset)
+    record_months(months)
+    for name in ("logs/1.log", "logs/2.log", "staging/tensorflow-1/x/data", "staging/probe-3.sqlite"):
+        (months.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (months.root / name).write_text("x" * 10)
+    return months.root
+
+
+@pytest.fixture
+def root(made, tmp_path):
+    shutil.copytree(made, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def files(root):
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} - {".lock"}
+
+
+def cleaned(capsys, *arguments, code=0):
+    assert main(["clean", *map(str, arguments), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_what_the_gate_stopped_goes_and_all_that_a_blessed_model_descends_from_stays(root, capsys):
+    before = files(root)
+    told = cleaned(capsys, root, "--keep", 1)
+    old = ("/2/", "staging/tensorflow", "logs/1.log", "statistics/1/")
+    gone = {name for name in before if any(part in name for part in old)}
+    assert {name for name in gone if name.startswith("artifacts")}
+    assert files(root) == before - gone
+    assert told["runs"] == 4
+    assert told["kept"] == 1
+    assert "artifacts/ImageExampleGen/examples/1" in told["protected"]
+    assert {Path(one["place"]).parts[0] for one in told["old"]} == {"artifacts", "staging", "logs"}
+    assert told["bytes"] == sum(one["bytes"] for one in told["old"]) > 1000
+    assert main(["lineage", str(root)]) == 0
+    assert "was not found" not in capsys.readouterr().out
+    again = cleaned(capsys, root, "--keep", 1)
+    assert again["old"] == []
+
+
+def test_a_dry_run_only_lists(root, capsys):
+    before = files(root)
+    told = cleaned(capsys, root, "--keep", 1, "--dry-run")
+    assert files(root) == before
+    assert main(["clean", str(root), "--keep", "1", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert all(one["place"] in out for one in told["old"])
+    assert f"1 of 4 runs kept; {len(told['old'])} places, " in out
+    assert "would go" in out
+    assert cleaned(capsys, root, "--keep", 1)["old"] == told["old"]
+
+
+def test_all_runs_are_kept_where_there_are_no_more(root, capsys):
+    before = files(root)
+    cleaned(capsys, root, "--keep", 9)
+    assert before - files(root) == {"staging/tensorflow-1/x/data"}
+
+
+def test_a_superseded_model_goes_only_when_asked_for(root, capsys):
+    (root / "pushed/3/lineage.json").unlink()
+    shutil.copy(root / "pushed/1/lineage.json", root / "pushed/3/lineage.json")
+    # The model in force descends from dataset 1 alone now, and model 1 is none of its ancestors.
+    told = cleaned(capsys, root, "--keep", 1)
+    assert (root / "pushed/1").is_dir()
+    assert "pushed/1" in told["protected"]
+    assert "pushed/1" in {one["place"] for one in cleaned(capsys, root, "--keep", 1, "--superseded")["old"]}
+    assert not (root / "pushed/1").exists()
+    assert (root / "pushed/3").is_dir()
+    assert (root / "artifacts/ImageExampleGen/examples/1").is_dir()
+
+
+def test_staging_stays_where_the_last_run_would_go_on(small_dataset, tmp_path, capsys):
+    months = Months(tmp_path / "run", small_dataset)
+    record_months(months, ended="FAILED")
+    (months.root / "staging/training").mkdir(parents=True)
+    (months.root / "staging/training/step").write_text("x")
+    cleaned(capsys, months.root, "--keep", 1)
+    assert (months.root / "staging/training/step").exists()
+    assert not months.datasets[2].exists()
+
+
+def test_staging_that_another_process_writes_stays(root, capsys):
+    staging = Staging.open(root / "staging", "f")
+    with staging.locked():
+        assert "staging/f" not in {one["place"] for one in cleaned(capsys, root, "--keep", 1)["old"]}
+    assert "staging/f" in {one["place"] for one in cleaned(capsys, root, "--keep", 1)["old"]}
+
+
+def test_not_while_a_run_is_at_work(root, capsys):
+    before = files(root)
+    with only_run_in(root):
+        assert main(["clean", str(root), "--keep", "1"]) == 2
+    assert "another run is at work here" in capsys.readouterr().err
+    assert files(root) == before
+
+
+def test_a_kill_leaves_no_folder_by_half(root, capsys, monkeypatch):
+    def killed(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cleaning.shutil, "rmtree", killed)
+    assert main(["clean", str(root), "--keep", "1"]) == 130
+    monkeypatch.undo()
+    going = list((root / "artifacts").rglob(".deleted-*"))
+    assert len(going) == 1
+    cleaned(capsys, root, "--keep", 1)
+    assert not list(root.rglob(".deleted-*"))
+
+
+def test_links_are_not_followed(root, tmp_path, capsys):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/file").write_text("x")
+    (root / "artifacts/Trainer/model/77").symlink_to(tmp_path / "elsewhere")
+    (root / "staging/link").symlink_to(tmp_path / "elsewhere")
+    cleaned(capsys, root, "--keep", 1)
+    assert (tmp_path / "elsewhere/file").exists()
+
+
+def test_what_is_no_folder_of_a_run(tmp_path, capsys):
+    assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
+    assert "no metadata.sqlite, so no folder of a run" in capsys.readouterr().err
+    (tmp_path / "metadata.sqlite").write_text("no database at all")
+    assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
+    assert "no readable metadata store" in capsys.readouterr().err
+    (tmp_path / "metadata.sqlite").write_bytes(b"")
+    assert main(["clean", str(tmp_path), "--keep", "1"]) == 1
+    assert "no readable metadata store" in capsys.readouterr().err
+
+
+def test_a_configuration_names_the_folder(root, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text("input: {images: x}\nrun: {root: run}\n")
+    assert cleaned(capsys, "small.yaml", "--keep", 2, "--dry-run")["kept"] == 2
+    assert main(["clean", str(root), "--keep", "0"]) == 2
+    assert "--keep: 0 is too few" in capsys.readouterr().err
+
+
+def test_the_store_tells_runs_and_steps(made):
+    runs = past_runs(str(made))
+    assert [len(run.steps) for run in runs] == [5, 3, 5, 5]
+    assert runs[1].steps[-1].component == "DataGate"
+    steps = steps_to(str(made), str(made / "pushed/3"))
+    assert [step.component for step in steps] == ["ImageExampleGen", "ImageTransform", "Trainer", "Pusher"]
+    assert {step.state for step in steps} == {"COMPLETE"}
+    assert steps_to(str(made), str(made / "pushed/9")) == []
