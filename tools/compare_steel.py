@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Trains on the steel defects by `shardwright run`, and a notebook's plain U-Net with the same CPU time, and compares.
 
-    .venv/bin/python tools/compare_steel.py DATA OUT
+    .venv/bin/python tools/compare_steel.py DATA OUT [--epochs N]
 
 DATA is the folder of the steel set (`images`, `image_label.csv`); OUT gets the run and `comparison.json`. Both learn
 from the images of the same split at the same size and are measured on the same held-out ones by the same Dice. The
 notebook's way: a U-Net of 16 to 256 channels at full resolution, images over 255, binary cross-entropy, Adam at 1e-3,
-threshold 0.5; it stops when it has used the CPU seconds of all that `shardwright run` did.
+threshold 0.5; it stops when it has used the CPU seconds of all that `shardwright run` did. Exit code 0: ours has a mean
+Dice of at least 0.70, took at most ten minutes, and is no worse. Fewer epochs than 16 are for trying the script.
 """
 
 from __future__ import annotations
@@ -33,16 +34,19 @@ CONFIG: dict[str, Any] = {
     "transform": {"size": [128, 128], "encoding": "png"},
     "loader": {"augment": ["flip_left_right", "flip_up_down"]},
     "trainer": {"epochs": 16, "batch_size": 8, "learning_rate": 3e-3},
-    "evaluator": {"min_dice": 0.7},
+    # Judged here: a run that is not good enough is to be compared, too.
+    "evaluator": {"min_dice": 0.0},
 }
 CHANNELS = (16, 32, 64, 128, 256)
 BATCH = 16
+LEAST_DICE, MOST_SECONDS = 0.70, 600
 
 
-def run_ours(data: Path, out: Path) -> dict[str, Any]:
+def run_ours(data: Path, out: Path, epochs: int) -> dict[str, Any]:
     """Runs the pipeline; returns its figures, and the place of its dataset."""
     source = {"images": str(data / "images"), "labels": {"path": str(data / "image_label.csv")}}
-    config = {**CONFIG, "input": {**CONFIG["input"], **source}}
+    trainer = {**CONFIG["trainer"], "epochs": epochs}
+    config = {**CONFIG, "input": {**CONFIG["input"], **source}, "trainer": trainer}
     out.mkdir(parents=True, exist_ok=True)
     (out / "steel.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -145,20 +149,31 @@ def plain_unet(size: list[int], classes: int) -> Any:
 
 
 def main() -> int:
-    """Runs both; 0 when ours is at least as good."""
+    """Runs both; 0 when ours is good enough and at least as good."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--epochs", type=int, default=CONFIG["trainer"]["epochs"], metavar="N")
     options = parser.parse_args()
-    ours = run_ours(options.data.absolute(), options.out.absolute())
-    (options.out / "comparison.json").write_text(json.dumps({"ours": ours}, indent=1) + "\n", encoding="utf-8")
+    ours = run_ours(options.data.absolute(), options.out.absolute(), options.epochs)
+    curve = " ".join(f"{dice:.3f}" for dice in ours["curve"])
+    print(f"ours: mean_dice on eval by epoch: {curve}", flush=True)
     notebook = run_notebook(Path(ours["dataset"]), ours["cpu_seconds"])
-    text = json.dumps({"ours": ours, "notebook": notebook}, indent=1)
-    (options.out / "comparison.json").write_text(text + "\n", encoding="utf-8")
-    for name, row in (("ours", ours), ("notebook", notebook)):
-        dice, seconds = row["figures"]["mean_dice"], row["cpu_seconds"]
-        print(f"{name:9} mean_dice {dice:.4f}, {seconds:.0f} CPU s, {row['parameters']} parameters")
-    return 0 if ours["figures"]["mean_dice"] >= notebook["figures"]["mean_dice"] else 1
+    rows = {"ours": ours, "notebook": notebook}
+    reached = {name: row["figures"]["mean_dice"] for name, row in rows.items()}
+    checks = {
+        f"mean_dice at least {LEAST_DICE:.2f}": reached["ours"] >= LEAST_DICE,
+        f"at most {MOST_SECONDS} s": ours["seconds"] <= MOST_SECONDS,
+        "no worse than the notebook": reached["ours"] >= reached["notebook"],
+    }
+    text = json.dumps({**rows, "checks": checks}, indent=1) + "\n"
+    (options.out / "comparison.json").write_text(text, encoding="utf-8")
+    for name, row in rows.items():
+        spent = f"{row['cpu_seconds']:.0f} CPU s, {row['seconds']:.0f} s"
+        print(f"{name:9} mean_dice {reached[name]:.4f}, {spent}, {row['parameters']} parameters")
+    for name, holds in checks.items():
+        print(f"{'ok' if holds else 'SHORT':9} {name}")
+    return 0 if all(checks.values()) else 1
 
 
 if __name__ == "__main__":
