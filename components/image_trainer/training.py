@@ -18,7 +18,7 @@ from shardwright_components.image_trainer.history import History, write_history
 from shardwright_components.image_trainer.hosts import HostPlace
 from shardwright_components.image_trainer.loop import TRAIN, Loop, Work
 from shardwright_components.image_trainer.losses import loss_of
-from shardwright_components.image_trainer.memory import step_bytes
+from shardwright_components.image_trainer.memory import readable, step_bytes
 from shardwright_components.image_trainer.optimizers import build_optimizer
 from shardwright_components.image_trainer.placement import Placement, device_batch
 from shardwright_components.image_trainer.preemption import Preemption
@@ -31,6 +31,7 @@ from shardwright_components.image_trainer.training_summary import (
     write_summary,
 )
 from shardwright_components.image_trainer.warm_start import begin_with
+from shardwright_components.image_trainer.worker import NEEDS
 
 Send = Callable[[dict[str, Any]], None]
 
@@ -60,6 +61,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     if spec.warm_from and not begin_with(model, spec.warm_from):
         send({"note": "the vocabulary is another one: what words mean is learned anew"})
     work = work_of(spec, place, devices, model)
+    send({NEEDS: readable(work.memory)})
     optimizer = build_optimizer(recipe, work.steps_per_epoch * recipe.epochs)
     optimizer.build(model.trainable_variables)
     steps = build_steps(placement, place, model, work.loss, optimizer)

@@ -29,6 +29,8 @@ _LAST_LINES = 12
 # What a worker that was told to end gets to save its state; Kubernetes gives as much by default.
 _SECONDS_TO_SAVE = 30
 _ERROR = "error"
+# What a step of training needs by estimate, in words: whoever kills a process for its memory lets it say nothing.
+NEEDS = "needs"
 
 
 def run_worker(
@@ -55,7 +57,7 @@ def run_worker(
     variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **environment}
     # A worker imports what this process imports, also when a path was added after its start.
     variables["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-    failure = ""
+    failure = needs = ""
     with (
         log_file.open("w", encoding="utf-8") as log,
         subprocess.Popen(
@@ -71,13 +73,15 @@ def run_worker(
                     log.flush()
                 elif _ERROR in message:
                     failure = str(message[_ERROR])
+                elif NEEDS in message:
+                    needs = str(message[NEEDS])
                 else:
                     on_message(message)
         except BaseException:
             _end(process)
             raise
     if process.returncode:
-        raise ShardwrightError(failure or _unexplained(module, process.returncode, log_file))
+        raise ShardwrightError(failure or _unexplained(module, process.returncode, log_file, needs))
 
 
 @contextmanager
@@ -152,9 +156,10 @@ def _parsed(line: str) -> Message | None:
     return value if isinstance(value, dict) else None
 
 
-def _unexplained(module: str, code: int, log_file: Path) -> str:
+def _unexplained(module: str, code: int, log_file: Path, needs: str) -> str:
     lines = log_file.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-_LAST_LINES:]
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    hint = " (out of memory? Lower trainer.batch_size or transform.size)" if code == -9 else ""
+    estimate = f"; a step needs about {needs} of it" if needs else ""
+    hint = f" (out of memory{estimate}? Lower trainer.batch_size or transform.size)" if code == -9 else ""
     name = module.rpartition(".")[2]
     return "\n".join([f"{name} {how}{hint}. The whole log is {log_file}. Its last lines:", *(f"  {x}" for x in lines)])

@@ -7,9 +7,10 @@ import pytest
 from shardwright_components.image_trainer.models import build_model
 
 
+@pytest.mark.parametrize("name", ["unet", "deeplab"])
 @pytest.mark.parametrize("size", [(16, 16), (17, 31), (8, 45), (50, 20)])
-def test_unet_answers_in_the_size_of_the_image_whatever_it_is(size):
-    model = build_model("unet", height=size[0], width=size[1], classes=3, filters=4, seed=1)
+def test_masks_come_in_the_size_of_the_image_whatever_it_is(name, size):
+    model = build_model(name, height=size[0], width=size[1], classes=3, filters=4, seed=1)
     images = np.random.default_rng(0).normal(size=(2, *size, 3)).astype(np.float32)
     probabilities = np.asarray(model(images))
     assert probabilities.shape == (2, *size, 3)
@@ -26,7 +27,7 @@ def test_cnn_gives_one_probability_per_class():
     np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["unet", "cnn"])
+@pytest.mark.parametrize("name", ["unet", "deeplab", "cnn"])
 def test_the_output_is_float32_under_mixed_precision(name):
     before = keras.mixed_precision.dtype_policy()
     try:
@@ -55,5 +56,5 @@ def test_the_seed_decides_the_weights():
 
 
 def test_an_unknown_model_is_refused_by_name():
-    with pytest.raises(ValueError, match="'resnet' is not known.*unet, cnn"):
+    with pytest.raises(ValueError, match="'resnet' is not known.*unet, deeplab, cnn"):
         build_model("resnet", height=8, width=8, classes=1, filters=4, seed=1)

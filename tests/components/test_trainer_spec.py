@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from shardwright.config import parse_config
 from shardwright.errors import DatasetError, UsageError
 from shardwright_components.image_trainer.history import History, read_history, write_history
+from shardwright_components.image_trainer.run_fn import spec_of
 from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", ("flip_left_right",), 64, 0.5, "eval")
@@ -83,3 +85,45 @@ def test_a_history_is_read_as_it_was_written(tmp_path):
     assert read_history(tmp_path) == history
     with pytest.raises(DatasetError, match="Trainer"):
         read_history(tmp_path / "elsewhere")
+
+
+def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, write_shapes):
+    from shardwright_components.image_trainer.losses import loss_of
+
+    data = write_shapes(tmp_path / "data")
+    figures = {"mean": [1, 2, 3], "std": [1, 1, 1], "pixel_frequency": {"Disc": 0.25, "Bar": 0.01}}
+    (data / "statistics.json").write_text(json.dumps(figures))
+
+    def spec(**options):
+        return spec_of(dataclasses.replace(RECIPE, **options), data, tmp_path / "run", tmp_path / "export")
+
+    assert spec().class_weights is None
+    weighted = spec(class_weights="balanced", loss="bce", normalize="dataset")
+    assert weighted.class_weights == pytest.approx((2 / 6, 10 / 6))
+    assert (weighted.mean, weighted.std) == ((1, 2, 3), (1, 1, 1))
+    assert weighted.fingerprint != spec(loss="bce", normalize="dataset").fingerprint
+    truth, found = np.zeros((1, 2, 2, 2), np.uint8), np.full((1, 2, 2, 2), 0.1, np.float32)
+    for rare, weight in ((0, 2 / 6), (1, 10 / 6)):
+        # All of the loss is that of one class.
+        answer = np.where(np.arange(2) == rare, 0.5, 1e-7).astype(np.float32) * np.ones_like(found)
+        assert float(loss_of(weighted)(truth, answer)) == pytest.approx(weight * np.log(2) / 2, rel=1e-4)
+    (data / "statistics.json").unlink()
+    with pytest.raises(DatasetError, match="statistics.json"):
+        spec(class_weights="balanced")
+
+
+def test_16_bits_are_computed_with_where_they_are_asked_for():
+    import keras
+
+    from shardwright_components.image_trainer.training import built_model
+
+    spec = dataclasses.replace(SPEC, recipe=dataclasses.replace(RECIPE, filters=4))
+    before = keras.config.dtype_policy()
+    try:
+        for precision, computed in (("bfloat16", "bfloat16"), ("float32", "float32")):
+            model = built_model(spec, precision)
+            kinds = {layer.compute_dtype for layer in model.layers if type(layer).__name__ == "Conv2D"}
+            assert kinds == {computed, "float32"}
+            assert {weight.dtype for weight in model.weights} == {"float32"}
+    finally:
+        keras.config.set_dtype_policy(before)

@@ -78,7 +78,7 @@ def config(**trainer):
     [
         ({"model": "mine.models"}, "trainer.model: 'mine.models' is no import path. Write package.module:function"),
         ({"model": "mine:a:b"}, "is no import path"),
-        ({"model": "resnet"}, "trainer.model: 'resnet' is not known. Use one of: auto, unet, cnn"),
+        ({"model": "resnet"}, "trainer.model: 'resnet' is not known. Use one of: auto, unet, deeplab, cnn"),
         ({"model": "cnn"}, "trainer.model: 'cnn' does not solve segmentation"),
         ({"encoder": "resnet50"}, "trainer.encoder: 'resnet50' is not known. Use one of: compact, efficientnetv2-b0"),
         ({"model": "mine:build", "encoder": B0}, "trainer.encoder: 'efficientnetv2-b0', but trainer.model is your own"),

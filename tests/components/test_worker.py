@@ -78,8 +78,10 @@ def test_a_defect_comes_back_with_its_last_lines_and_the_log(run, tmp_path):
 
 
 def test_a_killed_worker_is_told_with_the_likely_cause(run):
-    with pytest.raises(ShardwrightError, match="killed by signal 9.*batch_size"):
+    with pytest.raises(ShardwrightError, match=r"killed by signal 9 \(out of memory\? Lower trainer.batch_size"):
         run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(ShardwrightError, match=r"out of memory; a step needs about 9.9 GB of it\? Lower"):
+        run("import signal; worker.send({worker.NEEDS: '9.9 GB'}); os.kill(os.getpid(), signal.SIGKILL)")
 
 
 def test_a_worker_that_cannot_start_is_told(run):

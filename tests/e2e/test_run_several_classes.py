@@ -51,3 +51,10 @@ def test_a_model_of_several_classes_learns_and_is_blessed(tmp_path: Path) -> Non
     assert re.search(r"^model +BLESSED and pushed$", done.out, re.MULTILINE)
     (spec,) = tmp_path.rglob("spec.json")
     assert json.loads(spec.read_text())["multi"] is True
+
+    import tensorflow as tf
+
+    (log,) = spec.parent.glob("logs/pictures/*")
+    values = [value for event in tf.compat.v1.train.summary_iterator(str(log)) for value in event.summary.value]
+    assert [value.tag for value in values] == [*(f"truth_and_prediction/{i}" for i in range(8)), "classes"]
+    assert all(value.image.width >= 240 for value in values)

@@ -15,6 +15,7 @@ def test_the_defaults():
     assert (found.accelerator, found.hosts, found.checkpoint.every, found.checkpoint.keep) == ("auto", 1, 500, 2)
     assert (found.optimizer, found.schedule, found.warm_up, found.weight_decay) == ("adamw", "cosine", 0.05, None)
     assert (found.patience, found.precision, found.warm_start) == (None, "float32", "none")
+    assert (found.text, found.ema, found.accumulate) == ((), None, 1)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,7 @@ def test_the_defaults():
         {"patience": 3, "precision": "bfloat16"},
         {"patience": False},
         {"warm_start": "blessed"},
+        {"ema": 0.999, "accumulate": 4, "model": "deeplab"},
         {"warm_start": "models/unet.keras"},
     ],
 )
@@ -50,6 +52,10 @@ def test_what_is_taken(options):
         ({"optimizer": "adam", "weight_decay": 0.1}, "trainer.weight_decay: adam has none. Remove it, or use adamw."),
         ({"patience": 0}, "trainer.patience: 0 is too small"),
         ({"precision": "float16"}, "trainer.precision: 'float16' is not known. Use one of: float32, bfloat16."),
+        ({"ema": 1.0}, "trainer.ema: 1.0 is out of range"),
+        ({"ema": 0}, "trainer.ema: 0.0 is out of range"),
+        ({"accumulate": 0}, "trainer.accumulate: 0 is out of range"),
+        ({"model": "deeplab3"}, "trainer.model: 'deeplab3' is not known. Use one of: auto, unet, deeplab, cnn"),
         ({"warm_start": " "}, "trainer.warm_start: ' ' names nothing"),
     ],
 )

@@ -1,0 +1,58 @@
+"""Steps of a small model on the backend of `KERAS_BACKEND`, whose weights can be computed by hand; prints JSON.
+
+The model is one weight w with the loss 0.1 * w: its gradient is 0.1 whatever the images, so by plain SGD without
+momentum w falls by 0.1 times the rate at every update.
+"""
+
+import json
+import os
+from dataclasses import replace
+
+RATE = 0.5
+
+
+def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
+    import keras
+    import numpy as np
+
+    from shardwright_components.image_trainer.hosts import HostPlace
+    from shardwright_components.image_trainer.optimizers import build_optimizer
+    from shardwright_components.image_trainer.placement import Placement
+    from shardwright_components.image_trainer.spec import Recipe
+    from shardwright_components.image_trainer.steps import build_steps, connect
+
+    recipe = replace(
+        Recipe("unet", 4, 1, 1, RATE, 1, "unit", (), 1, 0.5, ""),
+        optimizer="adam", schedule="constant", warm_up=0.0, ema=ema, accumulate=accumulate,
+    )  # fmt: skip
+    inputs = keras.Input((1,))
+    model = keras.Model(inputs, keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs))
+    optimizer = build_optimizer(recipe, steps)
+    optimizer.build(model.trainable_variables)
+    placement = Placement("cpu", backend)
+    connect(placement, HostPlace())
+    made = build_steps(placement, HostPlace(), model, lambda true, found: 0.1 * keras.ops.mean(found), optimizer)
+    ones = np.ones((1, 1), np.float32)
+    weights, kept, answers = [], [], []
+    for _ in range(steps):
+        float(made.train(ones, ones))
+        weights.append(float(made.state()["weights/00000"][0, 0]))
+        with made.evaluated():
+            kept.append(float(made.state()["weights/00000"][0, 0]))
+            answers.append(float(made.predict(ones)[0, 0]))
+    after = float(made.state()["weights/00000"][0, 0])
+    return {"weights": weights, "kept": kept, "answers": answers, "after": after, "traces": made.traces}
+
+
+def every_case(backend: str) -> dict:
+    cases = {
+        "plain": {"ema": 0.0, "accumulate": 1},
+        "mean": {"ema": 0.75, "accumulate": 1},
+        "accumulated": {"ema": 0.0, "accumulate": 3},
+        "both": {"ema": 0.75, "accumulate": 3},
+    }
+    return {name: run(backend, steps=6, **case) for name, case in cases.items()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(every_case(os.environ["KERAS_BACKEND"])))
