@@ -1,8 +1,9 @@
 """What the containers of a compiled pipeline start: TFX's own entry point, with places that every component can open.
 
-    python -m shardwright_components.container --artifacts HOW --executor_class_path … (TFX's)
+    python -m shardwright_components.container --artifacts HOW [--jobset …] --executor_class_path … (TFX's)
 
-See `mounts` for what that option says. What TFX tells of the outputs is turned back into the service's own places.
+See `mounts` for what `--artifacts` says, `jobset` for a task that starts one. What TFX tells of the outputs is turned
+back into the service's own places.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from tfx.utils import io_utils
 
 from shardwright.errors import ShardwrightError
 from shardwright_components.beam_runner import in_process_beam
+from shardwright_components.cluster import Cluster
+from shardwright_components.image_trainer.hosts import this_host
+from shardwright_components.jobset import JobSetTask, run_as_jobset
 from shardwright_components.mounts import (
     AS_THEY_ARE,
     COPIED,
@@ -49,22 +53,35 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", allow_abbrev=False)
     parser.add_argument("--artifacts", choices=HOW, default=AS_THEY_ARE)
+    parser.add_argument("--jobset", help="manifest of the JobSet that does the work, as JSON")
+    parser.add_argument("--shared", help="with --jobset: folder of a volume that its pods and this one mount")
     options, rest = parser.parse_known_args(list(arguments))
     try:
         with in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
-            _run(rest, options.artifacts, scratch)
+            _run(rest, options.artifacts, scratch, _work(options, list(rest)))
     except ShardwrightError as error:
         print(f"shardwright: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
 
-def _run(arguments: list[str], how: str, scratch: str) -> None:
+def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[str]], None]:
+    """What is done with TFX's arguments once their places can be opened; `arguments` are those of the service."""
+    if options.jobset is None:
+        return lambda changed: tfx_entry.main(tfx_entry._parse_flags(changed))
+    place = arguments.index(_INVOCATION) + 1
+    task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared))
+    cluster = Cluster.of_this_pod(os.environ)
+    return lambda changed: run_as_jobset(task, json.loads(changed[place]), cluster)
+
+
+def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:
     root = scratch if how == COPIED else os.environ.get(MOUNTS_VARIABLE, "/")
     place = arguments.index(_INVOCATION) + 1
     invocation = json.loads(arguments[place])
-    changed = opened(invocation, how, root)
-    if how != AS_THEY_ARE:
+    changed = json.loads(json.dumps(opened(invocation, how, root)))
+    publishes = this_host(os.environ).publishes
+    if how != AS_THEY_ARE or not publishes:
         # TFX puts a component's temporary folder beside it, which must be one of this machine, too.
         changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
     arguments[place] = json.dumps(changed)
@@ -75,11 +92,11 @@ def _run(arguments: list[str], how: str, scratch: str) -> None:
         # As TFX's local runners do. On a bucket there are no folders to make.
         if "://" not in folder:
             os.makedirs(folder, exist_ok=True)
-    tfx_entry.main(tfx_entry._parse_flags(arguments))
+    work(arguments)
     if how == COPIED:
         for url, folder in _moved(invocation, changed, "outputs"):
             io_utils.copy_dir(folder, url)
-    if how != AS_THEY_ARE:
+    if how != AS_THEY_ARE and publishes:
         _turn_back(changed["outputs"]["outputFile"], invocation["outputs"]["outputFile"], root)
 
 

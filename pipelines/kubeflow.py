@@ -7,6 +7,7 @@ schema versions other than 2.1.0, `lifecycle`, resolvers, labels of no executor.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import yaml
 from shardwright.config import Config, KubeflowConfig
 from shardwright.config.cloud import COMPONENTS
 from shardwright.errors import ConfigError
+from shardwright.fingerprint import canonical_json
 from shardwright_components.mounts import LOCAL
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, containers, executor_label, required
-from shardwright_pipelines.machines import single_host_slice
+from shardwright_pipelines.jobset import jobset_template
+from shardwright_pipelines.machines import check_hosts, trainer_slice
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"
@@ -44,11 +47,12 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=str(section.push_directory).rstrip("/"),
         artifacts=LOCAL,
-        resources=section.resources,
+        # What a slice of several hosts asks for, its pods do.
+        resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _several_hosts(config)},
     )
     compiled = compile_job(config, config_file, target)
     _add_accelerator(config, compiled.job)
-    return compiled
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *_add_jobset(config, compiled.job)))
 
 
 def kubeflow_document(config: Config, compiled: Compiled) -> str:
@@ -95,6 +99,22 @@ def check_for_backend(spec: dict[str, Any]) -> None:
 def _kubernetes(config: Config, component: str) -> dict[str, Any]:
     """A component's `KubernetesExecutorConfig`."""
     section = config.kubeflow
+    executor: dict[str, Any] = {}
+    # The pod that starts a JobSet may run anywhere.
+    if component != "Trainer" or not _several_hosts(config):
+        selector, tolerations = _placing(config, component)
+        if selector:
+            executor["nodeSelector"] = {"labels": selector}
+        if tolerations:
+            executor["tolerations"] = tolerations
+    if section.volumes:
+        executor["pvcMount"] = [{"constant": volume.claim, "mountPath": volume.path} for volume in section.volumes]
+    return executor
+
+
+def _placing(config: Config, component: str) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Labels of the nodes that a component's pods may run on, and the taints they live with."""
+    section = config.kubeflow
     selector = dict(section.node_selectors.get(component, {}))
     tolerations = [
         {
@@ -113,26 +133,39 @@ def _kubernetes(config: Config, component: str) -> dict[str, Any]:
     if found is not None:
         selector |= found.node_selector
         tolerations.append({"key": tpu.RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
-    executor: dict[str, Any] = {}
-    if selector:
-        executor["nodeSelector"] = {"labels": selector}
-    if tolerations:
-        executor["tolerations"] = tolerations
-    if section.volumes:
-        executor["pvcMount"] = [{"constant": volume.claim, "mountPath": volume.path} for volume in section.volumes]
-    return executor
+    return selector, tolerations
 
 
 def _slice(config: Config) -> tpu.TpuSlice | None:
     trainer = config.kubeflow.trainer
     if trainer.machine is None:
         return None
-    return single_host_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
+    found = trainer_slice("kubeflow.trainer", trainer.machine, trainer.topology, config.trainer.accelerator)
+    check_hosts("kubeflow.trainer", found, config.trainer.hosts)
+    return found
+
+
+def _several_hosts(config: Config) -> bool:
+    found = _slice(config)
+    return found is not None and found.hosts > 1
+
+
+def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
+    """Lets the Trainer's pod start a JobSet where its slice has several hosts; returns what is to be told of it."""
+    found = _slice(config)
+    if found is None or found.hosts == 1:
+        return ()
+    selector, tolerations = _placing(config, "Trainer")
+    template = jobset_template(config, found, {"nodeSelector": selector, "tolerations": tolerations})
+    shared = f"{_volume_of(str(config.kubeflow.push_directory), config.kubeflow)}.shardwright-jobsets"
+    container = dict(containers(job))["Trainer"]
+    container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]
+    return (f"Trainer starts a JobSet of {found.hosts} pods: its service account needs the Role of docs/kubeflow.md",)
 
 
 def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
     found, trainer = _slice(config), config.kubeflow.trainer
-    if found is None and trainer.gpu is None:
+    if (found is None and trainer.gpu is None) or _several_hosts(config):
         return
     # The backend takes the type as the resource's name, whatever it is.
     kind, count = (tpu.RESOURCE, found.chips_per_host) if found else (trainer.gpu, trainer.gpus)
@@ -140,9 +173,15 @@ def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
     container.setdefault("resources", {})["accelerator"] = {"type": kind, "count": str(count)}
 
 
+def _volume_of(folder: str, section: KubeflowConfig) -> str | None:
+    """Where the volume of a folder is mounted, with a slash; the innermost one."""
+    mounted = sorted((volume.path.rstrip("/") + "/" for volume in section.volumes), key=len, reverse=True)
+    return next((path for path in mounted if f"{folder.rstrip('/')}/".startswith(path)), None)
+
+
 def _check_places(config: Config, section: KubeflowConfig) -> None:
     mounted = tuple(volume.path.rstrip("/") + "/" for volume in section.volumes)
-    if not f"{str(section.push_directory).rstrip('/')}/".startswith(mounted or ("?",)):
+    if _volume_of(str(section.push_directory), section) is None:
         raise ConfigError(
             "kubeflow.push_directory",
             f"{section.push_directory!r} lies on no volume, so no pod would see what another one pushed",

@@ -81,8 +81,8 @@ def check_machine(path: str, machine: str, gpu: str | None, gpus: int) -> None:
         raise ConfigError(f"{path}.gpus", f"{gpus} is no number of GPUs", "Use 1, 2, 4 or 8.")
 
 
-def single_host_slice(path: str, machine: str, topology: str | None, accelerator: str) -> tpu.TpuSlice:
-    """The TPU slice of a trainer, which must lie on one machine.
+def trainer_slice(path: str, machine: str, topology: str | None, accelerator: str) -> tpu.TpuSlice:
+    """The TPU slice of a trainer.
 
     Args:
         path: YAML path of the section with `machine` and `topology`.
@@ -91,20 +91,28 @@ def single_host_slice(path: str, machine: str, topology: str | None, accelerator
         accelerator: `trainer.accelerator`.
 
     Raises:
-        ConfigError: there is no such slice, it has several hosts, or the trainer does not use it.
+        ConfigError: there is no such slice, or the trainer does not use it.
     """
     if topology is None:
-        raise ConfigError(
-            f"{path}.topology", f"missing for {machine}", f"Use one of: {', '.join(tpu.topologies(machine))}."
-        )
+        known = tpu.topologies(machine) if machine in tpu.MACHINES else ("2x2",)
+        raise ConfigError(f"{path}.topology", f"missing for {machine}", f"Use one of: {', '.join(known)}.")
     found = tpu.TpuSlice(machine, topology, path)
-    if found.hosts > 1:
-        raise ConfigError(
-            f"{path}.topology",
-            f"{topology} of {machine} has {found.hosts} hosts, and a pipeline's step is one",
-            "Use a slice of one host (1x1, 2x2, or 2x4 of an 8-chip machine), or train in a JobSet of its own "
-            "(docs/kubeflow.md).",
-        )
     if accelerator not in ("auto", "tpu"):
         raise ConfigError("trainer.accelerator", f"{accelerator!r}, and {path}.machine is {machine}", "Set it to tpu.")
     return found
+
+
+def check_hosts(path: str, found: tpu.TpuSlice, hosts: int) -> None:
+    """Refuses a trainer that does not count the hosts of its slice.
+
+    Args:
+        path: YAML path of the section with `machine` and `topology`.
+        found: the slice.
+        hosts: `trainer.hosts`.
+
+    Raises:
+        ConfigError: it counts others.
+    """
+    if hosts != found.hosts:
+        what = f"{hosts}, and {path} is a slice {found.topology} of {found.machine}, which has {found.hosts}"
+        raise ConfigError("trainer.hosts", what, f"Set it to {found.hosts}.")

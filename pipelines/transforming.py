@@ -14,6 +14,7 @@ from shardwright.commit import committed
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.manifest import Manifest
+from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
 from shardwright_components.beam_runner import in_process_beam
 from shardwright_components.image_transform import executor
@@ -84,14 +85,14 @@ def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str])
         artifact.uri = str(folder / name)
         Path(artifact.uri).mkdir()
         outputs[name] = [artifact]
-    before = os.environ.get(executor.STAGING_VARIABLE)
-    os.environ[executor.STAGING_VARIABLE] = staging
+    before = os.environ.get(STAGING_VARIABLE)
+    os.environ[STAGING_VARIABLE] = staging
     try:
         with in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
             context = executor.Executor.Context(beam_pipeline_args=beam, tmp_dir=scratch, unique_id="transform")
             executor.Executor(context).Do({"examples": [examples]}, outputs, {"recipe": recipe})
     finally:
         if before is None:
-            del os.environ[executor.STAGING_VARIABLE]
+            del os.environ[STAGING_VARIABLE]
         else:
-            os.environ[executor.STAGING_VARIABLE] = before
+            os.environ[STAGING_VARIABLE] = before

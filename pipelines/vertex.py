@@ -12,7 +12,7 @@ from shardwright.errors import ConfigError
 from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
-from shardwright_pipelines.machines import check_machine, single_host_slice
+from shardwright_pipelines.machines import check_hosts, check_machine, trainer_slice
 
 SECTION = "vertex"
 
@@ -97,8 +97,7 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
     if machine in tpu.MACHINES:
         if trainer.gpu is not None:
             raise ConfigError("vertex.trainer.gpu", f"{machine} has TPUs", "Remove gpu and gpus.")
-        path = "vertex.trainer"
-        spec["tpu_topology"] = single_host_slice(path, machine, trainer.topology, config.trainer.accelerator).topology
+        spec["tpu_topology"] = _one_host(config, machine).topology
     else:
         if trainer.topology is not None:
             raise ConfigError("vertex.trainer.topology", f"{machine} has no TPU", "Remove it.")
@@ -106,6 +105,19 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
         if trainer.gpu is not None:
             spec |= {"accelerator_type": trainer.gpu, "accelerator_count": trainer.gpus}
     return [{"machine_spec": spec, "replica_count": 1, "container_spec": {"image_uri": section.image}}]
+
+
+def _one_host(config: Config, machine: str) -> tpu.TpuSlice:
+    path = "vertex.trainer"
+    found = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
+    if found.hosts > 1:
+        raise ConfigError(
+            f"{path}.topology",
+            f"{found.topology} of {machine} has {found.hosts} hosts, and a CustomJob of TFX's is one machine",
+            "Use a slice of one host (1x1, 2x2, or 2x4 of an 8-chip machine), or Kubeflow (docs/kubeflow.md).",
+        )
+    check_hosts(path, found, config.trainer.hosts)
+    return found
 
 
 def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:

@@ -78,7 +78,7 @@ try() {
     inside sh -c '
         set -eu
         cd /checkout
-        cp -r tests docs pipelines shardwright components schemas src setup.cfg setup.py README.md /workspace
+        cp -r tests docs examples pipelines shardwright components schemas src setup.cfg setup.py README.md /workspace
         cd /workspace
         timeout --signal INT 900 python -m pytest -q -p no:cacheprovider -m "not slow" --ignore-glob "tests/test_setup_*" --numprocesses auto \
             --maxprocesses 8 --dist worksteal -o faulthandler_timeout=300'

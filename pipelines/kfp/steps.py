@@ -12,14 +12,26 @@ from typing import Any
 from kfp import dsl
 
 _Place = Callable[[Any], Any]
+_Step = Callable[..., dsl.ContainerSpec]
 
 
+def _writes(name: str, kind: type) -> Callable[[_Step], _Step]:
+    """Makes a parameter of a step the file that a value goes to; as an annotation KFP's call is no type."""
+
+    def changed(step: _Step) -> _Step:
+        step.__annotations__[name] = dsl.OutputPath(kind)
+        return step
+
+    return changed
+
+
+@_writes("fingerprint", str)
 def ingest(
     image: str,
     place: _Place,
     config: str,
     dataset: dsl.Output[dsl.Dataset],
-    fingerprint: dsl.OutputPath(str),
+    fingerprint: str,
     data_root: str = "",
 ) -> dsl.ContainerSpec:
     """Images and annotations into a sharded dataset."""
@@ -27,12 +39,13 @@ def ingest(
     return _container(image, "ingest", [*given, "--dataset", place(dataset), "--fingerprint", fingerprint])
 
 
+@_writes("whole", bool)
 def verify(
     image: str,
     place: _Place,
     dataset: dsl.Input[dsl.Dataset],
     findings: dsl.Output[dsl.Artifact],
-    whole: dsl.OutputPath(bool),
+    whole: str,
     deep: bool = False,
     strict: bool = True,
 ) -> dsl.ContainerSpec:

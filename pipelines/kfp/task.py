@@ -12,8 +12,9 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from shardwright.config import Config, load_config
 from shardwright.dataset import Dataset
@@ -48,8 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = steps.add_parser(step.__name__.removeprefix("_"))
         for name in names:
-            kind = {"deep": _boolean, "strict": _boolean, "seed": int}.get(name, str)
-            command.add_argument(f"--{name}", required=True, type=kind)
+            command.add_argument(f"--{name}", required=True, type=_KINDS.get(name, str))
         command.set_defaults(step=step)
     return parser
 
@@ -123,6 +123,16 @@ def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false", "1", "0"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
     return text.lower() in ("true", "1")
+
+
+def _integer(text: str) -> int:
+    # In KFP's documents every number is a double.
+    if not float(text).is_integer():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(float(text))
+
+
+_KINDS: dict[str, Callable[[str], Any]] = {"deep": _boolean, "strict": _boolean, "seed": _integer}
 
 
 def _write(place: str, text: str, scratch: Path) -> None:

@@ -11,7 +11,8 @@ from shardwright.config.checks import at_least, one_of
 from shardwright.config.cloud import Resources, check_components, check_image, check_resources
 from shardwright.errors import ConfigError
 
-_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+# Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _QUALIFIED = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _SELECTOR_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _ROOT = re.compile(r"(gs|s3|minio)://[a-z0-9][a-z0-9._-]+(/[^\s*?\[\]{}]*)?")
@@ -126,14 +127,17 @@ def _check_toleration(path: str, toleration: Toleration) -> None:
 
 def _check_volumes(volumes: tuple[Volume, ...]) -> None:
     for i, volume in enumerate(volumes):
-        if not _DNS_NAME.fullmatch(volume.claim):
-            raise ConfigError(f"kubeflow.volumes[{i}].claim", f"{volume.claim!r} is no name", "Use a-z, 0-9 and -.")
+        if not _DNS_LABEL.fullmatch(volume.claim):
+            fix = "Use a-z, 0-9 and -, at most 63."
+            raise ConfigError(f"kubeflow.volumes[{i}].claim", f"{volume.claim!r} is no name of a volume", fix)
         if not volume.path.startswith("/") or ".." in volume.path.split("/") or volume.path.strip("/") == "":
             raise ConfigError(
                 f"kubeflow.volumes[{i}].path", f"{volume.path!r} is no folder to mount at", "Write /data."
             )
     if len({volume.path for volume in volumes}) < len(volumes):
         raise ConfigError("kubeflow.volumes", "two claims at one path", "Give each its own path.")
+    if len({volume.claim for volume in volumes}) < len(volumes):
+        raise ConfigError("kubeflow.volumes", "one claim at two paths", "Mount it once, above both folders.")
 
 
 def _check_trainer(trainer: KubeflowTrainer) -> None:

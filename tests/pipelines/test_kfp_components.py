@@ -68,6 +68,14 @@ def test_the_container_takes_what_the_component_says(name):
     assert parsed.step.__name__ == f"_{name}"
 
 
+@pytest.mark.parametrize("text", ["3", "3.0", "3e0"])
+def test_whole_numbers_as_launchers_write_them(text):
+    given = ["report", "--dataset", "d", "--page", "p", "--seed"]
+    assert task._parser().parse_args([*given, text]).seed == 3
+    with pytest.raises(SystemExit):
+        task._parser().parse_args([*given, "3.5"])
+
+
 def test_what_is_refused():
     with pytest.raises(ConfigError, match="no name of an image with a tag"):
         plain_components("shardwright")

@@ -3,7 +3,7 @@
 import pytest
 
 from shardwright.errors import ConfigError
-from shardwright_pipelines.machines import check_machine, single_host_slice
+from shardwright_pipelines.machines import check_hosts, check_machine, trainer_slice
 
 
 @pytest.mark.parametrize(
@@ -44,20 +44,25 @@ def test_refused_with_the_fix(machine, gpu, gpus, message):
         check_machine("vertex.trainer", machine, gpu, gpus)
 
 
-def test_a_slice_on_one_machine():
-    assert single_host_slice("vertex.trainer", "ct6e-standard-8t", "2x4", "tpu").chips == 8
+def test_the_hosts_of_a_slice():
+    found = trainer_slice("vertex.trainer", "ct6e-standard-8t", "2x4", "tpu")
+    assert found.chips == 8
+    check_hosts("vertex.trainer", found, 1)
+    check_hosts("kubeflow.trainer", trainer_slice("kubeflow.trainer", "ct6e-standard-4t", "2x4", "auto"), 2)
+    with pytest.raises(ConfigError, match=r"trainer\.hosts: 3, and kubeflow\.trainer .* has 1\. Set it to 1"):
+        check_hosts("kubeflow.trainer", found, 3)
 
 
 @pytest.mark.parametrize(
     ("machine", "topology", "accelerator", "message"),
     [
         ("ct5lp-hightpu-4t", None, "tpu", r"vertex\.trainer\.topology: missing .* Use one of: 2x2, 2x4"),
+        ("ct5lp-hightpu-2t", None, "tpu", r"vertex\.trainer\.topology: missing"),
         ("ct5lp-hightpu-4t", "2x3", "tpu", r"'2x3' is no topology of ct5lp-hightpu-4t"),
         ("ct5lp-hightpu-1t", "2x2", "tpu", r"'2x2' is no topology of ct5lp-hightpu-1t"),
-        ("ct5lp-hightpu-4t", "4x4", "tpu", r"has 4 hosts, .* JobSet"),
         ("ct5lp-hightpu-4t", "2x2", "cpu", r"trainer\.accelerator: 'cpu', .* Set it to tpu"),
     ],
 )
 def test_slices_that_a_step_cannot_have(machine, topology, accelerator, message):
     with pytest.raises(ConfigError, match=message):
-        single_host_slice("vertex.trainer", machine, topology, accelerator)
+        trainer_slice("vertex.trainer", machine, topology, accelerator)

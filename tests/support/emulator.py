@@ -92,7 +92,9 @@ class Emulator:
         component = self.spec["components"][task["componentRef"]["name"]]
         container = self.spec["deploymentSpec"]["executors"][component["executorLabel"]]["container"]
         assert "lifecycle" not in container
-        values = {key: self._value(one, given) for key, one in task.get("inputs", {}).get("parameters", {}).items()}
+        defined = component.get("inputDefinitions", {}).get("parameters", {})
+        values = {key: one["defaultValue"] for key, one in defined.items() if "defaultValue" in one}
+        values |= {key: self._value(one, given) for key, one in task.get("inputs", {}).get("parameters", {}).items()}
         artifacts = {}
         for key, one in task.get("inputs", {}).get("artifacts", {}).items():
             produced = one["taskOutputArtifact"]
@@ -167,7 +169,8 @@ class Emulator:
                 if side == "outputs":
                     return executor_input["outputs"]["parameters"][name]["outputFile"]
                 found = executor_input["inputs"]["parameterValues"][name]
-                return found if isinstance(found, str) else json.dumps(found)
+                # Numbers are doubles there, and Go writes a whole one without a point.
+                return found if isinstance(found, str) else json.dumps(found).removesuffix(".0")
             uri = executor_input[side]["artifacts"][name]["artifacts"][0]["uri"]
             if what == "uri":
                 return uri

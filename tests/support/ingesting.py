@@ -19,7 +19,7 @@ def changed(raw, **options):
 
 
 def tree(root):
-    free = ("build.json", "lineage.json")
+    free = ("build.json", "lineage.json", "inputs.jsonl")
     return {
         str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest()
         for p in Path(root).rglob("*")

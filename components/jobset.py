@@ -1,0 +1,180 @@
+"""The Trainer's task on a slice of several hosts: it starts a JobSet, waits, and files what that made.
+
+The pods of the set run the very task that this one was given, on copies of its artifacts in a folder of a volume that
+all of them mount. Host 0 publishes there; then it is copied to where Kubeflow's launcher looks. A task that starts
+again finds the set that runs and waits for it; one that is told to end takes it away, and the training goes on from its
+last checkpoint when the task is run again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardwright.errors import CheckFailed
+from shardwright.fingerprint import fingerprint
+from shardwright.staging import STAGING_VARIABLE
+from shardwright_components.cluster import Cluster
+from shardwright_components.image_trainer.hosts import COORDINATOR, HOSTS
+from shardwright_components.mounts import AS_THEY_ARE, MODULE, change_uris
+
+_JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
+_PORT = 8476
+_FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
+
+
+@dataclass(frozen=True)
+class JobSetTask:
+    """What a task hands over to a JobSet.
+
+    Attributes:
+        template: the manifest, but for name and command.
+        arguments: those of TFX's entry point, `place` of them the ExecutorInput.
+        place: its position.
+        shared: folder of a volume that this pod and those of the set mount.
+    """
+
+    template: dict[str, Any]
+    arguments: list[str]
+    place: int
+    shared: Path
+
+    @property
+    def name(self) -> str:
+        """The same for the same task, so that its next attempt finds it."""
+        return f"shardwright-{fingerprint(self.arguments)[:12]}"
+
+    @property
+    def folder(self) -> Path:
+        """The set's own folder."""
+        return self.shared / self.name
+
+    def handed_over(self, invocation: dict[str, Any]) -> dict[str, Any]:
+        """The ExecutorInput of the pods: every artifact in the shared folder."""
+        changed: dict[str, Any] = json.loads(json.dumps(invocation))
+        for side in ("inputs", "outputs"):
+            for key, listed in changed.get(side, {}).get("artifacts", {}).items():
+                place = str(self.folder / side / key)
+                for artifact in listed["artifacts"]:
+                    artifact["uri"] = place
+        changed["outputs"]["outputFile"] = str(self.folder / "executor_output.json")
+        return changed
+
+    def manifest(self, invocation: dict[str, Any]) -> dict[str, Any]:
+        """The whole manifest."""
+        manifest: dict[str, Any] = json.loads(json.dumps(self.template))
+        manifest["metadata"]["name"] = self.name
+        (job,) = manifest["spec"]["replicatedJobs"]
+        spec = job["template"]["spec"]
+        (container,) = spec["template"]["spec"]["containers"]
+        arguments = list(self.arguments)
+        arguments[self.place] = json.dumps(self.handed_over(invocation), sort_keys=True)
+        container["command"] = ["python", "-m", MODULE, "--artifacts", AS_THEY_ARE]
+        container["args"] = arguments
+        # The number of a pod is JOB_COMPLETION_INDEX, which Kubernetes sets.
+        told = {
+            COORDINATOR: f"{self.name}-{job['name']}-0-0.{self.name}:{_PORT}",
+            HOSTS: str(spec["completions"]),
+            STAGING_VARIABLE: str(self.folder / "staging"),
+        }
+        container["env"] = [{"name": name, "value": value} for name, value in told.items()]
+        return manifest
+
+
+def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) -> None:
+    """Runs a task as a JobSet.
+
+    Args:
+        task: the task.
+        opened: its ExecutorInput with folders of this pod; what TFX tells of the outputs goes to its `outputFile`.
+        cluster: where.
+
+    Raises:
+        CheckFailed: the set failed.
+        ShardwrightError: the cluster refused.
+    """
+    handed = task.handed_over(opened)
+    for source, target in _places(opened, handed, "inputs"):
+        _copy_once(Path(source), Path(target))
+    sets = _JOBSETS.format(namespace=cluster.namespace)
+    with _taken_away_at_the_end(cluster, f"{sets}/{task.name}"):
+        made = cluster.create(sets, task.manifest(opened))
+        print(f"JobSet {cluster.namespace}/{task.name} {'started' if made else 'is there already'}", flush=True)
+        _wait(cluster, f"{sets}/{task.name}", task)
+        for target, source in _places(opened, handed, "outputs"):
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        said = json.loads(Path(handed["outputs"]["outputFile"]).read_text(encoding="utf-8"))
+        backwards = {there: here for here, there in _places(opened, handed, "outputs")}
+        change_uris(said.get("artifacts", {}), lambda uri: backwards.get(uri, uri))
+        output_file = Path(opened["outputs"]["outputFile"])
+        output_file.parent.mkdir(parents=True, exist_ok=True)
+        output_file.write_text(json.dumps(said, sort_keys=True), encoding="utf-8")
+    shutil.rmtree(task.folder)
+
+
+def _places(opened: dict[str, Any], handed: dict[str, Any], side: str) -> list[tuple[str, str]]:
+    here, there = (value.get(side, {}).get("artifacts", {}) for value in (opened, handed))
+    return [
+        (one["uri"], other["uri"])
+        for key in sorted(here)
+        for one, other in zip(here[key]["artifacts"], there[key]["artifacts"], strict=True)
+    ]
+
+
+def _copy_once(source: Path, target: Path) -> None:
+    """Copies a folder that appears whole; an earlier attempt may have done so."""
+    if target.exists():
+        return
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(source, part)
+    os.rename(part, target)
+
+
+def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:
+    pause, told = _FIRST_LOOK, ""
+    while True:
+        status = cluster.get(path).get("status", {})
+        conditions = {one["type"]: one for one in status.get("conditions", []) if one.get("status") == "True"}
+        if "Completed" in conditions:
+            return
+        if "Failed" in conditions:
+            reason = conditions["Failed"].get("message", "no reason told")
+            raise CheckFailed(
+                f"JobSet {cluster.namespace}/{task.name} failed: {reason}. `kubectl logs -n {cluster.namespace} -l "
+                f"jobset.sigs.k8s.io/jobset-name={task.name}` tells why. What was learned is in {task.folder}: "
+                "delete the JobSet, and the next run of this step goes on from there."
+            )
+        jobs = ", ".join(f"{job.get('ready', 0)} ready" for job in status.get("replicatedJobsStatus", []))
+        now = f"{jobs or 'waiting for nodes'}; restarts {status.get('restarts', 0)}"
+        if now != told:
+            print(f"JobSet {cluster.namespace}/{task.name}: {now}", flush=True)
+            told = now
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LAST_LOOK)
+
+
+@contextmanager
+def _taken_away_at_the_end(cluster: Cluster, path: str) -> Iterator[None]:
+    """Deletes the set when all is done, and when this pod is told to end; not when it fails, for its logs' sake."""
+
+    def end(number: int, frame: object) -> None:
+        del frame
+        cluster.delete(path)
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    cluster.delete(path)

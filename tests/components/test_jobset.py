@@ -1,0 +1,170 @@
+"""The Trainer's task that starts a JobSet: what it asks of Kubernetes, what it hands over and what it files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from clusters import FakeCluster
+
+from shardwright.errors import CheckFailed, ShardwrightError
+from shardwright_components.cluster import PROXY_VARIABLE, Cluster
+from shardwright_components.jobset import JobSetTask, run_as_jobset
+
+DONE = {"conditions": [{"type": "Completed", "status": "True"}]}
+FAILED = {"conditions": [{"type": "Failed", "status": "True", "message": "no room"}]}
+TEMPLATE = {
+    "metadata": {},
+    "spec": {
+        "replicatedJobs": [
+            {"name": "trainer", "template": {"spec": {"completions": 2, "template": {"spec": {"containers": [{}]}}}}}
+        ]
+    },
+}
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """A task's ExecutorInput with one input that is there and one output that is to be made."""
+    (tmp_path / "in" / "examples").mkdir(parents=True)
+    (tmp_path / "in" / "examples" / "manifest.json").write_text("{}")
+    (tmp_path / "out" / "model").mkdir(parents=True)
+
+    def artifact(*parts):
+        return {"artifacts": [{"name": "1", "uri": str(tmp_path.joinpath(*parts))}]}
+
+    return {
+        "inputs": {"artifacts": {"examples": artifact("in", "examples")}, "parameterValues": {"recipe": "{}"}},
+        "outputs": {
+            "artifacts": {"model": artifact("out", "model")},
+            "outputFile": str(tmp_path / "own" / "said.json"),
+        },
+    }
+
+
+@pytest.fixture
+def task(tmp_path):
+    return JobSetTask(TEMPLATE, ["--args", "{}", "--more"], 1, tmp_path / "shared")
+
+
+def trained(task):
+    """What the pods leave behind."""
+    model = task.folder / "outputs" / "model"
+    model.mkdir(parents=True, exist_ok=True)
+    (model / "saved_model.pb").write_text("model")
+    told = {"artifacts": {"model": {"artifacts": [{"name": "1", "uri": str(model), "metadata": {"n": 1}}]}}}
+    (task.folder / "executor_output.json").write_text(json.dumps(told))
+
+
+def run(task, opened, kubernetes):
+    with kubernetes.serving() as url:
+        run_as_jobset(task, opened, Cluster.of_this_pod({PROXY_VARIABLE: url}))
+
+
+def test_what_the_pods_made_is_filed(task, opened, tmp_path, capsys):
+    kubernetes = FakeCluster(statuses=[{}, {"replicatedJobsStatus": [{"ready": 1}], "restarts": 1}, DONE])
+    trained(task)
+    run(task, opened, kubernetes)
+    assert (tmp_path / "out" / "model" / "saved_model.pb").read_text() == "model"
+    said = json.loads((tmp_path / "own" / "said.json").read_text())["artifacts"]["model"]["artifacts"]
+    assert said == [{"name": "1", "uri": str(tmp_path / "out" / "model"), "metadata": {"n": 1}}]
+    assert kubernetes.asked[0] == ("POST", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/pipelines/jobsets")
+    assert kubernetes.asked[-1][0] == "DELETE"
+    assert not task.folder.exists()
+    assert "1 ready; restarts 1" in capsys.readouterr().out
+
+
+def test_the_pods_are_told_all_they_need(task, opened, tmp_path):
+    manifest = task.manifest(opened)
+    (container,) = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["python", "-m", "shardwright_components.container", "--artifacts", "as-they-are"]
+    assert container["args"][::2] == ["--args", "--more"]
+    handed = json.loads(container["args"][1])
+    folder = tmp_path / "shared" / task.name
+    assert handed["inputs"]["artifacts"]["examples"]["artifacts"][0]["uri"] == str(folder / "inputs" / "examples")
+    assert handed["outputs"]["artifacts"]["model"]["artifacts"][0]["uri"] == str(folder / "outputs" / "model")
+    assert handed["inputs"]["parameterValues"] == {"recipe": "{}"}
+    told = {one["name"]: one["value"] for one in container["env"]}
+    assert told == {
+        "SHARDWRIGHT_COORDINATOR": f"{task.name}-trainer-0-0.{task.name}:8476",
+        "SHARDWRIGHT_HOSTS": "2",
+        "SHARDWRIGHT_STAGING": str(folder / "staging"),
+    }
+    # The template may be used again.
+    assert TEMPLATE["metadata"] == {}
+
+
+def test_another_attempt_waits_for_the_set_that_runs(task, opened, capsys):
+    kubernetes = FakeCluster(statuses=[DONE])
+    kubernetes.made[task.name] = {}
+    (task.folder / "inputs" / "examples").mkdir(parents=True)
+    trained(task)
+    run(task, opened, kubernetes)
+    assert "is there already" in capsys.readouterr().out
+    other = JobSetTask(TEMPLATE, ["--args", '{"other": 1}', "--more"], 1, task.shared)
+    assert other.name != task.name
+
+
+def test_a_set_that_failed_is_left_for_its_logs(task, opened):
+    kubernetes = FakeCluster(statuses=[FAILED])
+    with pytest.raises(CheckFailed, match=r"pipelines/shardwright-.* failed: no room\. `kubectl logs -n pipelines"):
+        run(task, opened, kubernetes)
+    assert task.name in kubernetes.made
+    assert (task.folder / "inputs" / "examples" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("refuses", "message"),
+    [
+        (
+            {"POST": (403, {"message": "no right"})},
+            r"create .*: no right\. Let the run's service account create",
+        ),
+        ({"POST": (404, {"message": "not found"})}, r"is JobSet not installed in the cluster"),
+        ({"POST": (422, {"message": "bad"})}, r"create .*: bad\. Look at the manifest"),
+        ({"GET": (403, {"message": "no right"})}, r"refused to get .*/jobsets/shardwright-.*: no right"),
+    ],
+)
+def test_what_kubernetes_refuses_is_told_with_the_fix(task, opened, refuses, message):
+    with pytest.raises(ShardwrightError, match=message):
+        run(task, opened, FakeCluster(statuses=[DONE], refuses=refuses))
+
+
+def test_no_pod_and_no_answer():
+    with pytest.raises(ShardwrightError, match="This is no pod with a service account"):
+        Cluster.of_this_pod({})
+    with FakeCluster().serving() as url:
+        gone = Cluster.of_this_pod({PROXY_VARIABLE: url})
+    with pytest.raises(ShardwrightError, match="does not answer"):
+        gone.get("/x")
+
+
+def test_a_task_that_is_told_to_end_takes_its_set_away(task, opened, tmp_path):
+    """Kubeflow ends the pod of a run that is terminated."""
+    kubernetes = FakeCluster(statuses=[{"restarts": 0}])
+    code = (
+        "import json, os, sys; from pathlib import Path\n"
+        "from shardwright_components.cluster import Cluster\n"
+        "from shardwright_components.jobset import JobSetTask, run_as_jobset\n"
+        "template, opened, shared = json.load(sys.stdin)\n"
+        "task = JobSetTask(template, ['--args', '{}', '--more'], 1, Path(shared))\n"
+        "run_as_jobset(task, opened, Cluster.of_this_pod(os.environ))\n"
+    )
+    with kubernetes.serving() as url:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env={**os.environ, PROXY_VARIABLE: url},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        process.stdin.write(json.dumps([TEMPLATE, opened, str(Path(task.shared))]))
+        process.stdin.close()
+        assert "started" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 128 + signal.SIGTERM
+        process.stdout.close()
+    assert kubernetes.made == {}

@@ -1,0 +1,68 @@
+"""The Trainer on a slice of two hosts: its pod starts a JobSet, whose pods train together, and files the model."""
+
+import json
+
+import pytest
+import yaml
+from clusters import FakeCluster
+from emulator import RAN, Emulator
+from kubernetes_rules import check_jobset
+from zygote import Zygote
+
+from shardwright.sample import write_sample
+from shardwright_components.cluster import PROXY_VARIABLE
+from shardwright_components.image_trainer.training_summary import read_summary
+from shardwright_pipelines.cli import main
+
+pytestmark = pytest.mark.slow
+
+CONFIG = {
+    "name": "clouds",
+    "task": "segmentation",
+    "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
+    "split": {"train": 0.8, "eval": 0.2},
+    "transform": {"size": [32, 32]},
+    "trainer": {"epochs": 1, "width": 4, "batch_size": 8, "hosts": 2},
+    "evaluator": {"split": "eval"},
+    "kubeflow": {
+        "image": "registry.example/shardwright:1.0",
+        "data_root": "/data",
+        "push_directory": "/models/clouds",
+        "volumes": [{"claim": "data", "path": "/data"}, {"claim": "models", "path": "/models"}],
+        "trainer": {"machine": "ct5lp-hightpu-4t", "topology": "2x4"},
+    },
+}
+
+
+def test_two_hosts_train_and_the_pipeline_has_one_model(tmp_path, monkeypatch, capsys):
+    write_sample(str(tmp_path / "data"), images=20, height=64, width=64, seed=3)
+    (tmp_path / "clouds.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "k.yaml"]) == 0
+    assert "Trainer starts a JobSet of 2 pods" in capsys.readouterr().out
+    (tmp_path / "volume").mkdir()
+    kubernetes = FakeCluster(logs=tmp_path / "pods", environment={"SHARDWRIGHT_CPU_DEVICES": "4"})
+    manifests = []
+    start = kubernetes.start
+    monkeypatch.setattr(kubernetes, "start", lambda manifest: (manifests.append(manifest), start(manifest)))
+    with Zygote() as zygote, kubernetes.serving() as url:
+        folders = {"/models": str(tmp_path / "volume")}
+        pipeline = Emulator.kubeflow(tmp_path / "k.yaml", tmp_path / "home", zygote, folders=folders)
+        pipeline.environment[PROXY_VARIABLE] = url
+        done = pipeline.run(until="Trainer", data_root=str(tmp_path / "data"))
+        said = "".join(log.read_text() for log in (tmp_path / "pods").glob("*.log"))
+        assert done["Trainer"] == RAN, said
+    (manifest,) = manifests
+    check_jobset(manifest)
+    assert kubernetes.made == {}
+
+    model, run = (pipeline.outputs["Trainer"]["artifacts"][key]["uri"] for key in ("model", "model_run"))
+    # As Kubeflow's launcher knows the place, not as the volume of the set does.
+    assert model.startswith("minio://")
+    mounts = tmp_path / "home" / "mounts" / "minio"
+    assert (mounts / model.removeprefix("minio://") / "Format-Serving" / "saved_model.pb").is_file()
+    summary = read_summary(mounts / run.removeprefix("minio://"))
+    assert (summary.backend, summary.hosts, summary.devices) == ("jax", 2, 8)
+    lineage = json.loads((mounts / model.removeprefix("minio://") / "lineage.json").read_text(encoding="utf-8"))
+    assert lineage["kind"] == "model"
+    assert not list((tmp_path / "volume" / ".shardwright-jobsets").iterdir())
