@@ -31,6 +31,7 @@ class NameIndex:
         self._by_pattern = None if pattern is None else _by_pattern(keys, skip, re.compile(pattern))
         self._skip = skip
         self._last: tuple[str, int | None] = ("", None)
+        self._next = 0
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
 
     def find(self, name: str) -> int | None:
@@ -69,9 +70,14 @@ class NameIndex:
         return None
 
     def _at(self, key: str) -> int | None:
-        """Position of a whole key; they are sorted."""
-        place = bisect_left(self._keys, key)
-        return place if place < len(self._keys) and self._keys[place] == key else None
+        """Position of a whole key; they are sorted, and so are most tables: the key after the last one comes first."""
+        place = self._next
+        if place >= len(self._keys) or self._keys[place] != key:
+            place = bisect_left(self._keys, key)
+            if place >= len(self._keys) or self._keys[place] != key:
+                return None
+        self._next = place + 1
+        return place
 
     def _named(self, form: Callable[[str], str]) -> dict[str, int]:
         """The images by a shorter form of their keys; made when it is first needed."""

@@ -25,7 +25,7 @@ from shardwright.storage.listing import (
 def list_files(images: str, leave_out: str | None) -> Listing:
     """See `shardwright.storage.list_inputs`."""
     root, pattern = (images, EVERYTHING) if os.path.isdir(images) else _split(images)
-    found, refused = _walk(root, pattern, os.path.realpath(leave_out) if leave_out else None)
+    found, refused = _walk(root, pattern, _LeftOut(leave_out))
     return make_listing(images, os.path.abspath(root), pattern, found, refused)
 
 
@@ -61,7 +61,28 @@ def _split(images: str) -> tuple[str, tuple[str, ...]]:
     return root, pattern
 
 
-def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[list[Found], list[Refusal]]:
+class _LeftOut:
+    """The file or folder that is no input, told by what it is rather than by how its path is spelled."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = os.path.realpath(path) if path else ""
+        try:
+            self._stat = os.stat(self._path) if path else None
+        except OSError:
+            self._stat = None
+
+    def is_at(self, entry: os.DirEntry[str]) -> bool:
+        """Whether an entry is it. Its path is followed only where the system says it may be: that takes its time."""
+        if self._stat is None:
+            return False
+        try:
+            same = os.path.samestat(entry.stat(), self._stat)
+        except OSError:
+            return False  # It has just gone.
+        return same and os.path.realpath(entry.path) == self._path  # Not another hard link to it.
+
+
+def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[list[Found], list[Refusal]]:
     """The files that the pattern takes, and what is refused."""
     pattern = Pattern(segments)
     real_root = os.path.join(os.path.realpath(root), "")
@@ -76,14 +97,14 @@ def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[
             name = os.path.join(folder, entry.name)
             if entry.is_dir(follow_symlinks=False):
                 below = pattern.into_folder(states, entry.name)
-                if below and (leave_out is None or os.path.realpath(entry.path) != leave_out):
+                if below and not left_out.is_at(entry):
                     folders.append((name, below))
             elif pattern.takes_file(states, entry.name):
                 key, problem = key_of(name)
                 problem = problem or _problem_of(entry, real_root)
                 if problem:
                     refused.append(Refusal(key, *problem))
-                elif leave_out is None or os.path.realpath(entry.path) != leave_out:
+                elif not left_out.is_at(entry):
                     found.append(Found(key, key != name, name if key != name else key, entry.stat().st_size))
     return found, refused
 

@@ -303,6 +303,7 @@ def test_names_match_however_unicode_spells_them():
 def test_every_key_finds_itself(keys):
     index = NameIndex(sorted(keys))
     assert [index.find(key) for key in sorted(keys)] == list(range(len(keys)))
+    assert [index.find(key) for key in keys] == [sorted(keys).index(key) for key in keys]
 
 
 # --- classes ---------------------------------------------------------------------------------------------------------

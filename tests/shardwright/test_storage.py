@@ -39,6 +39,14 @@ def test_hidden_files_and_the_labels_are_no_inputs(tmp_path):
     assert keys(tmp_path, leave_out=str(tmp_path.parent / "link.csv")) == ["a.jpg", "other.csv"]
 
 
+def test_what_is_left_out_is_one_path_and_no_other_name_of_the_same_file(tmp_path):
+    fill(tmp_path, "a.jpg", "train.csv")
+    os.link(tmp_path / "train.csv", tmp_path / "hard.csv")
+    os.symlink("train.csv", tmp_path / "soft.csv")
+    assert keys(tmp_path, leave_out=str(tmp_path / "train.csv")) == ["a.jpg", "hard.csv"]
+    assert keys(tmp_path, leave_out=str(tmp_path / "missing.csv")) == ["a.jpg", "hard.csv", "soft.csv", "train.csv"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
