@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from shardwright.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED
+from shardwright.ancestry import Family
+from shardwright.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
 from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED, FRESH
@@ -26,7 +27,9 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.in_force import run_root as root_of
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
+from shardwright.space import refuse_full, same_disk, space_needed
 from shardwright.staging import STAGING_VARIABLE
+from shardwright.storage import is_remote
 from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
@@ -60,6 +63,8 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
+    for line in _room(config, prepared, str(run_root)):
+        print(f"  {line}", flush=True)
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     said = "above" if verbose else str(log_file)
     with only_run_in(run_root), _working_in(run_root, config, prepared), quiet(log_file, verbose=verbose):
@@ -115,6 +120,24 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
     if not summary.blessed:
         print(f"shardwright: the model was not blessed: {'; '.join(summary.reasons)}", file=sys.stderr)
     return 0 if summary.blessed else 1
+
+
+def _room(config: Config, prepared: PreparedInput, run_root: str) -> Iterator[str]:
+    """Tells what the run takes on the disk; what an earlier one has left for it takes nothing.
+
+    Raises:
+        StorageError: there is less room.
+    """
+    needed = space_needed(prepared.images, prepared.bytes, config.images, config.transform)
+    family = Family(places_below(f"{run_root}/{ARTIFACTS}"))
+    there = [one.digest for one in family.artifacts.values() if one.data == prepared.fingerprint]
+    again = any(one.parents.get("input") in there for one in family.artifacts.values())
+    dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
+    staging = config.resolve(config.run.staging) if config.run.staging else run_root
+    if not is_remote(staging) and not same_disk(run_root, staging):
+        os.makedirs(staging, exist_ok=True)
+        yield refuse_full(staging, max(dataset, transformed), "staging")
+    yield refuse_full(run_root, dataset + transformed + needed.rest, "the run")
 
 
 def _ours(error: BaseException) -> ShardwrightError | None:

@@ -36,6 +36,8 @@ class PreparedInput:
         config: the configuration, in which every dataset is named by its path.
         location: absolute paths of images and annotations.
         fingerprint: of their content.
+        images: how many there are.
+        bytes: of their files.
         classes: class names in the order of their labels.
         labels: what an image is given, as `Manifest.labels` has it.
         recipe: ImageExampleGen's options as canonical JSON.
@@ -46,6 +48,8 @@ class PreparedInput:
     config: Config
     location: InputLocation
     fingerprint: str
+    images: int
+    bytes: int
     classes: tuple[str, ...]
     labels: str
     recipe: str
@@ -93,7 +97,19 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     config = settle(asked, fingerprint, classes)
     notes = (*notes, *_settled_notes(asked, config))
     recipe = ingest_recipe(config, classes)
-    return PreparedInput(config, locate(config), fingerprint, classes, labels, recipe, schema_text, notes)
+    sizes = surveyed.listing.sizes
+    return PreparedInput(
+        config,
+        locate(config),
+        fingerprint,
+        images=len(sizes),
+        bytes=sum(sizes),
+        classes=classes,
+        labels=labels,
+        recipe=recipe,
+        schema_text=schema_text,
+        notes=notes,
+    )
 
 
 def _settled_notes(asked: Config, config: Config) -> Iterator[str]:

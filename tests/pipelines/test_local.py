@@ -1,10 +1,13 @@
 """What `run` does around the pipeline: one run a root, schemas kept by content, errors of ours found behind Beam's."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from shardwright.errors import CheckFailed, UsageError
+from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright_pipelines import local
 from shardwright_pipelines.run_lock import only_run_in
 
@@ -18,6 +21,17 @@ def test_only_one_run_in_a_root(tmp_path: Path) -> None:
         pass
     with only_run_in(tmp_path):
         pass
+
+
+def test_a_full_disk_is_told_before_any_work(tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = image_input(tmp_path / "in", layout="label_csv", images=6)
+    (tmp_path / "full.yaml").write_text(yaml.safe_dump(raw))
+    monkeypatch.chdir(tmp_path)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1_000_000))
+    with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Make room"):
+        local.run_local("full.yaml", root="run")
+    assert not (tmp_path / "run" / local.METADATA_FILE).exists()
 
 
 def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

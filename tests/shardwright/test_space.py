@@ -1,0 +1,53 @@
+"""What a run takes on the disk: never less than what it stores, and a full disk is refused before any work."""
+
+import shutil
+from collections import namedtuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright import space
+from shardwright.config import ImagesConfig
+from shardwright.config.transform import TransformConfig
+from shardwright.errors import StorageError
+from shardwright.space import refuse_full, same_disk, space_needed
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def test_as_it_came_a_dataset_takes_what_its_files_take():
+    needed = space_needed(100, 50_000_000, ImagesConfig(), TransformConfig(size=(352, 544)))
+    assert 50_000_000 <= needed.dataset <= 51_000_000
+    assert 100 * 352 * 544 * 0.4 <= needed.transformed <= 100 * 352 * 544
+    assert needed.total == needed.dataset + needed.transformed + needed.rest
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**12), st.sampled_from(["jpeg", "png", "tensor", "raw"]))
+def test_more_images_never_take_less(images, size, encoding):
+    trained = TransformConfig(size=(64, 96), encoding=encoding)
+    one, more = (space_needed(n * images, n * size, ImagesConfig(), trained) for n in (1, 2))
+    assert more.dataset >= one.dataset
+    assert more.transformed > one.transformed
+
+
+def test_values_of_every_pixel_are_counted():
+    stored = ImagesConfig(reencode="raw", resize="stretch", size=(100, 200))
+    assert space_needed(10, 1, stored, TransformConfig()).dataset >= 10 * 100 * 200 * 3
+    kept = space_needed(10, 10**6, ImagesConfig(reencode="png"), TransformConfig(resize="keep", encoding="png"))
+    assert kept.dataset > 10**6
+    assert kept.transformed > 10**6
+
+
+def test_a_full_disk_is_refused_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(space.shutil, "disk_usage", lambda place: Usage(10**12, 0, 3_400_000_000))
+    told = refuse_full(str(tmp_path), 3_000_000_000, "the run")
+    assert told == f"the run takes about 3.0 GB in {tmp_path}, where 3.4 GB are free"
+    with pytest.raises(
+        StorageError, match=r"takes about 3\.5 GB .* 3\.4 GB are free\. Make room \(`shardwright clean`"
+    ):
+        refuse_full(str(tmp_path), 3_500_000_000, "the run")
+    assert refuse_full("gs://bucket/x", 10**15, "the run") == ""
+    monkeypatch.undo()
+    assert shutil.disk_usage(tmp_path).free > 0
+    assert same_disk(str(tmp_path), str(tmp_path / "not/there/yet"))
