@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
 _LOG = "bench.log"
+_FEWEST = 100
 _COMMAND = (sys.executable, "-m", "shardwright_pipelines.cli")
 
 
@@ -31,6 +32,12 @@ def add(commands: _Commands) -> None:
     ingest.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
     ingest.add_argument("--json", action="store_true", help="print the figures as JSON")
     ingest.set_defaults(command=_ingest)
+    month = subjects.add_parser("month", help="one hundredth more images on an object store, with `previous`")
+    month.add_argument("--images", type=int, default=20_000, metavar="N", help="small images (default 20000)")
+    month.add_argument("--stores", nargs="+", choices=("gs", "s3"), default=("s3", "gs"), help="default: both")
+    month.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    month.add_argument("--json", action="store_true", help="print the figures as JSON")
+    month.set_defaults(command=_month)
     loader = subjects.add_parser("loader", help="a dataset into batches, beside nothing but decoding")
     loader.add_argument("dataset", nargs="?", metavar="DIR", help="a dataset of yours (default: drawn photographs)")
     loader.add_argument("--split", default="train", metavar="NAME", help="of DIR (default train)")
@@ -62,6 +69,17 @@ def _ingest(options: argparse.Namespace) -> int:
     _at_least_one(options, "images")
     with _kept(options) as folder:
         figures = _measure(folder, options.images)
+    return _told(figures, as_json=options.json)
+
+
+def _month(options: argparse.Namespace) -> int:
+    from shardwright.bench.month import month_figures
+    from shardwright.errors import UsageError
+
+    if options.images < _FEWEST:
+        raise UsageError(f"--images: {options.images} have no hundredth. Give {_FEWEST} or more.")
+    with _kept(options) as folder:
+        figures = month_figures(folder, options.images, options.stores)
     return _told(figures, as_json=options.json)
 
 

@@ -16,28 +16,28 @@ from contextlib import contextmanager
 from shardwright.bench.figures import AT_LEAST, Figure, seconds
 from shardwright.storage import buckets, in_parallel, read_bytes, readers
 
-_DELAY = 0.03
+DELAY = 0.03
 _SIZE = 20_000
 _OBJECTS = 256
 _ALONE = 48
 _ROUNDS = 4
 _BUCKET = "bench"
-_NAMES = {"s3": "S3", "gs": "Google's"}
+STORE_NAMES = {"s3": "S3", "gs": "Google's"}
 _TARGETS = {"s3": 8.0, "gs": 4.0}
 
 
 def store_figures() -> list[Figure]:
     """How many times as many objects a second are read by many readers as by one, on either store."""
-    return [_figure(scheme) for scheme in _NAMES]
+    return [_figure(scheme) for scheme in STORE_NAMES]
 
 
 def _figure(scheme: str) -> Figure:
-    name = f"objects/s on {_NAMES[scheme]} storage, {_DELAY * 1000:.0f} ms a request: many / one at a time"
+    name = f"objects/s on {STORE_NAMES[scheme]} storage, {DELAY * 1000:.0f} ms a request: many / one at a time"
     try:
         import shardwright.bench.emulators as emulators
     except ImportError as error:
         return Figure(name, None, "x", AT_LEAST, _TARGETS[scheme], f"needs the development tools ({error.name})")
-    with _served(scheme) as url:
+    with served(scheme) as url:
         emulators.make_bucket(scheme, url, _BUCKET)
         # A process of its own, so that the clients' variables lead nobody else to the emulator.
         done = subprocess.run(
@@ -59,8 +59,9 @@ def _figure(scheme: str) -> Figure:
 
 
 @contextmanager
-def _served(scheme: str) -> Iterator[str]:
-    call = [sys.executable, "-m", "shardwright.bench.emulators", scheme, str(_DELAY)]
+def served(scheme: str) -> Iterator[str]:
+    """Runs an emulator in a process of its own, with 30 ms added to each request; gives its URL."""
+    call = [sys.executable, "-m", "shardwright.bench.emulators", scheme, str(DELAY)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
