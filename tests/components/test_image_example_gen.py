@@ -21,7 +21,7 @@ from shardwright_components.image_example_gen.executor import Executor
 
 
 def tree(root):
-    free = ("build.json", "lineage.json")
+    free = ("build.json", "lineage.json", "inputs.jsonl")
     files = [p for p in Path(root).rglob("*") if p.is_file() and p.name not in free]
     return {str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 

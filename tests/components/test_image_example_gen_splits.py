@@ -20,7 +20,9 @@ from shardwright_components.image_example_gen.executor import Executor
 
 
 def tree(root):
-    files = [p for p in Path(root).rglob("*") if p.is_file() and p.name not in ("build.json", "lineage.json")]
+    files = [
+        p for p in Path(root).rglob("*") if p.is_file() and p.name not in ("build.json", "lineage.json", "inputs.jsonl")
+    ]
     return {str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
