@@ -1,0 +1,150 @@
+"""`previous` on object stores: an object that has not changed is never asked for, whatever became of its bytes."""
+
+from dataclasses import replace
+
+import pytest
+from ingesting import run, tree
+from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling, write_months
+from object_stores import SCHEMES
+
+from shardwright.bench.emulators import Trouble
+from shardwright.dataset import Dataset
+from shardwright.ingest import inputs
+from shardwright.storage import buckets
+
+pytestmark = pytest.mark.slow
+both = pytest.mark.parametrize("scheme", SCHEMES)
+
+
+@pytest.fixture(scope="module")
+def months(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("months")
+    write_months(folder)
+    return folder
+
+
+def deliver(stores, url, folder, before=None):
+    """Makes a bucket's folder hold what a local one does; what is the same stays the very object."""
+    old = {} if before is None else {p.relative_to(before).as_posix(): p.read_bytes() for p in before.rglob("*.jpg")}
+    new = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.jpg")}
+    for name in old.keys() - new.keys():
+        buckets.delete(f"{url}/{name}")
+    for name, data in new.items():
+        if old.get(name) != data:
+            stores.write(f"{url}/{name}", data)
+
+
+def image_requests(stores):
+    """Requests to single images of the input, not to listings."""
+    return [path for method, path in stores.requests if method in ("GET", "HEAD") and ".jpg" in path]
+
+
+OPTIONS = [
+    {},
+    {"images": {"resize": "stretch", "size": [24, 32]}},
+    {"images": {"verify": "full"}, "duplicates": {"exact": "first", "pixels": "first"}},
+]
+
+
+@both
+@pytest.mark.parametrize("options", OPTIONS)
+def test_only_what_has_changed_is_asked_for(stores, months, tmp_path, scheme, options):
+    url = f"{stores.bucket(scheme)}/in"
+    deliver(stores, url, months / "first")
+    earlier = f"{url.removesuffix('/in')}/one"
+    run(raw_of(url, **options), earlier)
+    deliver(stores, url, months / "second", months / "first")
+    run(raw_of(url, **options), tmp_path / "full")
+    stores.requests.clear()
+    told = run_telling({**raw_of(url, **options), "previous": earlier}, tmp_path / "copied")
+    assert copied_of(told) == (COPIED, READ)
+    asked = image_requests(stores)
+    # Once to be hashed (or looked at), once to be written.
+    assert len(asked) == 2 * READ
+    assert len({path.split("?")[0] for path in asked}) == READ
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
+    # Of a dataset of one shard a split, few requests.
+    shards = [path for method, path in stores.requests if method == "GET" and ".tfrecord" in path]
+    assert len(shards) <= 2 * len(Dataset.open(earlier).manifest.shards)
+
+
+@both
+def test_without_origins_the_bytes_in_the_shards_tell(stores, months, tmp_path, scheme):
+    url = f"{stores.bucket(scheme)}/in"
+    run(raw_of(months / "first"), tmp_path / "one")
+    assert not (tmp_path / "one" / "origins").exists()
+    deliver(stores, url, months / "second")
+    run(raw_of(url), tmp_path / "full")
+    stores.requests.clear()
+    told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    assert copied_of(told) == (COPIED, READ)
+    assert len(image_requests(stores)) == 2 * READ
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
+
+
+@both
+def test_an_image_that_is_uploaded_again_with_the_same_bytes_is_the_same(stores, months, tmp_path, scheme):
+    url = f"{stores.bucket(scheme)}/in"
+    deliver(stores, url, months / "first")
+    run(raw_of(url), tmp_path / "one")
+    deliver(stores, url, months / "first")
+    stores.requests.clear()
+    told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
+    assert copied_of(told) == (OLD, 0)
+    assert not image_requests(stores)
+    assert tree(tmp_path / "two") == tree(tmp_path / "one")
+
+
+@both
+def test_what_the_store_lists_no_checksum_of_is_hashed_and_then_copied(stores, months, tmp_path, scheme, monkeypatch):
+    url = f"{stores.bucket(scheme)}/in"
+    deliver(stores, url, months / "first")
+    listed = inputs.read_deliveries
+
+    def without(*arguments):
+        delivered = listed(*arguments)
+        checksums = [""] * len(delivered.listing.keys)
+        return replace(delivered, listing=replace(delivered.listing, checksums=checksums))
+
+    run(raw_of(url), tmp_path / "one")
+    monkeypatch.setattr(inputs, "read_deliveries", without)
+    stores.requests.clear()
+    told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
+    assert copied_of(told) == (OLD, 0)
+    assert len(image_requests(stores)) == OLD
+    assert tree(tmp_path / "two") == tree(tmp_path / "one")
+
+
+def test_what_cannot_be_copied_is_read(stores, months, tmp_path):
+    """Shards that are gone since the run began."""
+    url = f"{stores.bucket('gs')}/in"
+    deliver(stores, url, months / "first")
+    earlier = f"{url.removesuffix('/in')}/one"
+    run(raw_of(url), earlier)
+    stores.meddle = lambda method, path: Trouble(404) if ".tfrecord" in path and "alt=media" in path else None
+    told = run_telling({**raw_of(url), "previous": earlier}, tmp_path / "two")
+    stores.meddle = None
+    assert copied_of(told) == (0, OLD)
+    assert tree(tmp_path / "two") == tree(url_copy(stores, earlier, tmp_path / "one"))
+
+
+def url_copy(stores, url, folder):
+    for name, data in stores.tree(url).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@both
+def test_staging_on_a_bucket(stores, months, tmp_path, scheme):
+    url = f"{stores.bucket(scheme)}/in"
+    deliver(stores, url, months / "first")
+    run(raw_of(url), tmp_path / "one")
+    deliver(stores, url, months / "second", months / "first")
+    run(raw_of(url), tmp_path / "full")
+    root = url.removesuffix("/in")
+    raw = {**raw_of(url), "previous": str(tmp_path / "one"), "run": {"staging": f"{root}/staging"}}
+    told = run_telling(raw, f"{root}/two")
+    assert copied_of(told) == (COPIED, READ)
+    assert OLD - GONE + NEW == COPIED + READ
+    assert tree(url_copy(stores, f"{root}/two", tmp_path / "two")) == tree(tmp_path / "full")
