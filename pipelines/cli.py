@@ -25,6 +25,7 @@ from shardwright_pipelines.commands import (
     preflight,
     relabel,
     report,
+    retry_rejects,
     schema,
     stats,
     submit,
@@ -80,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     drift.add(commands)
     derived.add(commands)
     relabel.add(commands)
+    retry_rejects.add(commands)
     stats.add(commands)
     diff.add(commands)
     export.add(commands)

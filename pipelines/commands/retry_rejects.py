@@ -1,0 +1,67 @@
+"""`shardwright retry-rejects`: what an ingest had rejected is read again, all else is taken over."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from typing import TypeAlias
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_SHOWN = 5
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    retry = commands.add_parser("retry-rejects", help="read again what an ingest had rejected, and take over the rest")
+    retry.add_argument("dataset", metavar="DIR", help="the dataset that was made then")
+    retry.add_argument("--config", required=True, metavar="CONFIG", help="YAML file, mended or as it was")
+    retry.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    retry.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    retry.add_argument("--json", action="store_true", help="print what was made as JSON")
+    retry.set_defaults(command=_retry)
+
+
+def _retry(options: argparse.Namespace) -> int:
+    from shardwright.config import load_config
+    from shardwright.ingest.retry import retry_rejects
+    from shardwright.manifest import REJECTED, WRITTEN
+
+    notes: list[str] = []
+    manifest, retried = retry_rejects(
+        options.dataset,
+        load_config(options.config),
+        options.out,
+        workers=options.workers,
+        quiet=options.json,
+        tell=notes.append,
+    )
+    if options.json:
+        rows = [
+            {
+                "key": one.before.key,
+                "was": one.before.code,
+                "status": one.status,
+                "code": one.after.code if one.after else "",
+                "reason": one.after.reason if one.after else "",
+            }
+            for one in retried
+        ]
+        made = {"dataset": options.out, "fingerprint": manifest.fingerprint, "totals": dict(manifest.totals)}
+        print(json.dumps({**made, "notes": notes, "retried": rows}, indent=1, sort_keys=True, ensure_ascii=False))
+        return 0
+    for note in notes:
+        print(f"  {note}")
+    counts = Counter(one.status for one in retried)
+    shown = [one for one in retried if one.after is not None and one.status == REJECTED]
+    for one in shown[:_SHOWN]:
+        assert one.after is not None
+        print(f"  still rejected: {one.after.key!a}: {one.after.code}: {one.after.reason}")
+    if len(shown) > _SHOWN:
+        print(f"  and {len(shown) - _SHOWN} more; the ledger names them")
+    others = ", ".join(f"{status} {count}" for status, count in sorted(counts.items()) if status != WRITTEN)
+    print(
+        f"{options.out}: {counts[WRITTEN]} of {len(retried)} rejected inputs are written now"
+        f"{f' ({others})' if others else ''}; fingerprint {manifest.fingerprint}"
+    )
+    return 0
