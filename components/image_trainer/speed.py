@@ -36,7 +36,9 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
     recipe = replace(Recipe.from_config(config), batch_size=batch_size)
     found = {backend: _measured(recipe, dataset, backend) for backend in _BACKENDS}
     ours, other = (found[backend] for backend in _BACKENDS)
-    told = ", ".join(f"{name} {rates['loaded']:,.1f} images/s" for name, rates in found.items())
+    told = ", ".join(
+        f"{name} {rates['loaded']:,.1f} images/s ({rates['cpu']:,.1f} CPU ms an image)" for name, rates in found.items()
+    )
     fed = f"{ours['loaded']:,.1f} and {ours['constant']:,.1f} images/s"
     return [
         Figure(

@@ -22,7 +22,11 @@ _WARM_UP = 3
 
 
 def measure(spec: TrainSpec) -> None:
-    """Sends `constant` and `loaded`, in images/s, and `waited`, the share of the latter's time without images."""
+    """Sends `constant` and `loaded`, in images/s, `waited`, the share of the latter's time without images, and `cpu`.
+
+    That one is the processor time of the constant batch, in ms an image: unlike the others it hardly depends on what
+    else the machine does.
+    """
     from shardwright_components.image_trainer.optimizers import build_optimizer
     from shardwright_components.image_trainer.steps import build_steps, connect
     from shardwright_components.image_trainer.training import built_model, work_of
@@ -39,12 +43,14 @@ def measure(spec: TrainSpec) -> None:
     for _ in range(_WARM_UP):
         _train(steps, constant)
         _train(steps, next(batches))
-    rates: dict[str, list[float]] = {"constant": [], "loaded": [], "waited": []}
+    rates: dict[str, list[float]] = {"constant": [], "loaded": [], "waited": [], "cpu": []}
     for _ in range(ROUNDS):
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         for _ in range(_STEPS):
             _train(steps, constant)
-        rates["constant"].append(_STEPS * work.batch_size / (time.perf_counter() - begun))
+        images = _STEPS * work.batch_size
+        rates["constant"].append(images / (time.perf_counter() - begun))
+        rates["cpu"].append(1000 * (time.process_time() - used) / images)
         begun, waited = time.perf_counter(), 0.0
         for _ in range(_STEPS):
             asked = time.perf_counter()
@@ -52,7 +58,7 @@ def measure(spec: TrainSpec) -> None:
             waited += time.perf_counter() - asked
             _train(steps, batch)
         seconds = time.perf_counter() - begun
-        rates["loaded"].append(_STEPS * work.batch_size / seconds)
+        rates["loaded"].append(images / seconds)
         rates["waited"].append(waited / seconds)
     worker.send({name: median(values) for name, values in rates.items()})
 
