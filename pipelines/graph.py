@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import tensorflow_data_validation as tfdv
 from tfx import v1 as tfx
 
 from shardwright.config import Config
@@ -32,6 +31,7 @@ from shardwright_components.image_transform.component import ImageTransform
 from shardwright_components.inline_schema.component import InlineSchema
 from shardwright_components.pusher.component import Pusher
 from shardwright_components.report.component import Report
+from shardwright_components.statistics_gen.component import StatisticsGen
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,7 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
         input_fingerprint=inputs.input_fingerprint, recipe=inputs.ingest_recipe, input_location=inputs.input_location
     )
     examples = example_gen.outputs["examples"]
-    statistics_gen = tfx.components.StatisticsGen(
-        examples=examples,
-        stats_options=tfdv.StatsOptions(feature_allowlist=_features_with_statistics(inputs.schema_text)),
-    )
+    statistics_gen = StatisticsGen(examples=examples, features=_features_with_statistics(inputs.schema_text))
     statistics = statistics_gen.outputs["statistics"]
     import_schema = _schema(inputs)
     schema = import_schema.outputs["schema"]

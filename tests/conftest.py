@@ -51,10 +51,12 @@ def _write_dataset(
     image_format: str = "png",
     classes: tuple[str, ...] = ("Fish", "Sugar"),
     change: Callable[[int, dict[str, Any]], dict[str, Any]] = lambda number, example: example,
+    key_of: Callable[[str, int], str] = lambda split, number: f"{split}/{number:04d}",
 ) -> Path:
     """Writes shards of `counts[split]` records each; pixels and masks of an image follow from its number.
 
-    `change` may alter the features of a record before it is written. Returns the dataset's folder, `root / "dataset"`.
+    `change` may alter the features of a record before it is written, `key_of` says its key. Returns the dataset's
+    folder, `root / "dataset"`.
     """
     import hashlib
     import io
@@ -106,7 +108,7 @@ def _write_dataset(
         for index, count in enumerate(shards):
             outcomes = []
             for _ in range(count):
-                key = f"{split}/{number:04d}"
+                key = key_of(split, number)
                 features = change(number, example(number, key))
                 payload = records.encode_example(features)
                 for name, values in records.decode_example(payload).items():

@@ -18,7 +18,7 @@ IMPORTED = (
     "shardwright_components.image_transform.executor",
     "shardwright_components.input_resolver.executor",
     "shardwright_components.pusher.executor",
-    "tfx.components.statistics_gen.executor",
+    "shardwright_components.statistics_gen.executor",
     "tfx.components.trainer.executor",
     "tfx.v1",
 )

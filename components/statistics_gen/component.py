@@ -1,0 +1,43 @@
+"""What goes into StatisticsGen and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
+
+from shardwright.fingerprint import canonical_json
+from shardwright_components.statistics_gen import executor
+
+
+class StatisticsGenSpec(component_spec.ComponentSpec):
+    """Channels and parameters of StatisticsGen."""
+
+    PARAMETERS = {"features": component_spec.ExecutionParameter(type=str)}
+    INPUTS = {"examples": component_spec.ChannelParameter(type=standard_artifacts.Examples)}
+    OUTPUTS = {"statistics": component_spec.ChannelParameter(type=standard_artifacts.ExampleStatistics)}
+
+
+class StatisticsGen(base_beam_component.BaseBeamComponent):
+    """Writes the statistics of every split, as TFX's component of the same name does, and those of slices of it.
+
+    TFX's own can slice by the values of a feature only, cannot be given functions, and parses the pixels of every
+    image before it leaves them out.
+
+    Args:
+        examples: ImageExampleGen's output.
+        features: names of the features that are looked at; others are not read.
+    """
+
+    SPEC_CLASS = StatisticsGenSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
+
+    def __init__(self, examples: BaseChannel, features: Sequence[str]) -> None:
+        super().__init__(
+            StatisticsGenSpec(
+                examples=examples,
+                features=canonical_json(sorted(features)),
+                statistics=Channel(type=standard_artifacts.ExampleStatistics),
+            )
+        )

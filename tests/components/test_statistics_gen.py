@@ -1,0 +1,129 @@
+"""StatisticsGen: figures of all images, of each class and of each source are those of an independent count."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow_data_validation as tfdv
+from tensorflow_data_validation.utils import display_util
+from tensorflow_metadata.proto.v0 import statistics_pb2
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.types import channel_utils, standard_artifacts
+
+from shardwright.dataset import Dataset
+from shardwright.records import decode_example
+from shardwright.schema import parse_schema, render_schema
+from shardwright_components.statistics_gen.component import StatisticsGen
+from shardwright_components.statistics_gen.executor import Executor
+from shardwright_components.statistics_gen.slices import MOST, slices, sources
+
+FEATURES = ["image/class/label", "image/class/text", "image/height", "image/key", "image/quality/brightness"]
+
+
+def measured(number, example):
+    return {**example, "image/height": 20 + number, "image/quality/brightness": number / 64}
+
+
+def elsewhere(split, number):
+    return f"{('', 'near/', 'far/<b>/')[number % 3]}{number:03d}"
+
+
+def written(small_dataset, root, **options):
+    """A dataset whose keys lie in folders, and the statistics of its splits."""
+    names = ("Fish", "Sugar", "Ünïq")
+    dataset = Dataset.open(small_dataset(root, classes=names, change=measured, key_of=elsewhere, **options))
+    examples, statistics = standard_artifacts.Examples(), standard_artifacts.ExampleStatistics()
+    examples.uri, statistics.uri = dataset.root, str(root / "statistics")
+    examples.split_names = json.dumps(list(dataset.splits))
+    context = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=str(root / "tmp"), unique_id="1")
+    properties = {"features": json.dumps([*FEATURES, "image/nowhere"])}
+    Executor(context).Do({"examples": [examples]}, {"statistics": [statistics]}, properties)
+    assert statistics.split_names == examples.split_names
+    read = {
+        split: tfdv.load_stats_binary(str(root / "statistics" / f"Split-{split}" / "FeatureStats.pb"))
+        for split in dataset.splits
+    }
+    return dataset, read
+
+
+@pytest.fixture(scope="module")
+def counted(small_dataset, tmp_path_factory):
+    return written(small_dataset, tmp_path_factory.mktemp("statistics"), counts={"train": [20, 15], "eval": [9]})
+
+
+def brightness(examples):
+    return [float(example["image/quality/brightness"][0]) for example in examples]
+
+
+def numbers(one):
+    """Images, and mean and extremes of the brightness, as TFDV has them."""
+    (feature,) = [f.num_stats for f in one.features if f.path.step[0] == "image/quality/brightness"]
+    return one.num_examples, feature.mean, feature.min, feature.max
+
+
+@pytest.mark.slow
+def test_every_slice_equals_an_independent_count(counted):
+    dataset, read = counted
+    for split in dataset.splits:
+        examples = [decode_example(payload) for _, payload in dataset.records(split)]
+        groups = {"All Examples": examples}
+        for example in examples:
+            for name in {value.decode() for value in example.get("image/class/text", [])}:
+                groups.setdefault(f"class/{name}", []).append(example)
+            folder = example["image/key"][0].decode().rpartition("/")[0].split("/")[0]
+            groups.setdefault(f"source/{folder or '(none)'}", []).append(example)
+        found = {one.name: one for one in read[split].datasets}
+        assert set(found) == set(groups)
+        assert {"class/Ünïq", "source/far", "source/near", "source/(none)"} <= set(found)
+        for name, members in groups.items():
+            values = brightness(members)
+            wanted = (len(members), np.mean(values), min(values), max(values))
+            assert numbers(found[name]) == pytest.approx(wanted), name
+        assert {".".join(f.path.step) for f in found["All Examples"].features} == set(FEATURES)
+
+
+@pytest.mark.slow
+def test_tfdv_opens_them(counted, monkeypatch):
+    dataset, read = counted
+    shown = []
+    monkeypatch.setattr(display_util, "display", lambda html: shown.append(html.data))
+    tfdv.visualize_statistics(
+        read["train"], tfdv.get_slice_stats(read["train"], "class/Fish"), lhs_name="all", rhs_name="Fish"
+    )
+    (page,) = shown
+    told = statistics_pb2.DatasetFeatureStatisticsList()
+    told.ParseFromString(base64.b64decode(re.search(r'proto-input="(.*?)"', page)[1]))
+    assert [one.name for one in told.datasets] == ["all", "Fish"]
+    assert told.datasets[0].num_examples == dataset.num_records("train") > told.datasets[1].num_examples > 0
+    assert {".".join(f.path.step) or f.name for f in told.datasets[0].features} == set(FEATURES)
+    # And what stands on them takes the whole, whatever slices there are.
+    manifest = dataset.manifest
+    schema = parse_schema(render_schema(manifest.task, manifest.classes, manifest.labels, manifest.features), "x")
+    del schema.feature[:]
+    anomalies = tfdv.validate_statistics(read["train"], schema).anomaly_info
+    assert set(anomalies) == {f"'{name}'" if "." in name else name for name in FEATURES}
+    inferred = tfdv.infer_schema(read["train"])
+    assert {feature.name for feature in inferred.feature} == set(FEATURES)
+
+
+def test_one_folder_and_one_class_are_no_slices(small_dataset, tmp_path):
+    dataset = Dataset.open(small_dataset(tmp_path, classes=("Fish",), counts={"train": [4]}))
+    assert sources(dataset) == []
+    assert slices(dataset, FEATURES) == []
+    assert slices(dataset, ["image/height"]) == []
+
+
+def test_the_most_frequent_sources_have_slices(small_dataset, tmp_path):
+    root = small_dataset(
+        tmp_path, counts={"train": [MOST + 14]}, key_of=lambda split, number: f"{max(0, number - 9):03d}/{number:03d}"
+    )
+    found = sources(Dataset.open(root))
+    assert found == [f"{number:03d}" for number in range(MOST)]
+
+
+def test_parameters_are_sorted_names():
+    component = StatisticsGen(channel_utils.as_channel([standard_artifacts.Examples()]), ["b", "a"])
+    assert component.exec_properties == {"features": '["a","b"]'}
+    assert component.id == "StatisticsGen"
