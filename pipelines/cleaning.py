@@ -20,6 +20,7 @@ from shardwright.ancestry import Family
 from shardwright.artifact_places import ARTIFACTS, PUSHED, places_below
 from shardwright.blessing import read_blessing
 from shardwright.errors import UsageError
+from shardwright.ingest.plan import PROBED
 from shardwright.staging import Staging
 from shardwright_pipelines.metadata_store import PastRun, past_runs, steps_to
 from shardwright_pipelines.run_lock import only_run_in
@@ -28,7 +29,6 @@ STAGING, LOGS = "staging", "logs"
 _ENDED_WELL = ("COMPLETE", "CACHED")
 _LAST = "Pusher"
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
-_PROBE = re.compile(r"probe-.*\.sqlite.*")
 # Where an execution has its temporary files.
 _WORKING = ".system/executor_execution"
 # In place of a name while its folder is deleted.
@@ -124,7 +124,7 @@ def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, s
             yield _sized(run_root, place)
     if not runs or _ended(runs[-1]):
         for name in sorted(os.listdir(f"{run_root}/{STAGING}")) if os.path.isdir(f"{run_root}/{STAGING}") else ():
-            if not _PROBE.fullmatch(name) and not _in_use(Path(run_root, STAGING, name)):
+            if name != PROBED and not _in_use(Path(run_root, STAGING, name)):
                 yield _sized(run_root, f"{STAGING}/{name}")
     logs = sorted(os.listdir(f"{run_root}/{LOGS}")) if os.path.isdir(f"{run_root}/{LOGS}") else []
     for name in logs[:-keep]:

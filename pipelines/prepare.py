@@ -113,9 +113,14 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
 
 
 def _settled_notes(asked: Config, config: Config) -> Iterator[str]:
+    drift = config.gate.drift
+    found = {
+        "previous": config.previous,
+        "split.previous": config.split.previous,
+        "gate.drift.reference": None if drift is None else drift.reference,
+    }
     for path in asks_for_blessed(asked):
-        found = config.split.previous if path == "split.previous" else config.gate.drift and config.gate.drift.reference
-        yield f"{path}: {found or 'no dataset yet, since no model was ever blessed'}"
+        yield f"{path}: {found[path] or 'no dataset yet, since no model was ever blessed'}"
 
 
 def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:

@@ -23,12 +23,15 @@ from shardwright.fingerprint import canonical_json
 from shardwright.ingest import IngestRecipe
 
 _DATASET, _INPUT, _PREVIOUS = "dataset", "input", "previous"
+# The option that changes nothing of what is made.
+_COPIED = "previous"
 
 
 def asks_for_blessed(config: Config) -> list[str]:
     """YAML paths of the options that name the dataset of the model in force."""
     drift = config.gate.drift
     options = {
+        _COPIED: config.previous,
         "split.previous": config.split.previous,
         "gate.drift.reference": None if drift is None else drift.reference,
     }
@@ -67,23 +70,28 @@ def settle(config: Config, data: str = "", classes: Sequence[str] = ()) -> Confi
         return config
     root = run_root(config)
     blessing = read_blessing(os.path.join(root, PUSHED))
-    found = None
+    found = last = None
     if blessing is not None:
         model = read_artifact(os.path.join(root, PUSHED, blessing.model), whole=False)
         family = Family(place for folder in (ARTIFACTS, PUSHED) for place in places_below(os.path.join(root, folder)))
-        found = _dataset_of(model, family)
+        found = last = _dataset_of(model, family)
         if found is None:
             raise ConfigError(
                 asked[0],
                 f"the dataset of the model in force ({model.place}) is not in {root}",
                 f"Restore it (`shardwright lineage {model.place}` tells its digest), or name a dataset by its path.",
             )
-        if found.data == data and _options(found.recipe) == _options(
-            IngestRecipe.of(_with(config, None), classes).options()
-        ):
+        shaping = [path for path in asked if path != _COPIED]
+        if shaping and found.data == data and _options(found.recipe) == _options(_fresh(config, classes)):
             before = found.parents.get(_PREVIOUS)
-            found = None if before is None else _known(family.find(_PREVIOUS, before), before, asked[0], root)
-    return _with(config, None if found is None else found.place)
+            found = None if before is None else _known(family.find(_PREVIOUS, before), before, shaping[0], root)
+    settled = _with(config, None if found is None else found.place)
+    return replace(settled, previous=None if last is None else last.place) if config.previous == BLESSED else settled
+
+
+def _fresh(config: Config, classes: Sequence[str]) -> dict[str, Any]:
+    """The options of a configuration whose splits are kept from none."""
+    return IngestRecipe.of(_with(config, None), classes).options()
 
 
 def _dataset_of(model: Artifact, family: Family) -> Artifact | None:
@@ -102,7 +110,7 @@ def _known(found: Artifact | None, digest: str, option: str, root: str) -> Artif
 
 
 def _with(config: Config, path: str | None) -> Config:
-    """The configuration with a path, or none, for every `blessed`."""
+    """The configuration with a path, or none, for every `blessed` that changes what is made."""
     if config.split.previous == BLESSED:
         config = replace(config, split=replace(config.split, previous=path))
     drift = config.gate.drift

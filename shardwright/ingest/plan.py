@@ -47,7 +47,7 @@ from shardwright.storage import Listing, Refusal
 
 _KIND = "ingest"
 _PLAN_ROWS = "plan"
-_PROBED = "probed"
+PROBED = "probed"
 _UNPACKED = "unpacked"
 
 
@@ -202,7 +202,7 @@ def plan_ingest(
     """
     surveyed = survey_input(recipe, location) if surveyed is None else surveyed
     listing, survey = surveyed.listing, surveyed.survey
-    cache = None if staging_root is None else os.path.join(local_folder(staging_root), _PROBED)
+    cache = None if staging_root is None else os.path.join(local_folder(staging_root), PROBED)
     hashed, probed = read_input(recipe, surveyed, cache=cache, workers=workers, quiet=quiet)
     if expected_fingerprint not in (None, hashed.fingerprint):
         raise CheckFailed(

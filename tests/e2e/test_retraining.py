@@ -16,6 +16,7 @@ from shardwright_pipelines.cli import main
 pytestmark = pytest.mark.slow
 CONFIG = {
     "name": "monthly",
+    "previous": "blessed",
     "input": {"images": "data/span-{SPAN}/train_images", "labels": {"path": "data/span-{SPAN}/train.csv"}},
     # A stratified split would divide each delivery afresh: what keeps old images where they were is `previous`.
     "split": {"train": 0.6, "eval": 0.2, "test": 0.2, "by": "stratified", "previous": "blessed"},

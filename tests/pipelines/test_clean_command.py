@@ -18,7 +18,7 @@ from shardwright_pipelines.run_lock import only_run_in
 def made(small_dataset, tmp_path_factory):
     months = Months(tmp_path_factory.mktemp("months") / "run", small_dataset)
     record_months(months)
-    for name in ("logs/1.log", "logs/2.log", "staging/tensorflow-1/x/data", "staging/probe-3.sqlite"):
+    for name in ("logs/1.log", "logs/2.log", "staging/tensorflow-1/x/data", "staging/probed/probe-3.sqlite"):
         (months.root / name).parent.mkdir(parents=True, exist_ok=True)
         (months.root / name).write_text("x" * 10)
     return months.root

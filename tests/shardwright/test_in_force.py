@@ -25,6 +25,7 @@ def config(root, **changes):
     raw = {
         "task": "classification",
         "input": {"images": "images"},
+        "previous": "blessed",
         "split": {"previous": "blessed"},
         "gate": {"drift": {"reference": "blessed"}},
         "run": {"root": str(root)},
@@ -34,20 +35,20 @@ def config(root, **changes):
 
 def test_it_is_the_dataset_of_the_model_in_force(months):
     settled = settle(config(months.root))
-    assert settled.split.previous == settled.gate.drift.reference == str(months.datasets[3])
+    assert settled.split.previous == settled.gate.drift.reference == settled.previous == str(months.datasets[3])
     recipe = IngestRecipe.of(settled)
     assert recipe.split.previous == Dataset.open(months.datasets[3]).manifest.digest
 
 
 def test_without_a_blessed_model_there_is_none(tmp_path):
     settled = settle(config(tmp_path / "new"))
-    assert settled.split.previous is None
+    assert settled.split.previous is settled.previous is None
     assert settled.gate.drift is None
     assert IngestRecipe.of(settled).options()["split"] == {}
 
 
 def test_paths_stay_as_they_are(months):
-    plain = config(months.root, split={"previous": "ds"}, gate={})
+    plain = config(months.root, previous="ds", split={"previous": "ds"}, gate={})
     assert settle(plain) is plain
 
 
@@ -64,6 +65,7 @@ def test_the_same_run_again_keeps_from_the_dataset_that_it_kept_from(months, tmp
     write_lineage(place, kind="ingest", fingerprint=lineage["fingerprint"], parents=parents, recipe=recipe)
     first = str(root / months.datasets[1].relative_to(months.root))
     assert settle(asked, "0" * 64, ["a", "b"]).split.previous == first
+    assert settle(asked, "0" * 64, ["a", "b"]).previous == str(place)
     for data, classes in (("1" * 64, ["a", "b"]), ("0" * 64, ["a", "c"])):
         assert settle(asked, data, classes).split.previous == str(place)
     changed = config(root, split={"previous": "blessed", "salt": "x"})
@@ -79,7 +81,7 @@ def test_a_dataset_that_is_gone_is_told(months, tmp_path):
     root = tmp_path / "run"
     shutil.copytree(months.root, root)
     shutil.rmtree(root / months.datasets[3].relative_to(months.root))
-    with pytest.raises(ConfigError, match=r"split\.previous: the dataset of the model in force .* is not in .*run"):
+    with pytest.raises(ConfigError, match=r"previous: the dataset of the model in force .* is not in .*run"):
         settle(config(root))
     (root / "pushed" / BLESSING_FILE).write_text("{")
     with pytest.raises(DatasetError, match="no readable blessing"):
@@ -87,11 +89,11 @@ def test_a_dataset_that_is_gone_is_told(months, tmp_path):
 
 
 def test_a_compiled_pipeline_refuses_it(tmp_path):
-    with pytest.raises(ConfigError, match=r"split\.previous: 'blessed' cannot be. Name a dataset by its path"):
+    with pytest.raises(ConfigError, match=r"^previous: 'blessed' cannot be. Name a dataset by its path"):
         refuse_blessed(config(tmp_path), "cannot be")
     with pytest.raises(ConfigError, match=r"gate\.drift\.reference"):
-        refuse_blessed(config(tmp_path, split={}), "cannot be")
-    refuse_blessed(config(tmp_path, split={}, gate={}), "cannot be")
+        refuse_blessed(config(tmp_path, previous="ds", split={}), "cannot be")
+    refuse_blessed(config(tmp_path, previous="ds", split={}, gate={}), "cannot be")
 
 
 def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
