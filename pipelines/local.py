@@ -29,13 +29,14 @@ from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
 from shardwright.space import refuse_full, same_disk, space_needed
 from shardwright.staging import STAGING_VARIABLE
-from shardwright.storage import is_remote
+from shardwright.storage import is_remote, remember_hashes
 from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
 from shardwright_pipelines.run_lock import only_run_in
 
 
+@remember_hashes()  # The input, which is hashed before the graph is built and again in ImageExampleGen.
 def run_local(config_path: str, *, root: str | None = None, verbose: bool = False) -> int:
     """Runs the pipeline of a configuration file.
 

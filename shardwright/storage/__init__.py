@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, TypeVar
 
 import google_crc32c
 
@@ -18,6 +18,7 @@ from shardwright.storage.listing import Listing, NothingThere, Refusal
 from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import in_parallel
 from shardwright.storage.parts import Part, part_path, shown_path, split_part
+from shardwright.storage.remembered import FileHash, hash_once, remember_hashes
 
 __all__ = [
     "FileHash",
@@ -38,6 +39,7 @@ __all__ = [
     "read_each",
     "read_start",
     "readers",
+    "remember_hashes",
     "shown_path",
 ]
 
@@ -112,32 +114,29 @@ def read_start(path: str, size: int, pin: str = "") -> bytes:
     return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin)
 
 
-class FileHash(NamedTuple):
-    """Hashes of a file's bytes: `sha256` says what they are, `crc32c` is quick to compare."""
-
-    sha256: bytes
-    crc32c: int
-
-
 def hash_bytes(data: bytes) -> FileHash:
     """Hashes of the bytes of a file that was read already."""
     return FileHash(hashlib.sha256(data).digest(), google_crc32c.value(data))
 
 
 def hash_file(path: str, pin: str = "") -> FileHash | None:
-    """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes`."""
-    digest = hashlib.sha256()
-    checksum = 0
+    """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `remember_hashes`."""
     try:
         if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.
             return hash_bytes(read_bytes(path, pin))
         with open_file(path) as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-                checksum = google_crc32c.extend(checksum, chunk)
+            return _hash_all(file) if is_remote(path) else hash_once(file.fileno(), lambda: _hash_all(file))
     except OSError:
         return None
+
+
+def _hash_all(file: IO[bytes]) -> FileHash:
+    digest = hashlib.sha256()
+    checksum = 0
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+        checksum = google_crc32c.extend(checksum, chunk)
     return FileHash(digest.digest(), checksum)
 
 

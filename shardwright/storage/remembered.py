@@ -1,0 +1,89 @@
+"""Hashes of this machine's files that were read a moment ago, so that one run reads none of them twice.
+
+A file is known by what the system says of it: device, inode, size, and the times of its last change (`mtime`, which
+anyone can set back, and `ctime`, which nobody can). One that was changed too recently is not remembered: two changes
+within a tick of the clock leave the same times. What is remembered lies in this process and ends with it; it is
+looked up once. Writers compare what they read with the checksum anyway, so a file system that lies about times ends a
+run by name instead of getting into a dataset.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+# File systems and clocks of other machines (NFS) count in up to two seconds.
+_SETTLED_NANOSECONDS = 2_000_000_000
+_KEY_BYTES = 16
+_SHA256_BYTES = 32
+
+
+class FileHash(NamedTuple):
+    """Hashes of a file's bytes: `sha256` says what they are, `crc32c` is quick to compare."""
+
+    sha256: bytes
+    crc32c: int
+
+
+class _Remembered:
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._hashes: dict[bytes, bytes] = {}
+
+    def take(self, known_by: os.stat_result) -> FileHash | None:
+        packed = self._hashes.pop(_key(known_by), None)
+        if packed is None:
+            return None
+        return FileHash(packed[:_SHA256_BYTES], int.from_bytes(packed[_SHA256_BYTES:], "big"))
+
+    def keep(self, before: os.stat_result, after: os.stat_result, file: FileHash) -> None:
+        changed = max(before.st_mtime_ns, before.st_ctime_ns)
+        if _key(before) == _key(after) and self._clock() - changed > _SETTLED_NANOSECONDS:
+            self._hashes[_key(before)] = file.sha256 + file.crc32c.to_bytes(4, "big")
+
+
+_active: _Remembered | None = None
+
+
+@contextmanager
+def remember_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
+    """Within the block, whoever hashes a file of this machine a second time does not read it again.
+
+    It takes some 200 bytes a file, until it is hashed for the second time.
+
+    Args:
+        clock: nanoseconds since the epoch.
+    """
+    global _active
+    before, _active = _active, _Remembered(clock)
+    try:
+        yield
+    finally:
+        _active = before
+
+
+def hash_once(descriptor: int, read: Callable[[], FileHash]) -> FileHash:
+    """Hashes of an open file: remembered ones, or what reading it gives.
+
+    Args:
+        descriptor: the file.
+        read: reads and hashes it.
+    """
+    remembered = _active
+    if remembered is None:
+        return read()
+    before = os.fstat(descriptor)
+    known = remembered.take(before)
+    if known is None:
+        known = read()
+        remembered.keep(before, os.fstat(descriptor), known)
+    return known
+
+
+def _key(of: os.stat_result) -> bytes:
+    told = f"{of.st_dev} {of.st_ino} {of.st_size} {of.st_mtime_ns} {of.st_ctime_ns}"
+    return hashlib.blake2b(told.encode(), digest_size=_KEY_BYTES).digest()
