@@ -34,6 +34,7 @@ from shardwright_components.mounts import (
     MODULE,
     MOUNTS_VARIABLE,
     change_uris,
+    elsewhere,
     opened,
     output_folders,
     url_of,
@@ -81,7 +82,10 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
     invocation = json.loads(arguments[place])
     changed = json.loads(json.dumps(opened(invocation, how, root)))
     publishes = this_host(os.environ).publishes
-    if how != AS_THEY_ARE or not publishes:
+    if not publishes:
+        # TFX looks for what a task made, and what this host makes does not count.
+        changed = elsewhere(changed, os.path.join(scratch, "host"), "outputs")
+    elif how != AS_THEY_ARE:
         # TFX puts a component's temporary folder beside it, which must be one of this machine, too.
         changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
     arguments[place] = json.dumps(changed)
@@ -93,10 +97,12 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
         if "://" not in folder:
             os.makedirs(folder, exist_ok=True)
     work(arguments)
+    if not publishes:
+        return
     if how == COPIED:
         for url, folder in _moved(invocation, changed, "outputs"):
             io_utils.copy_dir(folder, url)
-    if how != AS_THEY_ARE and publishes:
+    if how != AS_THEY_ARE:
         _turn_back(changed["outputs"]["outputFile"], invocation["outputs"]["outputFile"], root)
 
 

@@ -25,7 +25,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.staging import STAGING_VARIABLE
 from shardwright_components.cluster import Cluster
 from shardwright_components.image_trainer.hosts import COORDINATOR, HOSTS
-from shardwright_components.mounts import AS_THEY_ARE, MODULE, change_uris
+from shardwright_components.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere
 
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
 _PORT = 8476
@@ -60,14 +60,7 @@ class JobSetTask:
 
     def handed_over(self, invocation: dict[str, Any]) -> dict[str, Any]:
         """The ExecutorInput of the pods: every artifact in the shared folder."""
-        changed: dict[str, Any] = json.loads(json.dumps(invocation))
-        for side in ("inputs", "outputs"):
-            for key, listed in changed.get(side, {}).get("artifacts", {}).items():
-                place = str(self.folder / side / key)
-                for artifact in listed["artifacts"]:
-                    artifact["uri"] = place
-        changed["outputs"]["outputFile"] = str(self.folder / "executor_output.json")
-        return changed
+        return elsewhere(invocation, str(self.folder), "inputs", "outputs")
 
     def manifest(self, invocation: dict[str, Any]) -> dict[str, Any]:
         """The whole manifest."""

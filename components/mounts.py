@@ -67,6 +67,17 @@ def opened(invocation: dict[str, Any], how: str, root: str = "/") -> dict[str, A
     return changed
 
 
+def elsewhere(invocation: dict[str, Any], folder: str, *sides: str) -> dict[str, Any]:
+    """An ExecutorInput with the artifacts of `sides`, and what is told of the outputs, in another folder."""
+    changed: dict[str, Any] = json.loads(json.dumps(invocation))
+    for side in sides:
+        for key, listed in changed.get(side, {}).get("artifacts", {}).items():
+            for artifact in listed["artifacts"]:
+                artifact["uri"] = os.path.join(folder, side, key)
+    changed["outputs"]["outputFile"] = os.path.join(folder, "executor_output.json")
+    return changed
+
+
 def _in_text(value: str, root: str) -> str:
     """A parameter with its `gs://` as a folder, also inside JSON, where TFX keeps a Pusher's destination."""
     try:

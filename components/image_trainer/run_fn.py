@@ -81,6 +81,8 @@ def run_fn(fn_args: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
             own, nowhere = Path(folder, "run"), Path(folder, "export")
             train_and_export(recipe, dataset=dataset, run_folder=own, export_folder=nowhere, running=running, **files)
+        # TFX asks for the folder; `container` has given this host one of its own.
+        Path(fn_args.serving_model_dir).mkdir(parents=True, exist_ok=True)
         return
     train_and_export(
         recipe,
