@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,22 @@ def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, prepared):
     assert lineage["kind"] == "ingest"
     assert lineage["parents"] == {"input": properties["input_fingerprint"]}
     assert not list((tmp_path / "staging").iterdir())
+
+
+def test_what_an_earlier_dataset_holds_is_copied_and_no_parameter_says_so(tmp_path, prepared, monkeypatch, capsys):
+    config, properties = prepared
+    ingest(config, tmp_path / "earlier", quiet=True)
+    with_it = replace(config, previous=str(tmp_path / "earlier"))
+    assert ingest_recipe(with_it, ("Fish",)) == ingest_recipe(config, ("Fish",))
+    assert input_fingerprint(with_it, locate(with_it)) == properties["input_fingerprint"]
+    monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(locate(with_it))))
+    monkeypatch.setattr("shardwright.ingest.copying.read_each", lambda root, items, path_of, size_of: iter(()))
+    artifact = execute(tmp_path / "examples" / "1", properties)
+    assert tree(artifact.uri) == tree(tmp_path / "earlier")
+    count = sum(shard.records for shard in Dataset.open(artifact.uri).manifest.shards)
+    note = f"{count} of {count} images copied from {tmp_path / 'earlier'}, 0 read"
+    assert note in capsys.readouterr().out
+    assert note in json.loads(Path(artifact.uri, "build.json").read_text())["notes"]
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from ingesting import run
 from killing import ingest_for, kills
 
 
@@ -17,6 +18,15 @@ def test_twenty_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path
     # Of those after a time, some come when the run is over.
     assert killed >= 15
     assert resumed >= 5
+
+
+@pytest.mark.slow
+def test_kills_of_a_run_that_copies_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
+    run({**raw, "split": {"train": 0.5, "eval": 0.25, "test": 0.25}}, tmp_path / "earlier")
+    copying = {**raw, "previous": str(tmp_path / "earlier")}
+    killed, resumed = kills(copying, tmp_path / "kills", 8, random.Random(8), monkeypatch)
+    assert killed >= 5
+    assert resumed >= 1
 
 
 def test_workers_end_with_the_process_that_started_them(tmp_path, raw):

@@ -147,6 +147,15 @@ def test_pixels_are_not_looked_at_again(months, tmp_path, monkeypatch):
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
 
 
+@pytest.mark.slow
+def test_processes_copy_the_same(months, tmp_path):
+    raw = {**raw_of(months / "second", images={"orientation": "apply", "verify": "full"})}
+    run(raw, tmp_path / "one")
+    told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "two", workers=2)
+    assert copied_of(told) == (COPIED + READ, 0)
+    assert tree(tmp_path / "two") == tree(tmp_path / "one")
+
+
 def damaged_copy(months, folder, damage):
     """A copy of the first dataset, one file of which is changed by `damage`."""
     import shutil

@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from ingesting import run, tree
-from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling, write_months
+from ingesting import config, run, tree
+from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, picture, raw_of, run_telling, write_months
 from object_stores import SCHEMES
 
 from shardwright.bench.emulators import Trouble
 from shardwright.dataset import Dataset
 from shardwright.ingest import inputs
+from shardwright.ingest.retry import retry_rejects
 from shardwright.storage import buckets
 
 pytestmark = pytest.mark.slow
@@ -148,3 +149,19 @@ def test_staging_on_a_bucket(stores, months, tmp_path, scheme):
     assert copied_of(told) == (COPIED, READ)
     assert OLD - GONE + NEW == COPIED + READ
     assert tree(url_copy(stores, f"{root}/two", tmp_path / "two")) == tree(tmp_path / "full")
+
+
+@both
+def test_retry_rejects_asks_for_what_was_rejected_only(stores, months, tmp_path, scheme):
+    url = f"{stores.bucket(scheme)}/in"
+    deliver(stores, url, months / "first")
+    stores.write(f"{url}/cat/00.jpg", b"no image")
+    earlier = f"{url.removesuffix('/in')}/one"
+    run(raw_of(url), earlier)
+    stores.write(f"{url}/cat/00.jpg", picture(0))
+    stores.requests.clear()
+    _, retried = retry_rejects(earlier, config(raw_of(url)), tmp_path / "two", quiet=True)
+    assert [(one.before.key, one.status) for one in retried] == [("cat/00.jpg", "written")]
+    assert len(image_requests(stores)) == 2
+    run(raw_of(url), tmp_path / "full")
+    assert tree(tmp_path / "two") == tree(tmp_path / "full")

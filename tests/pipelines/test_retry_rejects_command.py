@@ -1,0 +1,62 @@
+"""`retry-rejects`: what was mended is in the new dataset, what was written is taken over; twice is once."""
+
+import json
+from pathlib import Path
+
+import pytest
+from ingesting import run, tree
+from monthly import OLD, copied_of, picture, raw_of, write_months
+
+from shardwright_pipelines.cli import main
+
+BROKEN = ("cat/00.jpg", "cat/02.jpg", "dog/05.jpg")
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    """An input with three broken files, its configuration, and its dataset `one`."""
+    monkeypatch.chdir(tmp_path)
+    write_months(tmp_path / "months")
+    folder = tmp_path / "months" / "first"
+    for key in BROKEN:
+        (folder / key).write_bytes((folder / key).read_bytes()[:200])
+    raw = raw_of(folder)
+    Path("flowers.yaml").write_text(json.dumps(raw))
+    run(raw, "one")
+    return raw, folder
+
+
+def mend(folder):
+    """One file is whole again, one is gone, one stays as it is."""
+    (folder / BROKEN[0]).write_bytes(picture(0))
+    (folder / BROKEN[1]).unlink()
+
+
+def test_what_was_rejected_is_read_again(broken, capsys):
+    raw, folder = broken
+    mend(folder)
+    call = ["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]
+    assert main([*call, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(row["key"], row["status"]) for row in told["retried"]] == list(
+        zip(BROKEN, ("written", "gone", "rejected"), strict=True)
+    )
+    assert told["retried"][2]["was"] == told["retried"][2]["code"] != ""
+    assert copied_of(told["notes"]) == (OLD - 3, 2)
+    run(raw, "full")
+    assert tree("two") == tree("full")
+    before = tree("two")
+    assert main(call) == 0
+    said = capsys.readouterr().out
+    assert tree("two") == before
+    assert "two: 1 of 3 rejected inputs are written now (gone 1, rejected 1); fingerprint" in said
+    assert "still rejected: 'dog/05.jpg'" in said
+
+
+def test_what_cannot_be_is_told(broken, capsys):
+    assert main(["retry-rejects", "nowhere", "--config", "flowers.yaml", "--out", "two"]) == 1
+    assert "no finished dataset" in capsys.readouterr().err
+    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 0
+    mend(broken[1])
+    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 2
+    assert "holds another dataset" in capsys.readouterr().err
