@@ -30,6 +30,7 @@ from shardwright.manifest import MULTI
 from shardwright.space import refuse_full, same_disk, space_needed
 from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote, remember_hashes
+from shardwright_components.image_trainer.placement import check_machine
 from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
@@ -54,6 +55,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     started = time.monotonic()
     config_file = Path(config_path).absolute()
     config = load_config(config_path, root=root)
+    check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print(f"{config.name}: reading the input", flush=True)
     prepared = prepare_input(config, config_file)
     config = prepared.config

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.errors import ConfigError
+from shardwright_components.image_trainer.hosts import this_host
 
 ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
 CPU_DEVICES = "SHARDWRIGHT_CPU_DEVICES"
@@ -130,6 +131,26 @@ def place(accelerator: str, hosts: int, machine: Machine) -> Placement:
             )
         return Placement(chosen, _TENSORFLOW, hosts)
     return Placement(chosen, _JAX, hosts)
+
+
+def check_machine(accelerator: str, hosts: int, batch_size: int, environment: Mapping[str, str]) -> None:
+    """Refuses at once what the Trainer would refuse after all that comes before it.
+
+    Args:
+        accelerator: `trainer.accelerator`.
+        hosts: `trainer.hosts`.
+        batch_size: `trainer.batch_size`.
+        environment: `os.environ`.
+
+    Raises:
+        ConfigError: this machine has no such accelerator, is not one of so many hosts, or cannot share such a batch.
+        UsageError: the variables that name the hosts contradict themselves.
+    """
+    host = this_host(environment, hosts)
+    placement = place(accelerator, host.count, Machine.look(environment))
+    if placement.cpu_devices:
+        devices = placement.cpu_devices * host.count
+        device_batch(batch_size, max(batch_size, devices), devices)
 
 
 def device_batch(batch_size: int, records: int, devices: int) -> int:

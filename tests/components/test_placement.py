@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import ConfigError
-from shardwright_components.image_trainer.placement import Machine, Placement, device_batch, place
+from shardwright_components.image_trainer.placement import (
+    Machine,
+    Placement,
+    check_machine,
+    device_batch,
+    place,
+)
 
 PLAIN = Machine()
 GPU, GPU_JAX, TPU = Machine(gpu=True), Machine(gpu=True, jax_on_gpu=True), Machine(tpu=True)
@@ -85,3 +91,27 @@ def test_the_message_names_sizes_that_fit():
         device_batch(12, 100, 8)
     with pytest.raises(ConfigError, match="8 devices, and the train split has 5 images"):
         device_batch(16, 5, 8)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "hosts", "batch", "environment", "problem"),
+    [
+        (
+            "cpu",
+            1,
+            12,
+            {"SHARDWRIGHT_CPU_DEVICES": "8"},
+            "trainer.batch_size: 12 images cannot be split over 8 devices",
+        ),
+        ("tpu", 1, 16, {}, "trainer.accelerator: 'tpu', but this machine has none"),
+        ("cpu", 2, 16, {}, "trainer.hosts: 2, but this machine is one of 1"),
+    ],
+)
+def test_a_run_is_refused_before_it_begins(accelerator, hosts, batch, environment, problem):
+    with pytest.raises(ConfigError, match=problem):
+        check_machine(accelerator, hosts, batch, environment)
+
+
+def test_a_run_that_the_machine_can_do_is_not():
+    check_machine("auto", 1, 7, {})
+    check_machine("cpu", 1, 16, {"SHARDWRIGHT_CPU_DEVICES": "8"})
