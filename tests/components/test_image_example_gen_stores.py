@@ -11,7 +11,7 @@ from shardwright.config import parse_config
 from shardwright.ingest import IngestRecipe, ingest, ingest_recipe, input_fingerprint, locate, survey_input
 from shardwright_components.image_example_gen.executor import Executor
 
-FREE = ("build.json", "lineage.json", "inputs.jsonl")
+FREE = ("build.json", "lineage.json", "inputs.jsonl", "origins/inputs.jsonl")
 OPTIONS = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 

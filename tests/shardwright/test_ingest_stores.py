@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 slow = pytest.mark.slow
 # Both stores are behind one protocol, tested on both by test_object_stores; here the second takes its time.
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
-FREE = ("build.json", "lineage.json", "inputs.jsonl")
+FREE = ("build.json", "lineage.json", "inputs.jsonl", "origins/inputs.jsonl")
 
 
 def moved(stores, folder, raw, url):

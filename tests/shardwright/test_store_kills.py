@@ -15,7 +15,7 @@ from object_stores import SCHEMES
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 
-FREE = ("build.json", "lineage.json", "inputs.jsonl")
+FREE = ("build.json", "lineage.json", "inputs.jsonl", "origins/inputs.jsonl")
 SHARDWRIGHT = str(Path(sys.executable).with_name("shardwright"))
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("scheme", SCHEMES)]
 
