@@ -20,8 +20,7 @@ from shardwright.ancestry import Family
 from shardwright.artifact_places import ARTIFACTS, PUSHED, places_below
 from shardwright.blessing import read_blessing
 from shardwright.errors import UsageError
-from shardwright.ingest.plan import PROBED
-from shardwright.staging import Staging
+from shardwright.staged import PROBED, in_use
 from shardwright_pipelines.metadata_store import PastRun, past_runs, steps_to
 from shardwright_pipelines.run_lock import only_run_in
 
@@ -124,7 +123,7 @@ def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, s
             yield _sized(run_root, place)
     if not runs or _ended(runs[-1]):
         for name in sorted(os.listdir(f"{run_root}/{STAGING}")) if os.path.isdir(f"{run_root}/{STAGING}") else ():
-            if name != PROBED and not _in_use(Path(run_root, STAGING, name)):
+            if name != PROBED and not in_use(Path(run_root, STAGING, name)):
                 yield _sized(run_root, f"{STAGING}/{name}")
     logs = sorted(os.listdir(f"{run_root}/{LOGS}")) if os.path.isdir(f"{run_root}/{LOGS}") else []
     for name in logs[:-keep]:
@@ -150,17 +149,6 @@ def _folders(folder: str) -> list[str]:
 
 def _ended(run: PastRun) -> bool:
     return any(step.component == _LAST for step in run.steps) and all(step.state in _ENDED_WELL for step in run.steps)
-
-
-def _in_use(folder: Path) -> bool:
-    """Whether another process is writing a dataset there: one that was told to stage in this folder."""
-    for lock in [*folder.glob(".lock"), *folder.glob("*/.lock")]:
-        try:
-            with Staging(str(lock.parent), lock.parent.name).locked():
-                continue
-        except UsageError:
-            return True
-    return False
 
 
 def _sized(run_root: str, place: str) -> Old:

@@ -18,6 +18,7 @@ from shardwright_pipelines.commands import (
     doctor,
     drift,
     export,
+    forget,
     get,
     inspect,
     lineage,
@@ -80,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add(commands)
     drift.add(commands)
     derived.add(commands)
+    forget.add(commands)
     relabel.add(commands)
     retry_rejects.add(commands)
     stats.add(commands)

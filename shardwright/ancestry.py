@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,8 +145,8 @@ class Family:
         known = self._by_weights() if role == WARM_START else self._known
         return min(known.get(value, ()), key=lambda one: len(one.problems), default=None)
 
-    def ancestors(self, start: Artifact) -> Iterator[Artifact]:
-        """An artifact and all that it descends from, each once, children before their parents."""
+    def ancestors(self, start: Artifact, without: Collection[str] = ()) -> Iterator[Artifact]:
+        """An artifact and all that it descends from, but by the roles `without`; each once, children before parents."""
         seen: set[str] = set()
         left = [start]
         while left:
@@ -154,15 +154,8 @@ class Family:
             if artifact.place not in seen:
                 seen.add(artifact.place)
                 yield artifact
-                left += [one for role, value in artifact.links.items() if (one := self.find(role, value)) is not None]
-
-    def descendants(self, digest: str) -> list[Artifact]:
-        """All that was made from the dataset of a digest, at any remove; by place."""
-        return [
-            artifact
-            for artifact in self.artifacts.values()
-            if artifact.digest != digest and any(digest in one.links.values() for one in self.ancestors(artifact))
-        ]
+                links = [link for link in artifact.links.items() if link[0] not in without]
+                left += [one for role, value in links if (one := self.find(role, value)) is not None]
 
     def evaluations(self, model: Artifact) -> list[Artifact]:
         """The evaluations of a model, each once."""

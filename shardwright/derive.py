@@ -118,7 +118,7 @@ def derive(
     done = committed(out, plan.fingerprint)
     if done is not None:
         return done
-    staging = Staging.open(_staging_root(out), plan.fingerprint)
+    staging = Staging.open(staging_root(out), plan.fingerprint)
     with staging.locked():
         if rows:
             staging.write_rows(_NOT_WRITTEN, rows)
@@ -251,8 +251,8 @@ def _refuse_equal_keys(keys: list[array[int]], sources: Sequence[Dataset]) -> No
         seen = np.concatenate([seen, mine])
 
 
-def _staging_root(out: str | os.PathLike[str]) -> str:
-    """Beside the output, as the ingest has it."""
+def staging_root(out: str | os.PathLike[str]) -> str:
+    """The staging folder of an output: beside it, as the ingest has it."""
     path = str(out).rstrip("/") if is_remote(str(out)) else os.path.realpath(out)
     folder, name = os.path.split(path)
     return f"{folder}/.{name}.staging"

@@ -1,19 +1,20 @@
-"""`shardwright subset`, `reshard`, `merge`, `forget`: new datasets of the records of others."""
+"""`shardwright subset`, `reshard`, `merge`: new datasets of the records of others."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.config.layout import ShardsConfig
-    from shardwright.manifest import LedgerRow, Manifest
+    from shardwright.dataset import Dataset
+    from shardwright.derive import Derived
 
+Further: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-_SHOWN = 3
 
 
 def add(commands: _Commands) -> None:
@@ -26,24 +27,20 @@ def add(commands: _Commands) -> None:
     subset.add_argument("--classes", nargs="+", metavar="NAME", help="only images that have one of these classes")
     subset.add_argument("--keys", metavar="FILE", help="only these keys, one a line")
     subset.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, other images (default 0)")
-    _common(subset)
+    add_common(subset)
     subset.set_defaults(command=_subset)
     reshard = commands.add_parser("reshard", help="the same records in other shards")
     reshard.add_argument("dataset", metavar="DIR", help="a dataset")
-    _common(reshard)
+    add_common(reshard)
     reshard.set_defaults(command=_reshard)
     merge = commands.add_parser("merge", help="several datasets as one")
     merge.add_argument("datasets", metavar="DIR", nargs="+", help="datasets of the same classes and features")
-    _common(merge)
+    add_common(merge)
     merge.set_defaults(command=_merge)
-    forget = commands.add_parser("forget", help="a dataset without some images, and without a word of them")
-    forget.add_argument("dataset", metavar="DIR", help="a dataset")
-    forget.add_argument("--keys", metavar="FILE", required=True, help="the keys to forget, one a line")
-    _common(forget)
-    forget.set_defaults(command=_forget)
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """What all commands take that make a dataset of others."""
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     parser.add_argument("--shard-size", type=float, metavar="MB", help="megabytes a shard (default 150)")
     parser.add_argument("--shard-records", type=int, metavar="N", help="records a shard instead")
@@ -54,7 +51,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
 def _subset(options: argparse.Namespace) -> int:
     from shardwright.config.checks import between
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived, derive
+    from shardwright.derive import Derived
     from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint, text_number
     from shardwright.subset import stratified
@@ -73,57 +70,36 @@ def _subset(options: argparse.Namespace) -> int:
         seed=options.seed,
     )
     if options.keys is not None:
-        chosen &= {text_number(key) for key in _keys(options.keys)}
+        chosen &= {text_number(key) for key in keys_of(options.keys)}
     choice = {"images": fingerprint(sorted(chosen))}
     how = Derived("subset", choice, lambda key: text_number(key) in chosen, row=lambda row: None)
-    return _told(derive([dataset], options.out, how, shards=_shards(options), quiet=options.json), options)
+    return make([dataset], how, options)
 
 
 def _reshard(options: argparse.Namespace) -> int:
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived, derive
+    from shardwright.derive import Derived
 
     dataset = Dataset.open(options.dataset)
     how = Derived("reshard", {})
-    return _told(derive([dataset], options.out, how, shards=_shards(options), quiet=options.json), options)
+    return make([dataset], how, options)
 
 
 def _merge(options: argparse.Namespace) -> int:
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived, derive
+    from shardwright.derive import Derived
 
     datasets = [Dataset.open(name) for name in options.datasets]
     how = Derived("merge", {})
-    return _told(derive(datasets, options.out, how, shards=_shards(options), quiet=options.json), options)
+    return make(datasets, how, options)
 
 
-def _forget(options: argparse.Namespace) -> int:
-    from shardwright.dataset import Dataset
-    from shardwright.derive import Derived, derive
-    from shardwright.errors import UsageError
-    from shardwright.fingerprint import fingerprint
+def keys_of(name: str) -> list[str]:
+    """The lines of a file of keys.
 
-    dataset = Dataset.open(options.dataset)
-    keys = set(_keys(options.keys))
-    there = {key for split in dataset.splits for key in dataset.keys(split) if key in keys}
-    known = there | {row.key for row in dataset.ledger() if row.key in keys}
-    if missing := sorted(keys - known):
-        shown = ", ".join(missing[:_SHOWN])
-        raise UsageError(f"{options.keys}: {len(missing)} of {len(keys)} keys are not in the dataset, e.g. {shown}.")
-    # The new dataset must not tell which they were: only a hash of all that is left.
-    left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))
-
-    def without(row: LedgerRow) -> LedgerRow | None:
-        if row.key in keys:
-            return None
-        told = any(key in row.reason for key in keys)
-        return dataclasses.replace(row, reason="concerns an image that was forgotten") if told else row
-
-    how = Derived("forget", {"left": left}, lambda key: key not in keys, row=without)
-    return _told(derive([dataset], options.out, how, shards=_shards(options), quiet=options.json), options)
-
-
-def _keys(name: str) -> list[str]:
+    Raises:
+        UsageError: it cannot be read, or holds none.
+    """
     from shardwright.errors import UsageError
 
     try:
@@ -143,18 +119,41 @@ def _shards(options: argparse.Namespace) -> ShardsConfig:
     return ShardsConfig(target_size=size, count=options.shard_count, records=options.shard_records)
 
 
-def _told(manifest: Manifest, options: argparse.Namespace) -> int:
+def nothing() -> tuple[dict[str, Any], list[str]]:
+    """There is nothing else to tell."""
+    return {}, []
+
+
+def make(sources: Sequence[Dataset], how: Derived, options: argparse.Namespace, further: Further = nothing) -> int:
+    """Makes a dataset, and tells what was made.
+
+    Args:
+        sources: the datasets it is made of.
+        how: how.
+        options: those of `add_common`.
+        further: is asked when it is made for what else there is to tell, as plain values and as lines.
+    """
+    from shardwright.commit import is_committed
+    from shardwright.derive import derive
+
+    existed = is_committed(options.out)
+    manifest = derive(sources, options.out, how, shards=_shards(options), quiet=options.json)
+    told, lines = further()
     if options.json:
         row = {
             "dataset": options.out,
+            "existed": existed,
             "fingerprint": manifest.fingerprint,
             "shards": len(manifest.shards),
             "totals": dict(manifest.totals),
         }
-        print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
+        print(json.dumps({**row, **told}, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     splits = ", ".join(
         f"{n} {name.split('/', 1)[1]}" for name, n in sorted(manifest.totals.items()) if "records/" in name
     )
-    print(f"{options.out}: {manifest.totals['written']} images ({splits}) in {len(manifest.shards)} shards")
+    again = "; it was there already" if existed else ""
+    print(f"{options.out}: {manifest.totals['written']} images ({splits}) in {len(manifest.shards)} shards{again}")
+    for line in lines:
+        print(line)
     return 0

@@ -42,12 +42,12 @@ from shardwright.presets import StoredFeatures
 from shardwright.probe.run import ProbedInput
 from shardwright.sources.base import NO_ROW, Annotation, MaskCode
 from shardwright.sources.mask_code import pin_mask
+from shardwright.staged import PROBED
 from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
 
 _KIND = "ingest"
 _PLAN_ROWS = "plan"
-PROBED = "probed"
 _UNPACKED = "unpacked"
 
 

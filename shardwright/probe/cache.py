@@ -7,7 +7,7 @@ damaged is started anew, and where none can be written the run goes on without.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -66,6 +66,25 @@ class ProbeCache:
             connection.executemany("INSERT OR REPLACE INTO probed VALUES (?, ?)", texts)
 
         _mended(self._file, insert)
+
+
+def forget_rows(folder: str, contents: Iterable[bytes]) -> int:
+    """Deletes the rows of contents from the files of every version in a folder, so that no byte of them is left.
+
+    Returns:
+        How many rows there were.
+    """
+    count = [0]
+    rows = [(content,) for content in contents]
+
+    def delete(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA secure_delete=ON")
+        _make(connection)
+        count[0] += connection.executemany("DELETE FROM probed WHERE content = ?", rows).rowcount
+
+    for file in sorted(Path(folder).glob("probe-*.sqlite")):
+        _mended(file, delete)
+    return count[0]
 
 
 def _make(connection: sqlite3.Connection) -> None:

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from ingesting import examples, ledger, run, tree
+from ingesting import examples, ledger, tree
 
 from shardwright.dataset import Dataset
 from shardwright.verify import verify
@@ -38,7 +38,11 @@ def test_reshard_changes_no_record_and_no_order(source, tmp_path, capsys):
     whole(tmp_path / "new")
     assert list(records(tmp_path / "new").items()) == list(records(source).items())
     before = tree(tmp_path / "new")
-    assert made(["reshard", source, "--out", tmp_path / "new", "--shard-records", 7], capsys) == told
+    assert told.pop("existed") is False
+    again = made(["reshard", source, "--out", tmp_path / "new", "--shard-records", 7], capsys)
+    assert again == {**told, "existed": True}
+    assert main(["reshard", str(source), "--out", str(tmp_path / "new"), "--shard-records", "7"]) == 0
+    assert "it was there already" in capsys.readouterr().out
     made(["reshard", source, "--out", tmp_path / "again", "--shard-records", 7], capsys)
     assert tree(tmp_path / "again") == tree(tmp_path / "new") == before
     assert main(["reshard", str(source), "--out", str(tmp_path / "new"), "--shard-records", "8"]) == 2
@@ -87,34 +91,6 @@ def test_two_parts_merge_into_the_whole(source, tmp_path, capsys):
     assert records(tmp_path / "both") == records(source)
     assert main(["merge", str(source), str(tmp_path / "one"), "--out", str(tmp_path / "twice")]) == 2
     assert "15 keys are in another source, too" in capsys.readouterr().err
-
-
-def test_what_is_forgotten_is_nowhere(source, tmp_path, capsys):
-    (tmp_path / "keys").write_text("train/0013\n")
-    made(["forget", source, "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
-    whole(tmp_path / "rest")
-    assert "train/0013" not in ledger(tmp_path / "rest")
-    for file in (tmp_path / "rest").rglob("*"):
-        if file.is_file():
-            assert b"train/0013" not in file.read_bytes()
-    (tmp_path / "keys").write_text("no/such\n")
-    assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
-    assert "1 of 1 keys are not in the dataset, e.g. no/such" in capsys.readouterr().err
-
-
-def test_a_ledger_says_no_word_of_what_is_forgotten(image_input, tmp_path, capsys):
-    raw = image_input(tmp_path / "in", layout="label_csv", images=12)
-    (tmp_path / "in/images/003.jpg").write_bytes((tmp_path / "in/images/001.jpg").read_bytes())
-    (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
-    run({**raw, "duplicates": {"exact": "first"}}, tmp_path / "ds", workers=1)
-    (tmp_path / "keys").write_text("001.jpg\n005.jpg\n")
-    made(["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
-    whole(tmp_path / "rest")
-    assert ledger(tmp_path / "rest")["003.jpg"].reason == "concerns an image that was forgotten"
-    for file in (tmp_path / "rest").rglob("*"):
-        assert not file.is_file() or not {b"001.jpg", b"005.jpg"} & set(file.read_bytes().split(b'"'))
-    made(["reshard", tmp_path / "ds", "--out", tmp_path / "same", "--shard-count", 1], capsys)
-    assert ledger(tmp_path / "same")["005.jpg"].status == "rejected"
 
 
 def test_other_classes_do_not_merge(source, small_dataset, tmp_path, capsys):

@@ -10,6 +10,7 @@ from object_stores import SCHEMES, running_stores
 from shardwright.ancestry import Artifact, Family, artifact_at, read_artifact
 from shardwright.artifact_places import places_below
 from shardwright.errors import DatasetError
+from shardwright.forgetting import holders, trained_on
 from shardwright.lineage import IMAGE_VARIABLE, files_digest, write_lineage
 from shardwright_pipelines.cli import main
 
@@ -138,11 +139,17 @@ def test_a_place_without_lineage_is_refused(tmp_path, capsys):
     assert "is no folder" in capsys.readouterr().err
 
 
-def test_descendants_are_found_at_any_remove(made):
+def test_models_are_known_by_what_they_were_trained_on(made):
+    """Model 3 was begun with model 1; that its dataset kept splits from dataset 1 alone would say nothing."""
     family = Family(places_below(str(made.root)))
-    trained = {one.place for one in family.descendants(made.digest(1)) if one.kind == "model"}
-    assert trained == {str(made.models[1]), str(made.models[3])}
-    assert not [one for one in family.descendants(made.digest(2)) if one.kind == "model"]
+
+    def trained(key):
+        return {one.place for one in trained_on(family, holders(family, {key}))}
+
+    assert trained("train/0002") == {str(made.models[1]), str(made.models[3])}
+    assert trained("train/0004") == {str(made.models[3])}
+    assert {one.place for one in holders(family, {"train/0003"})} == {str(made.datasets[2]), str(made.datasets[3])}
+    assert trained("no such") == set()
 
 
 def test_an_image_is_recorded_where_the_environment_names_one(tmp_path, monkeypatch):

@@ -1,0 +1,103 @@
+"""`shardwright forget`: a dataset without some images; what is left of them elsewhere goes, or is named."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from shardwright_pipelines.commands.derived import add_common, keys_of, make
+
+if TYPE_CHECKING:
+    from shardwright.dataset import Dataset
+    from shardwright.derive import Derived
+    from shardwright.manifest import LedgerRow
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_SHOWN = 3
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    forget = commands.add_parser("forget", help="a dataset without some images; what else knows them is named")
+    forget.add_argument("dataset", metavar="DIR", help="a dataset")
+    forget.add_argument("--keys", metavar="FILE", required=True, help="the keys to forget, one a line")
+    forget.add_argument(
+        "--staging", action="append", default=[], metavar="DIR", help="a staging folder to clear (run.staging)"
+    )
+    forget.add_argument(
+        "--search", action="append", default=[], metavar="DIR", help="also look for datasets and models below this"
+    )
+    add_common(forget)
+    forget.set_defaults(command=_forget)
+
+
+def _forget(options: argparse.Namespace) -> int:
+    from shardwright.artifact_places import run_root_of
+    from shardwright.dataset import Dataset
+    from shardwright.derive import staging_root
+    from shardwright.forgetting import contents_of
+    from shardwright_pipelines.run_lock import only_run_in
+
+    dataset = Dataset.open(options.dataset)
+    keys = set(keys_of(options.keys))
+    how = _without(dataset, keys, options.keys)
+    roots = [staging_root(dataset.root), *options.staging]
+    with ExitStack() as stack:
+        run_root = run_root_of(dataset.root)
+        if run_root is not None:
+            stack.enter_context(only_run_in(Path(run_root)))
+            roots.append(os.path.join(run_root, "staging"))
+        contents = contents_of(dataset, keys)
+
+        def further() -> tuple[dict[str, Any], list[str]]:
+            return _elsewhere(dataset, keys, contents, roots, options)
+
+        return make([dataset], how, options, further)
+
+
+def _without(dataset: Dataset, keys: set[str], file: str) -> Derived:
+    from shardwright.derive import Derived
+    from shardwright.errors import UsageError
+    from shardwright.fingerprint import fingerprint
+
+    there = {key for split in dataset.splits for key in dataset.keys(split) if key in keys}
+    known = there | {row.key for row in dataset.ledger() if row.key in keys}
+    if missing := sorted(keys - known):
+        shown = ", ".join(missing[:_SHOWN])
+        raise UsageError(f"{file}: {len(missing)} of {len(keys)} keys are not in the dataset, e.g. {shown}.")
+    # The new dataset must not tell which they were: only a hash of all that is left.
+    left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))
+
+    def row(row: LedgerRow) -> LedgerRow | None:
+        if row.key in keys:
+            return None
+        told = any(key in row.reason for key in keys)
+        return dataclasses.replace(row, reason="concerns an image that was forgotten") if told else row
+
+    return Derived("forget", {"left": left}, lambda key: key not in keys, row=row)
+
+
+def _elsewhere(
+    dataset: Dataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
+    """What is left of the images beside the new dataset: what could be deleted is, and the rest is told."""
+    from shardwright.ancestry import Family
+    from shardwright.artifact_places import known_places
+    from shardwright.forgetting import forget_probed, holders, trained_on
+    from shardwright.report.markup import plain
+    from shardwright.staged import empty
+
+    staged = [name for root in roots for name in empty(root)]
+    rows = sum(forget_probed(root, contents) for root in roots)
+    family = Family([dataset.root, *known_places(dataset.root, options.search)])
+    held = holders(family, keys)
+    models = [one.place for one in trained_on(family, held)]
+    told = {"held_by": [one.place for one in held], "models": models, "probe_rows": rows, "staged": staged}
+    lines = [f"  {rows} rows of what their pixels told and {len(staged)} staged folders were deleted"]
+    lines += [plain(f"  still held by {place}: delete it", 1000) for place in told["held_by"]]
+    lines += [plain(f"  trained on them: {place}", 1000) for place in models]
+    return told, lines

@@ -1,0 +1,114 @@
+"""`forget`: a dataset without a word of some images; what else knows them goes, or is named."""
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+from descent import Months, record_months
+from ingesting import ledger, run
+
+from shardwright.probe.cache import cache_file
+from shardwright.staging import Staging
+from shardwright.verify import verify
+from shardwright_pipelines.cli import main
+from shardwright_pipelines.run_lock import only_run_in
+
+
+@pytest.fixture(scope="module")
+def source(small_dataset, tmp_path_factory):
+    root = tmp_path_factory.mktemp("source")
+    return small_dataset(root, task="classification", counts={"train": [20], "eval": [10]})
+
+
+def made(arguments, capsys):
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def whole(root):
+    report = verify(root, workers=1, deep=True, quiet=True)
+    assert report.findings == ()
+
+
+def test_what_is_forgotten_is_nowhere(source, tmp_path, capsys):
+    (tmp_path / "keys").write_text("train/0013\n")
+    made(["forget", source, "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
+    whole(tmp_path / "rest")
+    assert "train/0013" not in ledger(tmp_path / "rest")
+    for file in (tmp_path / "rest").rglob("*"):
+        if file.is_file():
+            assert b"train/0013" not in file.read_bytes()
+    (tmp_path / "keys").write_text("no/such\n")
+    assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
+    assert "1 of 1 keys are not in the dataset, e.g. no/such" in capsys.readouterr().err
+
+
+def test_a_ledger_says_no_word_of_what_is_forgotten(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=12)
+    (tmp_path / "in/images/003.jpg").write_bytes((tmp_path / "in/images/001.jpg").read_bytes())
+    (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
+    run({**raw, "duplicates": {"exact": "first"}}, tmp_path / "ds", workers=1)
+    (tmp_path / "keys").write_text("001.jpg\n005.jpg\n")
+    made(["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
+    whole(tmp_path / "rest")
+    assert ledger(tmp_path / "rest")["003.jpg"].reason == "concerns an image that was forgotten"
+    for file in (tmp_path / "rest").rglob("*"):
+        assert not file.is_file() or not {b"001.jpg", b"005.jpg"} & set(file.read_bytes().split(b'"'))
+    made(["reshard", tmp_path / "ds", "--out", tmp_path / "same", "--shard-count", 1], capsys)
+    assert ledger(tmp_path / "same")["005.jpg"].status == "rejected"
+
+
+def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=8)
+    raw |= {"images": {"verify": "full"}, "run": {"staging": str(tmp_path / "staging")}}
+    run(raw, tmp_path / "ds", workers=1)
+    cache = cache_file(str(tmp_path / "staging/probed"))
+
+    def rows():
+        with sqlite3.connect(cache) as connection:
+            return connection.execute("SELECT count(*) FROM probed").fetchone()[0]
+
+    assert rows() == 8
+    Staging.open(tmp_path / "staging", "f" * 64).path("Split-train").mkdir()
+    (tmp_path / "keys").write_text("001.jpg\n005.jpg\n")
+    command = ["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
+    with Staging.open(tmp_path / "staging", "f" * 64).locked():
+        assert main([*map(str, command), "--staging", str(tmp_path / "staging")]) == 2
+    assert "another run is writing a dataset there" in capsys.readouterr().err
+    told = made([*command, "--staging", tmp_path / "staging"], capsys)
+    assert (told["probe_rows"], rows()) == (2, 6)
+    assert told["staged"] == [str(tmp_path / "staging" / ("f" * 64))]
+    assert told["held_by"] == [str(tmp_path / "ds")]
+    again = made([*command, "--staging", tmp_path / "staging"], capsys)
+    assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])
+
+
+def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, capsys):
+    months = Months(tmp_path / "run", small_dataset)
+    record_months(months)
+    (months.root / "staging/probed").mkdir(parents=True)
+    (tmp_path / "keys").write_text("train/0002\n")
+    command = ["forget", months.datasets[3], "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
+    with only_run_in(months.root):
+        assert main(list(map(str, command))) == 2
+    assert "another run is at work here" in capsys.readouterr().err
+    told = made(command, capsys)
+    assert told["models"] == [str(months.models[month]) for month in (1, 3)]
+    assert told["held_by"] == [str(months.datasets[month]) for month in (1, 2, 3)]
+    assert (months.root / "staging/probed").is_dir()
+    (tmp_path / "keys").write_text("train/0004\n")
+    assert main([*map(str, command[:-1]), str(tmp_path / "more")]) == 0
+    out = capsys.readouterr().out
+    assert f"  trained on them: {months.models[3]}\n" in out
+    assert str(months.models[1]) not in out
+
+
+def test_an_earlier_dataset_keeps_what_it_knew_of_its_files_to_itself(image_input, tmp_path, capsys):
+    run(image_input(tmp_path / "in", layout="label_csv", images=6), tmp_path / "ds", workers=1)
+    shutil.rmtree(tmp_path / "in")
+    (tmp_path / "keys").write_text("001.jpg\n")
+    made(["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"], capsys)
+    whole(tmp_path / "rest")
+    for file in (tmp_path / "rest").rglob("*"):
+        assert not file.is_file() or b"001.jpg" not in file.read_bytes()
