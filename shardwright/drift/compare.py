@@ -18,7 +18,7 @@ from shardwright.drift.rows import NUMBERS
 from shardwright.drift.sample import Sample, frequent
 from shardwright.drift.two_samples import Outcome, chi_square, discrepancy, holm, kolmogorov_smirnov
 
-CLASSES, EMBEDDED = "classes", "embedding"
+CLASSES, EMBEDDED, AREA = "classes", "embedding", "area"
 _CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
 _KIND_WORDS = {"format": "file format", "size": "height and width", "channels": "channels"}
 # Fewer images say nothing, whatever the tests say.
@@ -154,7 +154,7 @@ def _measures(reference: Sample, current: Sample, seed: int) -> Iterator[Measure
         for name in frequent((reference, current)) if any(reference.areas) else ():
             one, other = reference.areas_of(name), current.areas_of(name)
             words = f"area of {name}"
-            yield Measure(f"area/{name}", words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
+            yield Measure(f"{AREA}/{name}", words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
 
 
 def _class_outcome(reference: Sample, current: Sample) -> Outcome:

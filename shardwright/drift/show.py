@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.drift.compare import CLASSES, EMBEDDED, LEAST, Comparison, Finding
+from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, Finding
 from shardwright.drift.rows import NUMBERS
 from shardwright.drift.sample import Sample
 from shardwright.report.charts import histogram, split_legend
@@ -72,7 +73,7 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 def _detail(place: int, finding: Finding, reference: Sample, current: Sample, sheets: Sheets) -> str:
     parts = []
-    if finding.measure in NUMBERS:
+    if _measured(finding, current) is not None:
         parts.append(_chart(f"c-drift-{place}", finding, reference, current))
     elif finding.measure == CLASSES:
         parts.append(_classes(reference, current))
@@ -85,22 +86,33 @@ def _detail(place: int, finding: Finding, reference: Sample, current: Sample, sh
     return card(f'<span class="badge bad">changed</span> {shown(finding.words, 60)}', *parts, wide=True)
 
 
+def _measured(finding: Finding, sample: Sample) -> npt.NDArray[np.float64] | None:
+    """A measure of every image of a sample, NaN where an image has none; `None` of measures that are no numbers."""
+    if finding.measure in NUMBERS:
+        return sample.numbers[:, list(NUMBERS).index(finding.measure)]
+    kind, _, name = finding.measure.partition("/")
+    return np.array([areas.get(name, np.nan) for areas in sample.areas]) if kind == AREA else None
+
+
 def _note(finding: Finding, current: Sample, row: int) -> str:
-    if finding.measure not in NUMBERS:
+    values = _measured(finding, current)
+    if values is None:
         return ""
-    value = float(current.numbers[row, list(NUMBERS).index(finding.measure)])
-    return f"<div>{shown(finding.words)} {number(round(value, 6))}</div>"
+    return f"<div>{shown(finding.words)} {number(round(float(values[row]), 6))}</div>"
 
 
 def _chart(ident: str, finding: Finding, reference: Sample, current: Sample) -> str:
-    column = list(NUMBERS).index(finding.measure)
-    one, other = reference.numbers[:, column], current.numbers[:, column]
-    low, high = float(min(one.min(), other.min())), float(max(one.max(), other.max()))
+    sides = [_there(_measured(finding, sample)) for sample in (reference, current)]
+    low, high = (float(extreme(extreme(values) for values in sides)) for extreme in (min, max))
     data = Histogram(finding.measure, Scale(low, high if high > low else low + 1))
-    for name, values in ((_BEFORE, one), (_NOW, other)):
+    for name, values in zip((_BEFORE, _NOW), sides, strict=True):
         for value in values.tolist():
             data.add(name, value)
     return f'<div class="grid"><div>{histogram(ident, finding.words, data)}</div></div>'
+
+
+def _there(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    return np.empty(0) if values is None else values[np.isfinite(values)]
 
 
 def _classes(reference: Sample, current: Sample) -> str:
@@ -137,11 +149,13 @@ def _moved(part: float) -> str:
 
 def _tail(finding: Finding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
     """Rows of the current images that are least like the reference by a measure, the strangest first."""
-    if finding.measure in NUMBERS:
-        column = list(NUMBERS).index(finding.measure)
-        middle = float(np.median(reference.numbers[:, column]))
-        sign = 1.0 if float(np.median(current.numbers[:, column])) >= middle else -1.0
-        scores = sign * current.numbers[:, column]
+    values = _measured(finding, current)
+    if values is not None:
+        middles = [float(np.median(_there(_measured(finding, sample)))) for sample in (reference, current)]
+        scores = np.where(np.isfinite(values), values if middles[1] >= middles[0] else -values, -np.inf)
+    elif finding.measure == CLASSES:
+        grown = _grown(reference, current)
+        scores = np.array([max((grown.get(name, 0.0) for name in names), default=0.0) for names in current.labels])
     elif finding.measure == EMBEDDED:
         spread = reference.embeddings.std(axis=0) + 1e-9
         scores = np.square((current.embeddings - reference.embeddings.mean(axis=0)) / spread).sum(axis=1)
@@ -149,7 +163,15 @@ def _tail(finding: Finding, reference: Sample, current: Sample) -> npt.NDArray[n
         scores = np.array(list(_strangeness(finding.measure, reference, current)))
     else:
         return np.empty(0, np.int64)
-    return np.argsort(-scores, kind="stable")[:_TAIL]
+    order = np.argsort(-scores, kind="stable")[:_TAIL]
+    return order[scores[order] > -np.inf]
+
+
+def _grown(reference: Sample, current: Sample) -> dict[str, float]:
+    """By how much of all images a class is more frequent than it was."""
+    shares = [Counter(name for names in sample.labels for name in names) for sample in (reference, current)]
+    names = {*shares[0], *shares[1]}
+    return {name: shares[1][name] / max(1, len(current)) - shares[0][name] / max(1, len(reference)) for name in names}
 
 
 def _strangeness(measure: str, reference: Sample, current: Sample) -> Iterator[float]:

@@ -11,6 +11,8 @@ from shardwright.report.markup import attribute, shown
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 12, 26
 _SPLITS = ("train", "eval", "test")
+# The outline of fewer images is noise.
+ENOUGH = 20
 
 
 def bar(part: float, *, kind: str = "") -> str:
@@ -91,7 +93,7 @@ def _middle(edges: Sequence[float]) -> float:
 def _outline(split: str, counts: Sequence[int], total: Sequence[int], step: float, tall: float) -> str:
     """The shape of one split, scaled so that equal shapes lie on the tops of the bars."""
     images = sum(counts)
-    if not images:
+    if images < ENOUGH:
         return ""
     scale = sum(total) / images / max(total)
     points = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shardwright.report.charts import bar, histogram, split_legend
+from shardwright.report.charts import ENOUGH, bar, histogram, split_legend
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.colours import class_colour
 from shardwright.report.histograms import Show, number, percent
@@ -37,7 +37,7 @@ _MEASURES: tuple[tuple[str, str, Show], ...] = (
 
 def images(found: Collected) -> str:
     """Sizes, formats and measures of quality."""
-    splits = sorted(found.images)
+    splits = [split for split in sorted(found.images) if found.images[split] >= ENOUGH]
     cards = "".join(
         card(title, histogram(f"c-{name}", title, found.histograms[name], show)) for name, title, show in _MEASURES
     )
@@ -47,7 +47,7 @@ def images(found: Collected) -> str:
             f"The dataset holds no measures (images.verify: full writes them), so brightness, contrast, sharpness and "
             f"colour are those of a sample of {number(found.measured)} images, chosen by a hash of their keys."
         )
-    legend = split_legend(splits) if len(splits) > 1 else ""
+    legend = split_legend(splits) if len(found.images) > 1 and splits else ""
     return section(
         "images", "Images", legend, f'<div class="grid">{cards}{_sizes(found)}{_kinds(found)}</div>', lead=lead
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +11,25 @@ from typing import Any
 
 from PIL import Image
 
-from shardwright.report.histograms import number
+from shardwright.report.curves import curves
+from shardwright.report.histograms import number, percent
+from shardwright.report.looks import colour_legend
 from shardwright.report.markup import attribute, card, section, shown, table
 from shardwright.report.page import Chapter
 
-_WIDTH, _HEIGHT, _EDGE = 360, 150, 22
 _LONGEST = 560
 _QUALITY = 78
 _SLICES = 40
+# A larger confusion matrix says nothing at a glance.
+_CONFUSED = 24
 _PICTURES = {"best": "The best predictions", "worst": "The worst predictions"}
+_WORDS = {
+    "accuracy": "Accuracy",
+    "kaggle_dice": "Dice as Kaggle counts it",
+    "mean_dice": "Mean Dice",
+    "mean_f1": "Mean F1",
+    "mean_iou": "Mean IoU",
+}
 
 
 def model_chapter(
@@ -30,78 +39,81 @@ def model_chapter(
 
     Args:
         summary: `metrics`, `baseline`, `blessed`, `reasons`.
-        details: `pictures` and `slices` of `evaluation.json`; empty where there is none.
+        details: `pictures`, `slices`, `classes` and `confusion` of `evaluation.json`; empty where there is none.
         history: `loss`, `evaluation` and `best_epoch` of the training; `None` where it is not known.
         folder: of the evaluation, where the pictures lie.
     """
     blessed = bool(summary["blessed"])
     badge = '<span class="badge good">blessed</span>' if blessed else '<span class="badge bad">not blessed</span>'
     reasons = "".join(f"<li>{shown(reason, 400)}</li>" for reason in summary["reasons"])
-    verdict = card("Verdict", f"<p>{badge}</p>", f"<ul>{reasons}</ul>" if reasons else "")
-    cards = [f'<div class="grid fit">{verdict}{_metrics(summary)}</div>']
+    lead = badge + ("" if summary["baseline"] else " No earlier blessed model was compared.")
+    cards = [f"<ul>{reasons}</ul>" if reasons else "", f'<div class="grid fit">{"".join(_metrics(summary))}</div>']
     if history is not None:
         cards.append(f'<div class="grid">{"".join(_curves(history))}</div>')
     if details.get("slices"):
         cards.append(_slices(details["slices"]))
-    cards += [_sheet(kind, details.get("pictures", ()), folder) for kind in _PICTURES]
+    if details.get("confusion"):
+        cards.append(_confusion(details["confusion"], details["classes"]))
+    cards += [_sheet(kind, details, folder) for kind in _PICTURES]
     kind, words = ("good", "blessed") if blessed else ("warn", "not blessed")
     finding = (kind, f'The model was <a href="#model">{words}</a>.')
-    return Chapter("model", "Model", section("model", "Model", *cards), (finding,))
+    return Chapter("model", "Model", section("model", "Model", *cards, lead=lead), (finding,))
 
 
-def _metrics(summary: Mapping[str, Any]) -> str:
-    baseline = summary["baseline"]
+def _metrics(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Figures over the whole split, and those of each class side by side, with what they moved by."""
+    metrics, baseline = summary["metrics"], summary["baseline"]
     rows = []
-    for name, value in sorted(summary["metrics"].items(), key=lambda item: ("/" in item[0], item[0])):
+    for name in sorted(name for name in metrics if "/" not in name):
         before = baseline.get(name)
-        moved = "–" if before is None else f"{value - before:+.4f}".replace("-", "−")
-        rows.append((shown(name, 60), f"{value:.4f}", "–" if before is None else f"{before:.4f}", moved))
+        told = "–" if before is None else f"{before:.4f}"
+        rows.append((shown(_WORDS.get(name, name), 60), f"{metrics[name]:.4f}", told, _moved(metrics[name], before)))
     head = ("Figure", "This model", "Last blessed", "Moved")
-    return card("Figures", table(head, rows, caption="Figures over the whole split", numbers=(1, 2, 3)))
+    yield card("Figures", table(head, rows, caption="Figures over the whole split", numbers=(1, 2, 3)))
+    kinds = sorted({name.split("/", 1)[0] for name in metrics if "/" in name})
+    classes = dict.fromkeys(name.split("/", 1)[1] for name in sorted(metrics) if "/" in name)
+    if not classes:
+        return
+    rows_of = []
+    for one in classes:
+        cells = []
+        for kind in kinds:
+            value, before = metrics.get(f"{kind}/{one}"), baseline.get(f"{kind}/{one}")
+            moved = "" if value is None or before is None else f" <small>({_moved(value, before)})</small>"
+            cells.append("–" if value is None else f"{value:.4f}{moved}")
+        rows_of.append((shown(one, 60), *cells))
+    caption = "Figures of each class" + ("; in brackets what moved since the last blessed model" if baseline else "")
+    body = table(("Class", *(shown(kind, 30) for kind in kinds)), rows_of, caption=caption, numbers=range(1, 9))
+    yield card("By class", body)
+
+
+def _moved(value: float, before: float | None) -> str:
+    return "–" if before is None else f"{value - before:+.4f}".replace("-", "−")
 
 
 def _curves(history: Mapping[str, Any]) -> Iterator[str]:
     best = int(history["best_epoch"])
-    yield card("Loss", curve("c-loss", "Training loss", history["loss"], best))
     names = sorted({name for epoch in history["evaluation"] for name in epoch if "/" not in name})
-    for place, name in enumerate(names[:5]):
-        values = [epoch.get(name, math.nan) for epoch in history["evaluation"]]
-        yield card(shown(name, 40), curve(f"c-metric-{place}", f"{name} by epoch", values, best))
+    told = {name: [epoch.get(name, math.nan) for epoch in history["evaluation"]] for name in names}
+    losses = {"training": history["loss"], **({"evaluation": told.pop("loss")} if "loss" in told else {})}
+    yield card("Loss", curves("c-loss", "Loss", losses, best))
+    for place, (name, values) in enumerate(list(told.items())[:5]):
+        title = _WORDS.get(name, name)
+        yield card(shown(title, 40), curves(f"c-metric-{place}", title, {"evaluation": values}, best))
 
 
-def curve(ident: str, title: str, values: Sequence[float], best: int) -> str:
-    """A line over epochs.
-
-    Args:
-        ident: unique on the page.
-        title: what it shows.
-        values: one an epoch; NaN leaves a gap.
-        best: the epoch that was kept, from 1.
-    """
-    there = [(epoch, value) for epoch, value in enumerate(values, 1) if math.isfinite(value)]
-    if not there:
-        return '<p class="note">Nothing was measured.</p>'
-    low, high = min(value for _, value in there), max(value for _, value in there)
-    step = (_WIDTH - 2 * _EDGE) / max(1, len(values) - 1)
-    tall = (_HEIGHT - 2 * _EDGE) / ((high - low) or 1)
-    points = [(_EDGE + (epoch - 1) * step, _HEIGHT - _EDGE - (value - low) * tall) for epoch, value in there]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    kept = next((value for epoch, value in there if epoch == best), there[-1][1])
-    words = (
-        f"{title}: from {number(there[0][1])} to {number(there[-1][1])} in {len(values)} epochs, kept {number(kept)}"
-    )
-    x = _EDGE + (best - 1) * step
-    mark = f'<line class="mark" x1="{x:.1f}" y1="{_EDGE}" x2="{x:.1f}" y2="{_HEIGHT - _EDGE}"/>' if best else ""
-    ends = f'<circle class="s-train" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="3" fill="currentColor"/>'
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
-        f'<title id="{ident}-t">{attribute(words, 300)}</title>{mark}'
-        f'<polyline class="line s-train" points="{line}"/>{ends}'
-        f'<text x="{_EDGE}" y="{_HEIGHT - 4}">epoch 1</text>'
-        f'<text x="{_WIDTH - _EDGE}" y="{_HEIGHT - 4}" text-anchor="end">{len(values)}</text></svg>'
-        f'<p class="figures">{html.escape(number(there[0][1]))} → <b>{html.escape(number(there[-1][1]))}</b>; '
-        f"kept epoch {best or len(values)}: <b>{html.escape(number(kept))}</b></p>"
-    )
+def _confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
+    if len(classes) > _CONFUSED:
+        return ""
+    rows = []
+    for name, counts in zip(classes, matrix, strict=True):
+        total = max(1, sum(counts))
+        cells = [f"{number(count)} <small>({percent(count / total)})</small>" if count else "0" for count in counts]
+        rows.append((shown(name, 40), *cells))
+    head = ("What is true", *(shown(name, 30) for name in classes))
+    caption = "Images of a class (row) by the class that the model says (column)"
+    body = table(head, rows, caption=caption, numbers=range(1, len(classes) + 1))
+    return card("What is taken for what", body, wide=True)
 
 
 def _slices(slices: Sequence[Mapping[str, Any]]) -> str:
@@ -117,11 +129,12 @@ def _slices(slices: Sequence[Mapping[str, Any]]) -> str:
     return card("Parts", body, note=f"{number(left)} more are in evaluation.json." if left > 0 else "", wide=True)
 
 
-def _sheet(kind: str, pictures: Sequence[Mapping[str, Any]], folder: Path) -> str:
-    tiles = []
-    for row in pictures:
+def _sheet(kind: str, details: Mapping[str, Any], folder: Path) -> str:
+    tiles, masks = [], False
+    for row in details.get("pictures", ()):
         url = _picture(folder, str(row["file"])) if row["kind"] == kind else ""
         if url:
+            masks = masks or "truth" not in row
             words = f"{row['key']}: the image, what is true, what the model says; score {row['score']:.3f}"
             told = "".join(f" {name} {shown(str(row[name]), 40)}" for name in ("truth", "prediction") if name in row)
             tiles.append(
@@ -129,7 +142,11 @@ def _sheet(kind: str, pictures: Sequence[Mapping[str, Any]], folder: Path) -> st
                 f'<figcaption><span class="k">{shown(str(row["key"]), 80)}</span>score {row["score"]:.3f}{told}'
                 "</figcaption></figure>"
             )
-    return card(_PICTURES[kind], f'<div class="grid">{"".join(tiles)}</div>', wide=True) if tiles else ""
+    if not tiles:
+        return ""
+    legend = colour_legend(tuple(details.get("classes", ()))) if masks else ""
+    note = "Each: the image, what is true, what the model says." if masks else ""
+    return card(_PICTURES[kind], legend, f'<div class="grid">{"".join(tiles)}</div>', note=note, wide=True)
 
 
 def _picture(folder: Path, name: str) -> str:

@@ -22,7 +22,11 @@ def evaluation(tmp_path):
     for name in ("best-00", "worst-00"):
         Image.fromarray(np.zeros((20, 60, 3), np.uint8)).save(folder / "pictures" / f"{name}.png")
     Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "secret.png")
-    summary = {"metrics": {"mean_dice": 0.8, "dice/<b>Fish": 0.7}, "baseline": {"mean_dice": 0.9}, "blessed": False}
+    summary = {
+        "metrics": {"mean_dice": 0.8, "dice/<b>Fish": 0.7, "iou/<b>Fish": 0.6},
+        "baseline": {"mean_dice": 0.9, "dice/<b>Fish": 0.65},
+        "blessed": False,
+    }
     (folder / "summary.json").write_text(json.dumps({**summary, "reasons": ["mean_dice 0.8 < 0.9"]}))
     pictures = [
         {"file": "pictures/best-00.png", "kind": "best", "key": "<script>a", "score": 0.99},
@@ -30,7 +34,8 @@ def evaluation(tmp_path):
         {"file": "../secret.png", "kind": "worst", "key": "outside", "score": 0.1},
     ]
     slices = [{"by": "class", "value": "Fish", "images": 3, "metrics": {"mean_dice": 0.5}}]
-    (folder / "evaluation.json").write_text(json.dumps({"pictures": pictures, "slices": slices}))
+    matrix = {"classes": ["<b>Fish", "Sugar"], "confusion": [[3, 1], [0, 4]]}
+    (folder / "evaluation.json").write_text(json.dumps({"pictures": pictures, "slices": slices, **matrix}))
     return folder
 
 
@@ -42,7 +47,7 @@ def test_it_lies_beside_the_dataset_by_default(dataset, capsys):
 
 
 def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
-    rows = [{"mean_dice": 0.5, "dice/Fish": 0.4}, {"mean_dice": 0.8}]
+    rows = [{"mean_dice": 0.5, "dice/Fish": 0.4, "loss": 1.4}, {"mean_dice": 0.8, "loss": 0.9}]
     write_history(tmp_path, History("f" * 64, 10, 2, "eval", 2, [1.5, 0.5], rows))
     out = tmp_path / "r.html"
     call = ["report", str(dataset), "--out", str(out), "--evaluation", str(evaluation), "--training", str(tmp_path)]
@@ -53,12 +58,16 @@ def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
         "mean_dice 0.8 &lt; 0.9",
         "−0.1000",
         "The best predictions",
-        "Training loss: from 1.5",
+        "Loss in 2 epochs: training from 1.5 to 0.5, kept 0.5; evaluation from 1.4 to 0.9, kept 0.9",
+        "0.7000 <small>(+0.0500)</small>",
+        '<td class="n">0.6000</td>',
+        "3 <small>(75 %)</small>",
+        "the image, what is true, what the model says",
     ):
         assert words in text
     assert "<script" not in text
     assert "outside" not in text
-    assert "dice/&lt;b&gt;Fish" in text
+    assert "<bdi>&lt;b&gt;Fish</bdi>" in text
 
 
 def test_what_is_no_evaluation(dataset, tmp_path, capsys):
