@@ -78,6 +78,11 @@ class Dataset:
             raise DatasetError(
                 f"{root}: no {MANIFEST_FILE}, so no finished dataset. Give a folder that `shardwright ingest` wrote."
             ) from None
+        except NotADirectoryError:
+            raise DatasetError(
+                f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and `shardwright ingest` "
+                "with them as input.images makes a dataset of them."
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
         dataset = Dataset(root, Manifest.from_json(text, file))

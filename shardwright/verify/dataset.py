@@ -72,7 +72,10 @@ def _verify(
     """Verifies a folder; what its shards lack is fetched from `url`, if that is not empty."""
     file = root / MANIFEST_FILE
     if not file.is_file():
-        raise UsageError(f"{shown}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote.")
+        raise UsageError(
+            f"{shown}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote; a file of "
+            "TFRecords `shardwright inspect` reads to the end."
+        )
     manifest, problem = _read_manifest(file)
     found = list(_sealed_findings(root))
     size = 0
