@@ -80,8 +80,8 @@ class Dataset:
             ) from None
         except NotADirectoryError:
             raise DatasetError(
-                f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and `shardwright ingest` "
-                "with them as input.images makes a dataset of them."
+                f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and "
+                "`shardwright ingest` with them as input.images makes a dataset of them."
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
