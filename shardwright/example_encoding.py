@@ -58,7 +58,20 @@ def byte_strings(values: Sequence[bytes]) -> TypedList:
     return TypedList("bytes", values)
 
 
-FeatureValue = bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float] | npt.NDArray[Any] | TypedList
+@dataclass(frozen=True)
+class Carried:
+    """A feature as it stands in another Example, to be copied.
+
+    Args:
+        feature: the serialized `Feature`.
+    """
+
+    feature: bytes
+
+
+FeatureValue = (
+    bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float] | npt.NDArray[Any] | TypedList | Carried
+)
 
 
 def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
@@ -83,18 +96,35 @@ def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
     pieces: list[bytes] = [b""]
     total = 0
     for name in sorted(features):
-        kind, body = _encode_feature(name, features[name])
-        size = sum(map(len, body))
-        # What stands before the values: entry of the map, its name, its value (a Feature), the list in that.
-        start = delimited_start(kind, size)
-        start = delimited_start(2, len(start) + size) + start
-        start = _named(name) + start
-        start = delimited_start(1, len(start) + size) + start
-        pieces.append(start)
-        pieces += body
-        total += len(start) + size
+        entry = _encode_entry(name, features[name])
+        pieces += entry
+        total += sum(map(len, entry))
     pieces[0] = delimited_start(1, total)
     return list(_joined(pieces))
+
+
+def encode_entry(name: str, value: FeatureValue) -> bytes:
+    """Serializes a feature with its name, for `join_entries`. Errors as of `encode_example`."""
+    return b"".join(_encode_entry(name, value))
+
+
+def join_entries(entries: Mapping[str, bytes]) -> bytes:
+    """The Example of features that `encode_entry` has serialized, by their names."""
+    body = b"".join([entries[name] for name in sorted(entries)])
+    return delimited_start(1, len(body)) + body
+
+
+def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
+    """An entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
+    if type(value) is Carried:
+        start = _named(name) + delimited_start(2, len(value.feature))
+        return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
+    kind, body = _encode_feature(name, value)
+    size = sum(map(len, body))
+    start = delimited_start(kind, size)
+    start = delimited_start(2, len(start) + size) + start
+    start = _named(name) + start
+    return [delimited_start(1, len(start) + size) + start, *body]
 
 
 @lru_cache(maxsize=4096)

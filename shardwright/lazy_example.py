@@ -8,12 +8,12 @@ one takes the layout that writers make (a tag, a length, the values in one piece
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from shardwright.protowire import WireError, unpack_int64
-from shardwright.records import DecodedFeature, RecordError, find_feature
+from shardwright.records import Carried, DecodedFeature, RecordError, decode_example, find_feature
 
 _MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
 _VALUE = 0x12  # Field 2, likewise: the value of the map's entry.
@@ -55,6 +55,27 @@ class LazyExample:
         except (IndexError, WireError):
             found = None
         return find_feature(self._data, name) if found is None else found
+
+    def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | Carried]:
+        """All features: those that are asked for as `get` gives them, the others as they stand, to be written again.
+
+        Args:
+            parsed: tells by its name whether a feature is parsed.
+
+        Raises:
+            RecordError: the bytes are no Example.
+        """
+        if self._places is None:
+            return {**decode_example(self._data)}
+        found: dict[str, DecodedFeature | Carried] = {}
+        for raw, (begin, end) in self._places.items():
+            try:
+                name = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                raise RecordError(f"{len(self._data)} bytes are no tf.train.Example: a name is not UTF-8") from None
+            values = self.get(name) if parsed(name) else None
+            found[name] = Carried(self._data[begin:end]) if values is None else values
+        return found
 
     def first(self, name: str) -> bytes | int | float | None:
         """The first of a feature's values as a plain one; `None` where there is none."""

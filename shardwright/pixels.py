@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from shardwright.geometry import DCT_RATIOS, Geometry, dct_ratio
+from shardwright.image_header import check_size
 
 Tensor = Any
 
@@ -26,6 +27,10 @@ Tensor = Any
 _TORCH_MEAN = (0.485, 0.456, 0.406)
 _TORCH_STD = (0.229, 0.224, 0.225)
 _CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
+# Chroma of a JPEG that TensorFlow's encoder can write -> its option for it.
+JPEG_CHROMA = {420: True, 444: False}
+# Where a JFIF header says what its densities count.
+_DENSITY_UNIT = 13
 
 
 class GeometryTensors(NamedTuple):
@@ -113,6 +118,33 @@ def decode(encoded: Tensor) -> Tensor:
     """
     # The op goes by the content, and decodes a PNG as `decode_png` does; a branch of the graph costs a tenth more time.
     return decode_jpeg(encoded)
+
+
+def encode_jpeg(image: Tensor, quality: int, *, optimize: bool = False, chroma: int = 420) -> bytes:
+    """Encodes a picture as `encoding.encode` does, to the last byte, without holding up Python's other threads.
+
+    Args:
+        image: uint8 [h, w, 3], RGB.
+        quality: 1-100.
+        optimize: its own Huffman tables: smaller and slower.
+        chroma: of `JPEG_CHROMA`.
+
+    Raises:
+        ImageError: a side is longer than a JPEG can say.
+    """
+    height, width, _ = image.shape
+    check_size("jpeg", height, width, height * width)
+    encoded: bytes = tf.io.encode_jpeg(
+        image,
+        format="rgb",
+        quality=quality,
+        optimize_size=optimize,
+        chroma_downsampling=JPEG_CHROMA[chroma],
+        x_density=1,
+        y_density=1,
+    ).numpy()
+    # In the header the density, which the op gives in inches, has no unit.
+    return encoded[:_DENSITY_UNIT] + b"\0" + encoded[_DENSITY_UNIT + 1 :]
 
 
 def parse_tensor(encoded: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
+# Fewer numbers are written one by one.
+_WORTH_A_TABLE = 8
 
 
 class WireError(ValueError):
@@ -41,8 +43,8 @@ def varint(value: int) -> bytes:
 
 def pack_int64(values: npt.NDArray[np.int64]) -> bytes:
     """Writes numbers as varints, all at once: a column for every seven bits, of which those in use are kept."""
-    if len(values) == 1:  # Most features are one number; this is ten times as fast for them.
-        return varint(int(values[0]) & 0xFFFFFFFFFFFFFFFF)
+    if len(values) < _WORTH_A_TABLE:  # Most features are one number; this is ten times as fast for them.
+        return b"".join([varint(value & 0xFFFFFFFFFFFFFFFF) for value in values.tolist()])
     numbers = values.astype(np.uint64)
     columns = max(1, -(-int(numbers.max()).bit_length() // 7))
     groups = numbers[:, None] >> (np.arange(columns, dtype=np.uint64) * np.uint64(7))

@@ -17,14 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.example_encoding import BYTES_LIST, FLOAT_LIST, INT64_LIST
+from shardwright.example_encoding import Carried as Carried
 from shardwright.example_encoding import FeatureValue as FeatureValue
 from shardwright.example_encoding import RecordError as RecordError
 from shardwright.example_encoding import TypedList as TypedList
 from shardwright.example_encoding import byte_strings as byte_strings
+from shardwright.example_encoding import encode_entry as encode_entry
 from shardwright.example_encoding import encode_example as encode_example
 from shardwright.example_encoding import encode_pieces as encode_pieces
 from shardwright.example_encoding import floats as floats
 from shardwright.example_encoding import ints as ints
+from shardwright.example_encoding import join_entries as join_entries
 from shardwright.protowire import (
     DELIMITED,
     FIXED32,

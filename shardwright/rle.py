@@ -6,6 +6,7 @@ and lie within height * width. The text form "start length start length ..." cou
 Understanding Clouds, Severstal and Airbus write; `shardwright.rle_dialects` reads the other forms.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -273,28 +274,50 @@ def resample(runs: Runs, geometry: Geometry) -> Runs:
     Raises:
         RleError: a run lies past the last pixel of the source.
     """
-    source_size = geometry.source_height * geometry.source_width
-    if not len(runs):
-        return np.empty((0, 2), np.int64)
-    ends = runs[:, 0] + runs[:, 1]
-    if int(ends[-1]) > source_size:
+    return resample_all([runs], geometry)[0]
+
+
+def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
+    """`resample` of several masks of one image, in one pass.
+
+    Args:
+        masks: int64 (n, 2) each, in the frame of `geometry.source_height` x `geometry.source_width`.
+        geometry: the plan.
+
+    Returns:
+        A mask for each.
+
+    Raises:
+        RleError: a run lies past the last pixel of the source.
+    """
+    source_size, size = geometry.source_height * geometry.source_width, geometry.height * geometry.width
+    runs = np.concatenate([*masks, np.empty((0, 2), np.int64)])
+    ends = runs.sum(axis=1)
+    if len(runs) and int(ends.max()) > source_size:
         raise RleError(
-            f"the last run ends at {ends[-1]}, past the {source_size} pixels of the source, "
+            f"the last run ends at {ends.max()}, past the {source_size} pixels of the source, "
             f"{geometry.source_height}x{geometry.source_width}"
         )
     rows = source_rows(geometry)[geometry.pad_top : geometry.pad_top + geometry.resized_height]
     columns = source_columns(geometry)[geometry.pad_left : geometry.pad_left + geometry.resized_width]
     if geometry.resized_width > geometry.crop_width or geometry.resized_height < geometry.height:
-        return _resample_by_columns(runs, geometry, rows, columns)
+        return [_resample_by_columns(mask, geometry, rows, columns) for mask in masks]
     both = np.concatenate([runs[:, 0], ends])
     source_column, source_row = np.divmod(both, geometry.source_height)
     column = np.searchsorted(columns, source_column)
     sampled = columns[np.minimum(column, len(columns) - 1)] == source_column
     position = column * len(rows) + np.where(sampled, np.searchsorted(rows, source_row), 0)
+    # The masks lie behind each other, with a pixel between them, so that no run goes on from one to the next.
+    stride = size + 1
+    owner = np.repeat(np.arange(len(masks)), np.array([len(mask) for mask in masks], np.int64))
+    position += np.tile(owner * stride, 2)
     begin, end = position[: len(runs)], position[len(runs) :]
     begin, end = begin[end > begin], end[end > begin]
+    merged = _merge(np.stack([begin, end - begin], axis=1), end)
+    bounds = np.searchsorted(merged[:, 0], np.arange(len(masks) + 1) * stride).tolist()
     shift = geometry.pad_left * geometry.height
-    return _merge(np.stack([begin + shift, end - begin], axis=1), end + shift)
+    parts = enumerate(itertools.pairwise(bounds))
+    return [merged[first:last] + np.array([shift - number * stride, 0]) for number, (first, last) in parts]
 
 
 def _resample_by_columns(runs: Runs, geometry: Geometry, rows: Runs, columns: Runs) -> Runs:

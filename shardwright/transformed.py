@@ -7,9 +7,10 @@ Pure arithmetic on the features of an ingested example. Masks go through `rle.re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from shardwright import records, rle
 from shardwright.boxes import PREFIX as BOXES
@@ -23,6 +24,7 @@ from shardwright.manifest import IGNORED, NONE, SINGLE
 ADDED_FEATURES = {"image/original/height": "int64", "image/original/width": "int64"}
 CLASSES = "image/class/text"
 _LABEL = "image/class/label"
+_MASK = "image/segmentation/"
 
 
 class Annotated(NamedTuple):
@@ -39,8 +41,16 @@ class Annotated(NamedTuple):
     area: list[int]
 
 
+Example = Mapping[str, records.DecodedFeature | records.Carried]
+
+
+def is_moved(name: str) -> bool:
+    """Tells whether `annotated` looks into a feature; all others may be handed to it as they stand."""
+    return name == _LABEL or name.startswith(BOXES) or (name.startswith(_MASK) and name.endswith("/rle"))
+
+
 def annotated(
-    example: Mapping[str, records.DecodedFeature],
+    example: Example,
     plan: Geometry,
     header: ImageHeader,
     *,
@@ -51,7 +61,7 @@ def annotated(
     """Moves what an example says as its pixels are moved.
 
     Args:
-        example: as ingested, by our own names.
+        example: as ingested, by our own names; what `is_moved` tells is parsed.
         plan: what happens to the pixels.
         header: of the bytes that will be stored.
         task: `segmentation` or `classification`.
@@ -69,7 +79,7 @@ def annotated(
         "image/original/height": plan.source_height,
         "image/original/width": plan.source_width,
     }
-    boxes = {name: values for name, values in example.items() if name.startswith(BOXES)}
+    boxes = {name: _parsed(example, name) for name in example if name.startswith(BOXES)}
     if boxes:
         features |= {name: typed(values) for name, values in move_boxes(boxes, plan).items()}
     if task == "segmentation":
@@ -80,7 +90,7 @@ def annotated(
         features[CLASSES] = records.byte_strings([classes[index].encode("utf-8") for index in shown])
     else:
         area = [0] * len(classes)
-        shown = np.asarray(example.get(_LABEL, np.empty(0, np.int64))).tolist()
+        shown = np.asarray(_parsed(example, _LABEL) if _LABEL in example else []).tolist()
     present = [int(index in shown) for index in range(len(classes))]
     if labels != INDEX:
         features[f"image/class/{labels}"] = records.floats(present)
@@ -106,8 +116,10 @@ def label_features(labels: str, kind: str) -> dict[str, str]:
     return {f"image/class/{labels}": "float32"}
 
 
-def typed(values: records.DecodedFeature) -> records.FeatureValue:
+def typed(values: records.DecodedFeature | records.Carried) -> records.FeatureValue:
     """A decoded feature, ready to be written again: an empty one keeps its kind, a single value is quickest alone."""
+    if isinstance(values, records.Carried):
+        return values
     if isinstance(values, list):
         return values[0] if len(values) == 1 else records.byte_strings(values)
     if values.dtype == np.int64:
@@ -115,19 +127,44 @@ def typed(values: records.DecodedFeature) -> records.FeatureValue:
     return records.floats(values)
 
 
+def _parsed(example: Example, name: str) -> records.DecodedFeature:
+    values = example[name]
+    if isinstance(values, records.Carried):
+        raise TypeError(f"{name} is handed on as it stands, and must be parsed")
+    return values
+
+
 def _move_masks(
-    example: Mapping[str, records.DecodedFeature],
+    example: Example,
     features: dict[str, records.FeatureValue],
     classes: Sequence[str],
     plan: Geometry,
 ) -> list[int]:
     """Puts the masks into the new frame; returns the area of each class."""
+    ignored = [IGNORED] if IGNORED not in classes and f"{_MASK}{IGNORED}/rle" in example else []
+    names = [*classes, *ignored]
+    masks = stored_runs([np.asarray(_parsed(example, f"{_MASK}{name}/rle")) for name in names])
     areas = []
-    ignored = [IGNORED] if IGNORED not in classes and f"image/segmentation/{IGNORED}/rle" in example else []
-    for name in (*classes, *ignored):
-        feature = f"image/segmentation/{name}"
-        runs = rle.resample(rle.from_flat(np.asarray(example[f"{feature}/rle"])), plan)
+    for name, runs in zip(names, rle.resample_all(masks, plan), strict=True):
         areas.append(rle.area(runs))
-        features[f"{feature}/rle"] = records.ints(runs.reshape(-1))
-        features[f"{feature}/area"] = areas[-1]
+        features[f"{_MASK}{name}/rle"] = records.ints(runs.reshape(-1))
+        features[f"{_MASK}{name}/area"] = areas[-1]
     return areas[: len(classes)]
+
+
+def stored_runs(masks: Sequence[Sequence[int] | npt.NDArray[Any]]) -> list[rle.Runs]:
+    """`rle.from_flat` of several masks; sound ones, nearly all, are checked in one pass."""
+    arrays = [np.asarray(values) for values in masks]
+    if any(array.dtype != np.int64 or len(array) % 2 for array in arrays):
+        return [rle.from_flat(array) for array in arrays]
+    runs = [array.reshape(-1, 2) for array in arrays]
+    every = np.concatenate([*runs, np.empty((0, 2), np.int64)])
+    starts, lengths = every[:, 0], every[:, 1]
+    follows = starts[1:] - lengths[:-1] > starts[:-1]
+    # The first run of a mask follows none.
+    first = np.cumsum([0, *map(len, runs)])
+    follows[first[(first > 0) & (first < len(every))] - 1] = True
+    last = np.iinfo(np.int64).max - lengths
+    if follows.all() and (starts >= 0).all() and (lengths >= 1).all() and (starts <= last).all():
+        return runs
+    return [rle.from_flat(array) for array in arrays]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
+import numpy.typing as npt
 
 from shardwright import records
 from shardwright.manifest import shard_name
@@ -19,7 +19,8 @@ from shardwright.staging import PlannedShard, Staging
 
 # No feature of an image is called so: sums, and what the TransformGraph takes by our own names.
 _PREFIX, _INPUTS = "shardwright/figures/", "shardwright/inputs/"
-_VALUES = np.arange(256, dtype=np.int64)
+# So many squares of bytes add up below 2**24, where float32 is exact.
+_ROWS = 256
 
 
 class Figures(NamedTuple):
@@ -40,11 +41,29 @@ class Figures(NamedTuple):
     area: list[int]
 
 
-def figures_of(picture: Image.Image, present: list[int], area: list[int]) -> Figures:
-    """Sums up a picture of mode RGB: counting its values is quicker than adding them up."""
-    counts = np.array(picture.histogram(), np.int64).reshape(3, len(_VALUES))
-    total, squares = (counts @ np.stack([_VALUES, _VALUES**2], axis=1)).T.tolist()
-    return Figures(total, squares, (picture.height, picture.width), present, area)
+def figures_of(values: npt.NDArray[np.uint8], present: list[int], area: list[int]) -> Figures:
+    """Sums up a picture.
+
+    Args:
+        values: uint8 [height, width, 3].
+        present: per class 1 where the image shows it.
+        area: per class the pixels its mask covers.
+    """
+    height, width, _ = values.shape
+    rows = values.reshape(height, width * 3)
+    sums, squares = np.zeros(width * 3, np.int64), np.zeros(width * 3, np.int64)
+    for begin in range(0, height, _ROWS):
+        # In float32, a few rows at a time: exact, four times as fast as in whole numbers, and other threads go on.
+        part = rows[begin : begin + _ROWS].astype(np.float32)
+        sums += np.einsum("ij->j", part).astype(np.int64)
+        squares += np.einsum("ij,ij->j", part, part).astype(np.int64)
+    return Figures(
+        sums.reshape(width, 3).sum(axis=0).tolist(),
+        squares.reshape(width, 3).sum(axis=0).tolist(),
+        (height, width),
+        present,
+        area,
+    )
 
 
 def figures_file(staging: Staging, planned: PlannedShard) -> Path:
@@ -66,12 +85,11 @@ class Row(NamedTuple):
     figures: Figures
 
 
-def encode_row(
-    figures: Figures, told: Mapping[str, records.FeatureValue], inputs: Mapping[str, records.FeatureValue]
-) -> bytes:
-    """Serializes a `Row`."""
-    sums = {f"{_PREFIX}{name}": records.ints(value) for name, value in figures._asdict().items()}
-    return records.encode_example({**told, **sums, **{f"{_INPUTS}{name}": value for name, value in inputs.items()}})
+def encode_row(figures: Figures, told: Mapping[str, bytes], inputs: Mapping[str, records.FeatureValue]) -> bytes:
+    """Serializes a `Row`; what is told is given as `records.encode_entry` serializes it."""
+    others = {f"{_PREFIX}{name}": records.ints(value) for name, value in figures._asdict().items()}
+    others |= {f"{_INPUTS}{name}": value for name, value in inputs.items()}
+    return records.join_entries({**told, **{name: records.encode_entry(name, others[name]) for name in others}})
 
 
 def read_rows(file: str) -> Iterator[Row]:

@@ -13,23 +13,27 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 from PIL import Image
 
 from shardwright import pixels, records
 from shardwright.config.transform import KEEP
 from shardwright.encoding import encode
-from shardwright.geometry import plan_geometry
-from shardwright.image_header import ImageError
+from shardwright.geometry import Geometry, plan_geometry
+from shardwright.image_header import ImageError, ImageHeader
 from shardwright.images import read_header
+from shardwright.lazy_example import LazyExample
 from shardwright.manifest import REJECTED
 from shardwright.presets import StoredFeatures
 from shardwright.staging import Outcome, PlannedShard, Staging, write_bytes
 from shardwright.storage import in_parallel
-from shardwright.transformed import CLASSES, annotated
+from shardwright.transformed import CLASSES, annotated, is_moved
 from shardwright_components.image_transform.figures import encode_row, figures_file, figures_of
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.text import Text, text_values
+
+_READ = frozenset(("image/key", "image/encoded", "image/height", "image/width"))
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,8 @@ def _outcomes(job: ShardJob) -> Iterator[Outcome]:
     rows = io.BytesIO()
     writer = records.RecordWriter(rows)
     payloads = (payload for _, payload in records.read_records(job.source))
-    for outcome, row in in_parallel(partial(rewrite, job=job), payloads, threads=os.cpu_count() or 1):
+    # One more than there are cores: while one waits for Python's lock, all cores have pixels to decode.
+    for outcome, row in in_parallel(partial(rewrite, job=job), payloads, threads=(os.cpu_count() or 1) + 1):
         if row is not None:
             writer.write(row)
         yield outcome
@@ -85,38 +90,19 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
         The new record with the row of figures of its image, or a reject and `None`.
     """
     recipe = job.recipe
-    example = records.decode_example(payload)
+    example = LazyExample(payload).carry(lambda name: name in _READ or name in job.texts or is_moved(name))
     key = bytes(example["image/key"][0]).decode("utf-8")
     encoded = bytes(example["image/encoded"][0])
     height, width = int(example["image/height"][0]), int(example["image/width"][0])
     try:
         # The ingest has looked at the whole file, and the record's checksum tells that it is the same.
         header = read_header(encoded, max_pixels=height * width, known=True)
-    except ImageError as error:
-        return Outcome(key, None, REJECTED, error.code, error.reason), None
-    if (header.height, header.width) != (height, width):
-        reason = f"the image is {header.height} x {header.width}, its record says {height} x {width}"
-        return Outcome(key, None, REJECTED, "size_mismatch", reason), None
-    policy = "stretch" if recipe.resize == KEEP else recipe.resize
-    plan = plan_geometry(policy, height, width, *(recipe.size or (height, width)))
-    try:
-        decoded = pixels.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
-    except tf.errors.InvalidArgumentError:
-        # TensorFlow's own words hold numbers that change from run to run; the ledger must not.
-        reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
-        return Outcome(key, None, REJECTED, "undecodable", reason), None
-    # The tensor's own memory: `numpy()` would copy it.
-    values = np.frombuffer(memoryview(decoded), np.uint8)
-    picture = Image.fromarray(values.reshape(plan.height, plan.width, 3))
-    try:
-        data, written = encode(
-            picture,
-            recipe.encoding,
-            orientation=header.orientation,
-            quality=recipe.quality or 0,
-            optimize=recipe.optimize,
-            chroma=recipe.chroma,
-        )
+        if (header.height, header.width) != (height, width):
+            said = f"the image is {header.height} x {header.width}, its record says {height} x {width}"
+            raise ImageError("size_mismatch", said)
+        policy = "stretch" if recipe.resize == KEEP else recipe.resize
+        plan = plan_geometry(policy, height, width, *(recipe.size or (height, width)))
+        values, data, written = _made(encoded, header, plan, recipe)
     except ImageError as error:
         return Outcome(key, None, REJECTED, error.code, error.reason), None
     features, present, area = annotated(
@@ -125,7 +111,35 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
     for name, text in job.texts.items():
         features |= text_values(name, text, example.get(name, []))
     stored = job.stored.apply({**features, "image/encoded": data})
-    told = {name: value for name, value in stored.items() if name in job.stored.scalars}
+    entries = {name: records.encode_entry(name, value) for name, value in stored.items()}
+    told = {name: entry for name, entry in entries.items() if name in job.stored.scalars}
     inputs = {name: features[name] for name in (CLASSES, *job.texts) if name in features}
-    row = encode_row(figures_of(picture, present, area), told, inputs)
-    return Outcome(key, records.encode_example(stored)), row
+    return Outcome(key, records.join_entries(entries)), encode_row(figures_of(values, present, area), told, inputs)
+
+
+def _made(
+    encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Recipe
+) -> tuple[npt.NDArray[np.uint8], bytes, ImageHeader]:
+    """The pixels of a transformed image, uint8 [height, width, 3], how they are stored, and the header of that."""
+    try:
+        decoded = pixels.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
+    except tf.errors.InvalidArgumentError:
+        # TensorFlow's own words hold numbers that change from run to run; the ledger must not.
+        reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
+        raise ImageError("undecodable", reason) from None
+    # The tensor's own memory: `numpy()` would copy it.
+    values = np.frombuffer(memoryview(decoded), np.uint8).reshape(plan.height, plan.width, 3)
+    quality = recipe.quality or 0
+    if recipe.encoding == "jpeg" and header.orientation == 1 and recipe.chroma in pixels.JPEG_CHROMA:
+        # The same bytes, and other threads go on meanwhile.
+        data = pixels.encode_jpeg(decoded, quality, optimize=recipe.optimize, chroma=recipe.chroma)
+        return values, data, ImageHeader("jpeg", plan.height, plan.width, 3, 1)
+    data, written = encode(
+        Image.fromarray(values),
+        recipe.encoding,
+        orientation=header.orientation,
+        quality=quality,
+        optimize=recipe.optimize,
+        chroma=recipe.chroma,
+    )
+    return values, data, written

@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.lazy_example import LazyExample
-from shardwright.records import RecordError, byte_strings, decode_example, encode_example, floats, ints
+from shardwright.records import (
+    Carried,
+    RecordError,
+    byte_strings,
+    decode_example,
+    encode_entry,
+    encode_example,
+    floats,
+    ints,
+    join_entries,
+)
 
 FEATURES = st.dictionaries(
     st.text("ab/é", min_size=1, max_size=5),
@@ -34,6 +44,26 @@ def test_every_feature_is_what_the_general_parser_says(features):
         first = values[0] if len(values) else None
         assert example.first(name) == first
     assert example.get("not there") is None
+
+
+@given(FEATURES, st.sets(st.text("ab/é", min_size=1, max_size=2)))
+def test_what_is_carried_is_written_as_it_was(features, parsed):
+    data = encode_example(features)
+    carried = LazyExample(data).carry(parsed.__contains__)
+    assert {name for name, values in carried.items() if not isinstance(values, Carried)} == parsed & set(features)
+    for name in parsed & set(features):
+        assert same(carried[name], decode_example(data)[name])
+    again = {name: values if isinstance(values, Carried) else features[name] for name, values in carried.items()}
+    assert encode_example(again) == data
+    assert join_entries({name: encode_entry(name, value) for name, value in again.items()}) == data
+    # Of another layout all is parsed.
+    assert not [values for values in LazyExample(data + data).carry(bool).values() if isinstance(values, Carried)]
+
+
+def test_a_name_that_is_no_text_cannot_be_carried():
+    data = encode_example({"name": 1}).replace(b"name", b"\xff\xfe\xff\xfe")
+    with pytest.raises(RecordError, match="a name is not UTF-8"):
+        LazyExample(data).carry(bool)
 
 
 @given(FEATURES, st.data())

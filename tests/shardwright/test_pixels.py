@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from shardwright import geometry, pixels
+from shardwright.encoding import encode
+from shardwright.image_header import ImageError
 
 SIDES = st.integers(1, 5000)
 POLICIES = st.sampled_from(geometry.POLICIES)
@@ -114,6 +116,27 @@ def test_other_color_modes_become_rgb(mode: str) -> None:
     file = io.BytesIO()
     Image.fromarray(smooth(20, 20)).convert(mode).save(file, "png")
     assert pixels.decode_resized(file.getvalue(), 10, 10, "stretch").shape == (10, 10, 3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 70), st.integers(1, 70), st.integers(1, 100), st.sampled_from(sorted(pixels.JPEG_CHROMA)),
+    st.booleans(), st.integers(0, 9),
+)  # fmt: skip
+def test_tensorflow_encodes_as_pillow_to_the_last_byte(
+    height: int, width: int, quality: int, chroma: int, optimize: bool, seed: int
+) -> None:
+    image = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+    image[: height // 2] //= 16
+    options = {"quality": quality, "optimize": optimize, "chroma": chroma}
+    expected, header = encode(Image.fromarray(image), "jpeg", **options)
+    assert pixels.encode_jpeg(tf.constant(image), quality, optimize=optimize, chroma=chroma) == expected
+    assert (header.height, header.width, header.channels) == (height, width, 3)
+
+
+def test_a_side_that_no_jpeg_can_say_is_refused() -> None:
+    with pytest.raises(ImageError, match="sides of at most 65500"):
+        pixels.encode_jpeg(tf.zeros([1, 65501, 3], tf.uint8), 90)
 
 
 @pytest.mark.parametrize("data", [b"", b"text", b"\xff\xd8\xff", encoded(smooth(64, 64), "jpeg")[:-200]])

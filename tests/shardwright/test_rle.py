@@ -2,7 +2,7 @@ import csv
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -225,3 +225,19 @@ def test_every_row_of_the_steel_set_equals_its_drawn_mask(shared_data):
             runs = rle.parse_pairs(text, height=200, width=200)
             assert np.array_equal(runs, rle.encode(truth == number)), (image, number)
     assert len(rows) >= 1077
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(0, 99), max_size=4), st.sampled_from(POLICIES),
+    st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), st.integers(1, 12),
+)  # fmt: skip
+def test_several_masks_are_resampled_as_each_alone(seeds, policy, h, w, height, width):
+    """Full and empty masks among them: what ends with one frame never runs into the next."""
+    plan = plan_geometry(policy, h, w, height, width)
+    drawn = [np.random.default_rng(seed).random((h, w)) < (seed % 3) / 2 for seed in seeds]
+    masks = [rle.encode(mask) for mask in drawn]
+    found = rle.resample_all(masks, plan)
+    assert len(found) == len(masks)
+    for runs, mask in zip(found, drawn, strict=True):
+        assert np.array_equal(runs, rle.encode(resampled_slowly(mask, plan)))

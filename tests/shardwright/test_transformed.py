@@ -16,7 +16,7 @@ from shardwright.geometry import POLICIES, plan_geometry, source_columns, source
 from shardwright.image_header import ImageHeader
 from shardwright.ingest.prepare import prepare
 from shardwright.orientation import displayed_size, turn_runs
-from shardwright.transformed import annotated, label_features
+from shardwright.transformed import annotated, label_features, stored_runs
 
 SIDES = st.integers(5, 140)
 
@@ -128,3 +128,17 @@ def test_labels_become_a_number_for_each_class(labels, kind):
 def test_labels_that_do_not_fit_are_refused(labels, kind):
     with pytest.raises(ConfigError, match=r"transform\.labels"):
         label_features(labels, kind)
+
+
+FLAT = st.lists(st.integers(0, 6), max_size=4).map(lambda values: np.array(values, np.int64))
+
+
+@given(st.lists(st.one_of(FLAT, st.lists(st.integers(1, 4), max_size=6).map(np.cumsum)), max_size=3))
+def test_several_masks_are_checked_as_each_alone(masks):
+    def attempt(call):
+        try:
+            return [runs.tolist() for runs in call()]
+        except rle.RleError as error:
+            return str(error)
+
+    assert attempt(lambda: stored_runs(masks)) == attempt(lambda: [rle.from_flat(mask) for mask in masks])
