@@ -79,5 +79,7 @@ def _report(input_dict: dict[str, list[Any]]) -> tuple[str, list[Anomaly]]:
     if not input_dict.get("report"):
         return "", []
     folder = Path(artifact_utils.get_single_uri(input_dict["report"]))
-    rows = [Anomaly("all splits", t.where, t.kind, t.what) for t in read_verdict(folder) if t.kind in KINDS]
+    rows = [
+        Anomaly("all splits", t.where, t.kind, t.what, keys=t.keys) for t in read_verdict(folder) if t.kind in KINDS
+    ]
     return f"\nSee it: {(folder / REPORT_FILE).absolute()}", rows

@@ -35,7 +35,7 @@ class Executor(base_executor.BaseExecutor):
         dataset = Dataset.open(examples.uri)
         seen = see(dataset)
         sheets = Sheets(seen.found, CHAPTER_BUDGET)
-        troubles = [*_anomalies(input_dict, examples.uri), *leaks(seen.duplicates)]
+        troubles = [*_anomalies(input_dict, examples.uri), *leaks(seen.duplicates, sheets)]
         chapters = [trouble_chapter(troubles, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}
         if exec_properties["drift"]:

@@ -14,6 +14,7 @@ from shardwright.report.contacts import Sheets
 from shardwright.report.duplicates import Duplicates
 from shardwright.report.histograms import number
 from shardwright.report.markup import card, section, shown
+from shardwright.report.overview import groups
 from shardwright.report.page import Chapter
 from shardwright.report.picks import Place
 
@@ -40,16 +41,30 @@ class Trouble:
     keys: tuple[str, ...] = ()
 
 
-def leaks(duplicates: Duplicates) -> list[Trouble]:
-    """Copies that lie in more than one split."""
+def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Trouble]:
+    """Copies that lie in more than one split, each kind with the keys of a group.
+
+    Args:
+        duplicates: what was found.
+        sheets: of the same dataset.
+    """
     found = []
-    for kind, name, count, words in (
-        (LEAKAGE, "equal files", duplicates.exact_leaks, "same bytes"),
-        (NEAR_LEAKAGE, "images that look alike", duplicates.leaks - duplicates.exact_leaks, "nearly the same hashes"),
+    for kind, name, group_kind, count, words in (
+        (LEAKAGE, "equal files", "exact", duplicates.exact_leaks, "the same bytes"),
+        (
+            NEAR_LEAKAGE,
+            "images that look alike",
+            "near",
+            duplicates.leaks - duplicates.exact_leaks,
+            "nearly the same hashes",
+        ),
     ):
         if count:
-            what = f"{count} groups of images with the {words} lie in more than one split (see split and duplicates)"
-            found.append(Trouble(kind, name, what))
+            verb = "lies" if count == 1 else "lie"
+            what = f"{groups(count)} of images with {words} {verb} in more than one split (see split and duplicates)"
+            group = next((group for group in duplicates.shown if group.leaks and group.kind == group_kind), None)
+            keys = tuple(sheets.facts(place).key for place in group.places) if group else ()
+            found.append(Trouble(kind, name, what, keys))
     return found
 
 

@@ -11,6 +11,7 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
+from shardwright.fingerprint import text_number
 from shardwright.report.troubles import read_verdict
 from shardwright.schema import render_schema
 from shardwright_components.data_gate.executor import Executor as GateExecutor
@@ -81,6 +82,40 @@ def test_anomalies_name_images_and_leaks_stop_the_run(small_dataset: Any, tmp_pa
     assert "equal files in all splits: LEAKAGE" in str(caught.value)
     assert str(report / "report.html") in str(caught.value)
     assert gated(given, tmp_path, ["ENUM_TYPE_UNEXPECTED_STRING_VALUES", "LEAKAGE"])["anomalies"] == 3
+
+
+def nearly_the_same(number: int, example: dict[str, Any]) -> dict[str, Any]:
+    """Hashes far from each other, but for those of the first and the last image: two bits of each hash differ."""
+    bits = [int(text_number(f"{kind}{number % 6}")) for kind in ("perceptual", "average")]
+    if number == 6:
+        bits = [bits[0] ^ 0b101, bits[1] ^ 0b11]
+    return {**example, "image/hash/perceptual": bits[0], "image/hash/average": bits[1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words", "keys"),
+    [
+        (same_file, "LEAKAGE", "equal files", "eval/0000, eval/0001, train/0002, train/0003"),
+        (nearly_the_same, "NEAR_LEAKAGE", "images that look alike", "eval/0000, train/0006"),
+    ],
+)
+def test_copies_across_splits_stop_the_run(
+    change: Any, kind: str, words: str, keys: str, small_dataset: Any, tmp_path: Path
+) -> None:
+    given = inputs(small_dataset(tmp_path / "in", change=change), tmp_path, anomalies_pb2.Anomalies())
+    report = reported(given, tmp_path)
+    assert [trouble.kind for trouble in read_verdict(report)] == [kind]
+    text = (report / "report.html").read_text()
+    assert "in more than one split" in text
+    with pytest.raises(CheckFailed, match=f"{words} in all splits: {kind}\n +1 group .* lies .*\n +e.g. {keys}"):
+        gated(given, tmp_path, ["LEAKAGE" if kind == "NEAR_LEAKAGE" else "NEAR_LEAKAGE"])
+    assert gated(given, tmp_path, [kind])["anomalies"] == 1
+
+
+def test_near_copies_within_a_split_are_no_leak(small_dataset: Any, tmp_path: Path) -> None:
+    dataset = small_dataset(tmp_path / "in", counts={"train": [7], "eval": [0]}, change=nearly_the_same)
+    given = inputs(dataset, tmp_path, anomalies_pb2.Anomalies())
+    assert read_verdict(reported(given, tmp_path)) == []
 
 
 def test_a_damaged_verdict_is_no_clean_bill(small_dataset: Any, tmp_path: Path) -> None:
