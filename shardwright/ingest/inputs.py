@@ -319,5 +319,6 @@ def _nothing_matched(
         return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
     return CheckFailed(
         f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
-        f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name."
+        f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
+        "or let input.labels.key_pattern say which parts of the path they are put together from."
     )
