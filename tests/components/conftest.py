@@ -16,7 +16,8 @@ DatasetWriter = Callable[..., Path]
 def write_shapes() -> DatasetWriter:
     """Writes a dataset of easy images: bright discs and bars on noise for masks, coloured ones for labels.
 
-    Arguments: folder, task, kind (`ingest` or `transform`), size (height, width), counts (split -> images).
+    Arguments: folder, task, kind (`ingest` or `transform`), size (height, width), counts (split -> images), words (of
+    a text beside each image, `note`, stored as counts; none by default).
     """
     from shardwright.commit import DatasetPlan, commit
     from shardwright.ingest import example_features
@@ -24,24 +25,45 @@ def write_shapes() -> DatasetWriter:
     from shardwright.staging import Outcome, PlannedShard, Staging
 
     def write(
-        out: Path, *, task: str = "segmentation", kind: str = "transform", size=(24, 40), counts=None, parent="p" * 64
+        out: Path,
+        *,
+        task: str = "segmentation",
+        kind: str = "transform",
+        size=(24, 40),
+        counts=None,
+        parent="p" * 64,
+        words=0,
     ) -> Path:
         counts = counts or {"train": 12, "eval": 4, "test": 6}
         classes = SHAPES if task == "segmentation" else COLOURS
         recipe = {"size": list(size), "resize": "stretch", "encoding": "png"} if kind == "transform" else {"n": 1}
-        shards = tuple(PlannedShard(split, 0, 1) for split in sorted(counts))
         features = example_features(task, Survey(classes=classes, listed=bytearray()))
+        if words:
+            recipe["text"] = {"note": {"vocabulary": words, "output": "counts", "length": None}}
+            features |= {"image/meta/note/indices": "int64", "image/meta/note/counts": "int64"}
+        shards = tuple(PlannedShard(split, 0, 1) for split in sorted(counts))
         plan = DatasetPlan(kind, task, classes, recipe, parent, features, sum(counts.values()), shards)
         staging = Staging.open(out.parent / "staging", plan.fingerprint)
         make = _masked if task == "segmentation" else _coloured
         with staging.locked():
             for shard in shards:
                 keys = [f"{shard.split}/{i:03d}.png" for i in range(counts[shard.split])]
-                staging.write_shard(shard, [Outcome(key, make(key, size)) for key in keys])
+                outcomes = [Outcome(key, make(key, size) + _noted(key, words)) for key in keys]
+                staging.write_shard(shard, outcomes)
             commit(staging, plan, out, {})
         return out
 
     return write
+
+
+def _noted(key: str, words: int) -> bytes:
+    """Counts of words, to stand behind an example: the messages are one then."""
+    from shardwright.records import encode_example, ints
+
+    if not words:
+        return b""
+    place = sum(map(ord, key)) % words
+    return encode_example({"image/meta/note/indices": ints([place]), "image/meta/note/counts": ints([2])})
 
 
 def _masked(key: str, size: tuple[int, int]) -> bytes:

@@ -7,6 +7,7 @@ import pytest
 from shardwright.errors import UsageError
 from shardwright_components.image_trainer.encoder_weights import load_encoder_weights
 from shardwright_components.image_trainer.encoders import build_encoder, classifier, padded, segmenter
+from shardwright_components.image_trainer.texts import Words
 
 pytestmark = pytest.mark.slow
 
@@ -36,6 +37,19 @@ def test_masks_come_in_the_size_of_the_image(encoder):
     assert (answer.dtype, model.outputs[0].dtype) == (np.float32, "float32")
     assert ((answer > 0) & (answer < 1)).all()
     assert (padded(50), padded(64), padded(1)) == (64, 64, 32)
+
+
+def test_deeplab_and_words_go_with_an_encoder(encoder):
+    rng = np.random.default_rng(0)
+    image, text = rng.normal(size=(1, 50, 40, 3)).astype(np.float32), np.eye(6, dtype=np.float32)
+    for deeplab in (False, True):
+        model = segmenter(encoder, 50, 40, 3, 4, Words(6, "words_x"), deeplab=deeplab)
+        one, other = (np.asarray(model({"image": image, "text": text[i : i + 1]})) for i in (0, 1))
+        assert one.shape == (1, 50, 40, 3)
+        assert np.abs(one - other).max() > 1e-6
+        assert {id(w) for w in encoder.weights} <= {id(w) for w in model.weights}
+    labels = classifier(encoder, 50, 40, 3, "softmax", 4, Words(6, "words_x"))
+    assert np.asarray(labels({"image": image, "text": text[:1]})).sum() == pytest.approx(1, rel=1e-5)
 
 
 def test_the_encoder_s_weights_are_the_model_s(encoder, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from training import RECIPE, SIZE, ended, spec_of, start, trained
 
 from shardwright_components.image_trainer.history import read_history
+from shardwright_components.image_trainer.spec import TextColumn
 from shardwright_components.image_trainer.training_summary import read_summary
 
 pytestmark = pytest.mark.slow
@@ -59,6 +60,16 @@ def test_eight_devices_have_the_loss_of_one(on_eight, data, tmp_path):
     summary = trained(spec, SHARDWRIGHT_CPU_DEVICES="1")
     assert summary.devices == 1
     assert read_history(tmp_path).loss == pytest.approx(read_history(on_eight[0].output).loss, abs=1e-5)
+
+
+def test_words_are_split_with_the_images(tmp_path, write_shapes):
+    noted = write_shapes(tmp_path / "data", size=SIZE, counts={"train": 16, "eval": 8}, words=6)
+    recipe = dataclasses.replace(RECIPE, text=("note",), epochs=1, ema=0.5, accumulate=2)
+    columns = (TextColumn("note", "image/meta/note", 6, "d" * 64),)
+    spec = dataclasses.replace(spec_of(tmp_path / "run", noted, recipe), texts=columns)
+    summary = trained(spec, **EIGHT)
+    assert (summary.devices, summary.compilations) == (8, 1)
+    assert 0 < summary.epochs[0]["loss"] < 10
 
 
 def test_two_hosts_have_the_weights_of_each_other_and_the_loss_of_one(on_eight, data, tmp_path):
