@@ -25,6 +25,7 @@ from shardwright.storage import hash_file, is_remote, read_bytes
 MODEL, EVALUATION = "model", "evaluation"
 # They go by the fingerprint of the model that they belong to, so it does not name them.
 _NAMED_AFTER_OTHERS = (EVALUATION, "blessing", "training")
+_DATASETS = ("ingest", "transform")
 # Where a model keeps the weights that another training may begin with.
 _SERVED = "Format-Serving"
 _WEIGHTS = ("assets.extra/model.keras", f"{_SERVED}/assets.extra/model.keras")
@@ -102,6 +103,8 @@ def read_artifact(place: str, *, whole: bool = True) -> Artifact:
         }
     elif manifest is not None:
         problems += _disagreements(row, manifest)
+    elif row["kind"] in _DATASETS and not problems:
+        problems.append(f"{MANIFEST_FILE} is missing: it is no finished dataset, or not a whole one any more")
     if whole:
         problems += _changed_files(place, row.get("files", ""))
     return Artifact(

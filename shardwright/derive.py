@@ -22,7 +22,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint, text_number
 from shardwright.manifest import WRITTEN, LedgerRow, Manifest
-from shardwright.records import HEADER_BYTES, RecordError, frame_length, unframe
+from shardwright.report.picks import record_at
 from shardwright.shard_names import ShardNames
 from shardwright.sharding import shard_bounds, shard_count
 from shardwright.staging import Outcome, PlannedShard, Staging
@@ -153,17 +153,7 @@ def _records(sources: Sequence[Dataset], split: str, how: Derived) -> Iterator[O
             with open_file(shard.file) as file:
                 for key, offset in source.entries(shard):
                     if how.choose(key):
-                        payload = _payload(file, offset, shard.file)
-                        yield how.outcome(key, payload)
-
-
-def _payload(file: Any, offset: int, name: str) -> bytes:
-    file.seek(offset)
-    header = file.read(HEADER_BYTES)
-    where = f"{name} at offset {offset}"
-    if len(header) < HEADER_BYTES:
-        raise RecordError(f"{where}: the file ends there")
-    return unframe(header + file.read(frame_length(header) - HEADER_BYTES), where)
+                        yield how.outcome(key, record_at(file, offset, shard.file))
 
 
 def _measured(sources: Sequence[Dataset], choose: Choose) -> tuple[dict[str, array[int]], list[array[int]]]:

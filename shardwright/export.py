@@ -90,7 +90,7 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         shown: told of every record.
 
     Returns:
-        What was written: `images`, `rows` of the CSV, `masks` as pictures, `folder`.
+        What was written: `images`, `rows` of the CSV, `masks` as pictures, `folder`; and whether it `existed` already.
 
     Raises:
         UsageError: `out` is there and holds something else, or the dataset has no such split, class or masks.
@@ -101,7 +101,7 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
     known = fingerprint({"digest": dataset.manifest.digest, "options": asdict(options)})
     found = _done(target, known)
     if found is not None:
-        return found
+        return {**found, "existed": True}
     _refuse(dataset, options)
     partial = target.with_name(f".partial-{known[:16]}")
     shutil.rmtree(partial, ignore_errors=True)
@@ -116,7 +116,7 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    return told
+    return {**told, "existed": False}
 
 
 def _done(target: Path, known: str) -> dict[str, Any] | None:

@@ -46,5 +46,6 @@ def _export(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False))
     else:
-        print(f"{options.out}: {told['images']} images, {told['rows']} rows, {told['masks']} masks as pictures")
+        again = "; they were there already" if told["existed"] else ""
+        print(f"{options.out}: {told['images']} images, {told['rows']} rows, {told['masks']} masks as pictures{again}")
     return 0

@@ -21,17 +21,21 @@ def add(commands: _Commands) -> None:
 
 
 def _relabel(options: argparse.Namespace) -> int:
+    from shardwright.commit import is_committed
     from shardwright.dataset import Dataset
     from shardwright.relabel import relabel
 
+    existed = is_committed(options.out)
     dataset = Dataset.open(options.dataset)
     manifest, notes = relabel(dataset, options.labels, options.out, unlisted=options.unlisted, quiet=options.json)
     if options.json:
-        row = {"dataset": options.out, "fingerprint": manifest.fingerprint, "totals": dict(manifest.totals)}
-        print(json.dumps({**row, "notes": list(notes)}, indent=1, sort_keys=True, ensure_ascii=False))
+        row = {"dataset": options.out, "existed": existed, "fingerprint": manifest.fingerprint}
+        row |= {"totals": dict(manifest.totals), "notes": list(notes)}
+        print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     for note in notes:
         print(f"  {note}")
     totals = manifest.totals
-    print(f"{options.out}: {totals['written']} images relabelled, {totals['rejected']} rejected")
+    again = "; it was there already" if existed else ""
+    print(f"{options.out}: {totals['written']} images relabelled, {totals['rejected']} rejected{again}")
     return 0

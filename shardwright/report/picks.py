@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from shardwright.dataset import LocatedShard
 from shardwright.errors import DatasetError
@@ -80,12 +81,24 @@ def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
     shard = shards[place.shard]
     try:
         with open_file(shard.file) as file:
-            file.seek(place.offset)
-            header = file.read(HEADER_BYTES)
-            rest = file.read(max(0, frame_length(header) - HEADER_BYTES))
-        return unframe(header + rest, f"{shard.file} at offset {place.offset}")
-    except (OSError, ValueError) as error:
-        told = f"{shard.file}: damaged, or changed while it was read ({error})"
+            return record_at(file, place.offset, shard.file)
+    except OSError as error:
+        raise DatasetError(f"{shard.file}: cannot be read ({error.strerror or error}). Restore it.") from None
+
+
+def record_at(file: IO[bytes], offset: int, name: str) -> bytes:
+    """The payload of the record at an offset of an open shard.
+
+    Raises:
+        DatasetError: it is damaged, or another index's; `name` is the shard's.
+    """
+    try:
+        file.seek(offset)
+        header = file.read(HEADER_BYTES)
+        rest = file.read(max(0, frame_length(header) - HEADER_BYTES))
+        return unframe(header + rest, f"{name} at offset {offset}")
+    except (ValueError, TypeError, struct.error) as error:
+        told = f"{name}: damaged, or changed while it was read ({error})"
         raise DatasetError(f"{told}. `shardwright verify` names all that is damaged.") from None
 
 

@@ -80,7 +80,12 @@ def test_a_missing_parent_is_told(months, capsys):
         ("artifacts/ImageExampleGen/examples/3/manifest.json", '"records":5', '"records":6', "digest does not fit"),
         ("pushed/3/saved_model.pb", "model", "madel", "its files are not those that it was made with"),
         ("pushed/3/saved_model.pb", "model", "madel", "its files are not those that BLESSED.json blessed"),
-        ("artifacts/ImageTransform/transformed_examples/3/lineage.json", "transform", "evaluated", "changed after"),
+        (
+            "artifacts/ImageTransform/transformed_examples/3/lineage.json",
+            "transform_graph",
+            "evaluated",
+            "changed after",
+        ),
     ],
 )
 def test_what_was_changed_is_told(months, capsys, file, before, after, said):
@@ -172,7 +177,7 @@ def test_on_a_bucket(made, capsys, scheme):
         stores.copy_of(made.root, f"{url}/run")
         assert files_digest(f"{url}/run/pushed/3") == files_digest(str(made.models[3]))
         found = told(capsys, f"{url}/run/pushed/3", "--search", f"{url}/run/artifacts")
-        assert {row["kind"] for row in found["artifacts"]} == {"model", "transform", "ingest"}
+        assert {row["kind"] for row in found["artifacts"]} == {"model", "transform_graph", "ingest"}
         assert len(found["artifacts"]) == 6
         assert found["missing"] == found["problems"] == []
         assert told(capsys, f"{url}/run")["artifact"] == f"{url}/run/pushed/3"

@@ -105,7 +105,9 @@ def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
     first = ingest(raw, months.datasets[3], workers=1)
     transformed = months.root / "artifacts/ImageTransform/transformed_examples/3"
     fingerprint = read_lineage(transformed)["fingerprint"]
-    write_lineage(transformed, kind="transform", fingerprint=fingerprint, parents={"input": first.digest}, recipe={})
+    write_lineage(
+        transformed, kind="transform_graph", fingerprint=fingerprint, parents={"input": first.digest}, recipe={}
+    )
     more = image_input(tmp_path / "more", layout="label_csv", images=50)
     more["split"] = {**raw["split"], "previous": "blessed"}
     more["run"] = {"root": str(months.root)}

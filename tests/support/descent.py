@@ -60,7 +60,9 @@ class Months:
         transformed = self.root / "artifacts/ImageTransform/transformed_examples" / str(month)
         transformed.mkdir(parents=True)
         name = fingerprint(f"transform {month}")
-        write_lineage(transformed, kind="transform", fingerprint=name, parents={"input": self.digest(month)}, recipe={})
+        # A dataset would have a manifest.
+        kind, parents_of_it = "transform_graph", {"input": self.digest(month)}
+        write_lineage(transformed, kind=kind, fingerprint=name, parents=parents_of_it, recipe={})
         model = self.models_folder(month)
         (model / "assets.extra").mkdir(parents=True)
         (model / "assets.extra/model.keras").write_text(f"weights {month}")

@@ -1,0 +1,209 @@
+"""Every day-two command on object stores, on what others wrote, and on what is half-written or damaged."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from ingesting import run
+from object_stores import SCHEMES, running_stores
+
+from shardwright.dataset import Dataset
+from shardwright.storage import buckets
+from shardwright_pipelines.cli import main
+
+# Commands that read a dataset: all but its name. Where one makes something, that is OUT.
+READ = {
+    "verify": ["verify", "DS"],
+    "inspect": ["inspect", "DS"],
+    "get": ["get", "DS", "KEY"],
+    "stats": ["stats", "DS"],
+    "report": ["report", "DS", "--out", "LOCAL/report.html"],
+    "drift": ["drift", "DS"],
+    "lineage": ["lineage", "DS"],
+    "diff": ["diff", "DS", "DS"],
+    "export": ["export", "DS", "--out", "LOCAL/files"],
+}
+MAKE = {
+    "relabel": ["relabel", "DS", "LOCAL/new.csv", "--out", "OUT"],
+    "reshard": ["reshard", "DS", "--out", "OUT", "--shard-records", "3"],
+    "merge": ["merge", "DS", "--out", "OUT"],
+    "subset": ["subset", "DS", "--share", "0.5", "--out", "OUT"],
+    "forget": ["forget", "DS", "--keys", "LOCAL/keys", "--out", "OUT"],
+}
+ALL = READ | MAKE
+
+
+@pytest.fixture(scope="module")
+def local(image_input, tmp_path_factory):
+    """A dataset, and what some commands are given beside it."""
+    root = tmp_path_factory.mktemp("local")
+    raw = image_input(root / "in", layout="label_csv", images=24)
+    raw["shards"] = {"records": 6}
+    run(raw, root / "ds", workers=1)
+    dataset = Dataset.open(root / "ds")
+    (root / "keys").write_text(next(dataset.entries(dataset.shards("train")[0]))[0] + "\n")
+    (root / "new.csv").write_text((root / "in/labels.csv").read_text().replace("Fish", "Shark"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def stores():
+    with running_stores() as running:
+        yield running
+
+
+def call(command, ds, local, out, scratch):
+    """Command line with its places filled in."""
+    (scratch / "keys").write_bytes((local / "keys").read_bytes())
+    (scratch / "new.csv").write_bytes((local / "new.csv").read_bytes())
+    places = {"DS": ds, "OUT": out, "LOCAL": scratch, "KEY": (local / "keys").read_text().strip()}
+    parts = list(ALL[command])
+    for name, place in places.items():
+        parts = [part.replace(name, str(place)) for part in parts]
+    return [*parts, "--json"]
+
+
+def answer(arguments, capsys, code=0):
+    capsys.readouterr()
+    assert main(arguments) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def without_places(value):
+    """What was said but for where."""
+    return json.loads(re.sub(r'"[^"]*(/ds|/made|/report\.html|://)[^"]*"', '"here"', json.dumps(value)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path, scheme, capsys):
+    url = stores.bucket(scheme)
+    stores.copy_of(local / "ds", f"{url}/data/ds")
+    for command in ALL:
+        here, there = tmp_path / f"{command}-here", tmp_path / f"{command}-there"
+        here.mkdir()
+        there.mkdir()
+        first = call(command, local / "ds", local, here / "made", here)
+        other = call(command, f"{url}/data/ds", local, f"{url}/{command}/made", there)
+        told = answer(other, capsys)
+        assert without_places(told) == without_places(answer(first, capsys)), command
+        again = answer(other, capsys)
+        if command in MAKE:
+            assert Dataset.open(f"{url}/{command}/made").manifest == Dataset.open(here / "made").manifest
+            assert (told.pop("existed"), again.pop("existed")) == (False, True), command
+        if command == "export":
+            assert (told.pop("existed"), again.pop("existed")) == (False, True)
+        assert again == told, command
+
+
+DAMAGES = {
+    "no manifest": lambda root: (root / "manifest.json").unlink(),
+    "cut manifest": lambda root: (root / "manifest.json").write_bytes((root / "manifest.json").read_bytes()[:200]),
+    "no shard": lambda root: shard(root).unlink(),
+    "cut shard": lambda root: shard(root).write_bytes(shard(root).read_bytes()[:-9]),
+    "flipped bit": lambda root: flip(shard(root)),
+    "no index": lambda root: index(root).unlink(),
+    "foreign index": lambda root: index(root).write_text('{"key": 1}\n'),
+    "an empty folder": lambda root: [file.unlink() for file in root.rglob("*") if file.is_file()],
+}
+# What the damage does not concern, since these read no record, no index or no manifest.
+UNTOUCHED = {
+    "flipped bit": {"inspect", "lineage", "get"},
+    "no index": {"inspect", "lineage"},
+    "foreign index": {"inspect", "lineage"},
+    "no shard": {"lineage"},
+    "cut shard": {"lineage"},
+}
+
+
+def shard(root):
+    return min((root / "Split-train").iterdir())
+
+
+def index(root):
+    return min((root / "index/Split-train").iterdir())
+
+
+def flip(file):
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_ends_in_one_message(local, tmp_path, damage, capsys):
+    root = tmp_path / "ds"
+    shutil.copytree(local / "ds", root)
+    DAMAGES[damage](root)
+    for command in ALL:
+        scratch = tmp_path / command
+        scratch.mkdir()
+        capsys.readouterr()
+        code = main(call(command, root, local, scratch / "made", scratch))
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        if command in UNTOUCHED.get(damage, ()):
+            continue
+        assert code in (1, 2), (command, said)
+        if command not in ("verify", "lineage"):
+            assert said.err.startswith("shardwright: "), (command, said.err)
+            assert str(root) in said.err, (command, said.err)
+        # What was staged is taken up again when the dataset has been mended.
+        assert {path.name for path in scratch.iterdir()} <= {"keys", "new.csv", ".made.staging"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_half_written_dataset_on_a_store_ends_in_one_message(local, stores, tmp_path, scheme, capsys):
+    url = stores.bucket(scheme)
+    stores.copy_of(local / "ds", f"{url}/ds")
+    buckets.delete(f"{url}/ds/manifest.json")
+    buckets.delete(f"{url}/ds/lineage.json")
+    for command in ALL:
+        scratch = tmp_path / command
+        scratch.mkdir()
+        assert main(call(command, f"{url}/ds", local, f"{url}/made", scratch)) in (1, 2)
+        said = capsys.readouterr().err
+        assert said.startswith("shardwright: "), (command, said)
+        assert f"{url}/ds" in said
+    assert not stores.tree(f"{url}/made")
+
+
+@pytest.mark.shared_data
+def test_records_of_others(shared_data, local, tmp_path, capsys):
+    """`inspect` shows them; what needs a dataset says so, and how they become one."""
+    records = shared_data / "golden/object_detection.record"
+    assert answer(["inspect", str(records), "--json"], capsys)["records"] == 40
+    for command in ALL:
+        if command != "inspect":
+            scratch = tmp_path / command
+            scratch.mkdir()
+            assert main(call(command, records, local, scratch / "made", scratch)) in (1, 2)
+            said = capsys.readouterr().err
+            assert said.startswith(f"shardwright: {records}: ")
+            assert "inspect" in said or command == "lineage"
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_a_dataset_of_records_of_others_takes_every_command(shared_data, tmp_path, capsys):
+    raw = {
+        "task": "classification",
+        "input": {"images": str(Path(shared_data, "golden", "*.record")), "unlisted": "unlabelled"},
+    }
+    run(raw, tmp_path / "ds", workers=1)
+    first = min(
+        key for split in Dataset.open(tmp_path / "ds").splits for key in Dataset.open(tmp_path / "ds").keys(split)
+    )
+    (tmp_path / "keys").write_text(f"{first}\n")
+    (tmp_path / "new.csv").write_text(f"image,label\n{first},Raccoon\n")
+    for command in ALL:
+        scratch = tmp_path / command
+        scratch.mkdir()
+        arguments = call(command, tmp_path / "ds", tmp_path, scratch / "made", scratch)
+        unlisted = ["--unlisted", "empty"] if command == "relabel" else []
+        assert main([*arguments, *unlisted]) == 0, command
+        json.loads(capsys.readouterr().out)
