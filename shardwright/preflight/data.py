@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardwright.config.learning import is_import_path
 from shardwright.host_shares import host_share
 from shardwright.manifest import NONE, SINGLE
 from shardwright.preflight.devices import host_records
@@ -203,7 +204,7 @@ def ignored_pixels(facts: Facts) -> Iterator[Problem]:
     """What is marked as not to be counted meets a model that knows of it."""
     assert facts.dataset is not None
     yield from only(
-        facts.dataset.ignores and facts.model not in ("unet", "cnn"),
+        facts.dataset.ignores and is_import_path(facts.model),
         "trainer.model",
         f"{facts.model!r} is not ours, and {facts.dataset.root} marks pixels to be ignored by the value 255",
         "Leave them out of its loss (shardwright.metrics.UNCOUNTED), or ingest without them.",

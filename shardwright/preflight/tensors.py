@@ -11,7 +11,7 @@ from shardwright.preflight.report import Problem, only
 ON_DEVICES = ("bfloat16", "float32", "uint8", "int8", "int32", "bool")
 # By how much the sides of an image shrink inside the models (components/image_trainer/models.py), with our own encoder
 # and with others.
-STRIDES = {"unet": 16, "cnn": 32}
+STRIDES = {"unet": 16, "deeplab": 16, "cnn": 32}
 _OTHERS_STRIDE = 32
 
 

@@ -1,8 +1,9 @@
 """The strides that the preflight knows are those of the models."""
 
 from shardwright.preflight.tensors import STRIDES
-from shardwright_components.image_trainer import models
+from shardwright_components.image_trainer import deeplab, models
 
 
 def test_strides_are_those_of_the_models():
-    assert STRIDES == {"unet": 2**models._UNET_LEVELS, "cnn": 2 ** (models._CNN_STAGES + 1)}
+    ours = {"unet": 2**models._UNET_LEVELS, "deeplab": deeplab._STRIDE, "cnn": 2 ** (models._CNN_STAGES + 1)}
+    assert ours == STRIDES
