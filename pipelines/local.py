@@ -27,6 +27,7 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.in_force import run_root as root_of
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
+from shardwright.report.write import REPORT_FILE
 from shardwright.space import refuse_full, same_disk, space_needed
 from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote, remember_hashes
@@ -82,6 +83,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
     from shardwright_components.image_transform.recipe import transform_recipe
     from shardwright_pipelines.graph import GraphInputs, build_nodes
     from shardwright_pipelines.reporting import NodeReport, run_pipeline
+    from shardwright_pipelines.run_report import write_run_report
     from shardwright_pipelines.summary import summarize
 
     inputs = GraphInputs(
@@ -118,6 +120,13 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         raise _ours(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {said}"
         )
+    parts = (
+        ("ImageExampleGen", "examples"),
+        ("Report", "report"),
+        ("Evaluator", "evaluation"),
+        ("Trainer", "model_run"),
+    )
+    write_run_report(*(record.output(*part) for part in parts), run_root / REPORT_FILE)
     summary = summarize(record, run_root, PUSHED, prepared.notes)
     print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; all that was said: {said}", flush=True)
     if not summary.blessed:

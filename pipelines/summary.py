@@ -116,7 +116,7 @@ def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: s
 def _places(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
     places = [
         ("dataset", record.output("ImageExampleGen", "examples")),
-        ("report", f"{record.output('Report', 'report')}/{REPORT_FILE}"),
+        ("report", REPORT_FILE),
         ("transformed", record.output("ImageTransform", "transformed_examples")),
         ("TensorBoard", record.output("Trainer", "model_run")),
         ("evaluation", record.output("Evaluator", "evaluation")),

@@ -44,20 +44,14 @@ def _report(options: argparse.Namespace) -> int:
 def _model(options: argparse.Namespace) -> list[Chapter]:
     """The chapter of a trained model, where one is asked for."""
     from shardwright.errors import UsageError
-    from shardwright.report.model import model_chapter
-    from shardwright_components.evaluator.summary import DETAILS_FILE, read_evaluation
-    from shardwright_components.image_trainer.history import read_history
 
     if options.evaluation is None:
         if options.training is not None:
             raise UsageError("--training: is shown with --evaluation only. Give both.")
         return []
-    folder = Path(options.evaluation)
-    summary = vars(read_evaluation(folder))
-    details = folder / DETAILS_FILE
-    told = json.loads(details.read_text(encoding="utf-8")) if details.is_file() else {}
-    history = None if options.training is None else vars(read_history(options.training))
-    return [model_chapter(summary, told, history, folder)]
+    from shardwright_pipelines.run_report import evaluated
+
+    return [evaluated(options.evaluation, options.training)]
 
 
 def _beside(dataset: str) -> str:
