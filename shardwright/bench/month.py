@@ -26,6 +26,8 @@ from shardwright.storage import buckets, in_parallel, readers
 
 _SIDES = {"height": 96, "width": 144}
 _MORE = 100
+# Of a range of an object, the emulators read the whole of it.
+_SHARDS = {"target_size": "16MB"}
 _BUCKET = "bench"
 _TARGET = 0.15
 # What may differ between equal datasets.
@@ -131,7 +133,8 @@ def _config(source: Photographs, paths: Sequence[str], bucket: str, out: Path, p
     kept = [row for row in rows if row.partition(",")[0] in names]
     table.write_text("\n".join([header, *kept, ""]), encoding="utf-8")
     section = {"images": f"{bucket}/in", "labels": {"path": str(table)}}
-    return parse_config({"task": "classification", "input": section, "previous": previous}, base="/")
+    raw = {"task": "classification", "input": section, "shards": _SHARDS, "previous": previous}
+    return parse_config(raw, base="/")
 
 
 def _files(root: Path) -> dict[str, bytes]:

@@ -164,13 +164,8 @@ def _pinned(annotations: Iterator[Annotation], files: Listing, contents: Content
             yield annotation._replace(text=pin_mask(files.names[place], contents.crc32c(place)))
 
 
-def planned_fingerprint(recipe: IngestRecipe, location: InputLocation) -> str:
-    """Fingerprint of the dataset that `plan_ingest` would plan; no pixels are looked at for it.
-
-    Raises:
-        UsageError, CheckFailed: see `survey_input`.
-    """
-    surveyed = survey_input(recipe, location)
+def planned_fingerprint(recipe: IngestRecipe, surveyed: SurveyedInput) -> str:
+    """Fingerprint of the dataset that `plan_ingest` would plan of an input; no pixels are looked at for it."""
     options = recipe.with_classes(surveyed.survey.classes).options()
     return dataset_fingerprint(_KIND, options, hash_input(surveyed).fingerprint)
 

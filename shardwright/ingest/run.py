@@ -62,13 +62,13 @@ def ingest(
     location = locate(config)
     recipe = IngestRecipe.of(config)
     staging_root = _staging_root(config, out)
+    surveyed = survey_input(recipe, location)
     if recipe.images.verify == FULL and is_committed(out):
         # Whether it is this very dataset the hashes tell, at a tenth of the cost of looking at the pixels again.
-        there = committed(out, planned_fingerprint(recipe, location))
+        there = committed(out, planned_fingerprint(recipe, surveyed))
         if there is not None:
             _remove_leftovers(staging_root, config, out, there.fingerprint)
             return there
-    surveyed = survey_input(recipe, location)
     if _processes(sum(surveyed.listing.sizes), workers) > 1:
         warm_up(write_shard)  # Their imports take as long as hashing a thousand photographs, which comes first.
     prepared = plan_ingest(recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers)

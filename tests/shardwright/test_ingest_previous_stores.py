@@ -165,3 +165,26 @@ def test_retry_rejects_asks_for_what_was_rejected_only(stores, months, tmp_path,
     assert len(image_requests(stores)) == 2
     run(raw_of(url), tmp_path / "full")
     assert tree(tmp_path / "two") == tree(tmp_path / "full")
+
+
+@both
+@pytest.mark.parametrize("span", ["newest", "all"])
+def test_an_image_that_the_next_span_delivers_again_is_not_asked_for(stores, months, tmp_path, scheme, span):
+    url = f"{stores.bucket(scheme)}/in"
+    deliver(stores, f"{url}/1", months / "first")
+    raw = raw_of(f"{url}/{{SPAN}}")
+    raw["input"]["span"] = span
+    run(raw, tmp_path / "one")
+    deliver(stores, f"{url}/2", months / "second")
+    run(raw, tmp_path / "full")
+    stores.requests.clear()
+    told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    # With all spans, the image that is gone from the second is still there.
+    assert copied_of(told) == (COPIED + (GONE if span == "all" else 0), READ)
+    names = {path.split("?")[0].replace("%2F", "/").split("/in/")[1][2:] for path in image_requests(stores)}
+    first, second = (
+        {path.relative_to(months / month).as_posix(): path.read_bytes() for path in (months / month).rglob("*.jpg")}
+        for month in ("first", "second")
+    )
+    assert names == {name for name, data in second.items() if first.get(name) != data}
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
