@@ -46,7 +46,9 @@ class GeometryTensors(NamedTuple):
     pad_left: Tensor
 
 
-def plan_geometry(policy: str, source_height: Tensor, source_width: Tensor, height: int, width: int) -> GeometryTensors:
+def plan_geometry(
+    policy: str, source_height: Tensor, source_width: Tensor, height: Tensor | int, width: Tensor | int
+) -> GeometryTensors:
     """`geometry.plan_geometry` for a source whose size is a tensor; a test holds the two against each other.
 
     Args:
@@ -64,7 +66,7 @@ def plan_geometry(policy: str, source_height: Tensor, source_width: Tensor, heig
     """
     if policy not in ("stretch", "fill_crop", "letterbox"):
         raise ValueError(f"resize policy {policy!r} is not known; use one of stretch, fill_crop, letterbox")
-    target_height, target_width = tf.constant(height, tf.int64), tf.constant(width, tf.int64)
+    target_height, target_width = tf.cast(height, tf.int64), tf.cast(width, tf.int64)
     crop_height, crop_width = source_height, source_width
     resized_height, resized_width = target_height, target_width
     taller = source_height * target_width > source_width * target_height
@@ -233,7 +235,31 @@ def decode_planned(encoded: Tensor, plan: Geometry, *, jpeg: bool) -> Tensor:
     return _resample(image, GeometryTensors(**tensors), tf.constant(ratio, tf.int64), height, width)
 
 
-def _resample(image: Tensor, plan: GeometryTensors, ratio: Tensor, height: int, width: int) -> Tensor:
+def resize(image: Tensor, policy: str, height: Tensor, width: Tensor) -> Tensor:
+    """Brings decoded pixels to a size by the filter of `decode_resized`.
+
+    Args:
+        image: uint8 [h, w, 3].
+        policy: `stretch`, `fill_crop` or `letterbox`.
+        height: rows of the output, int64 scalar.
+        width: columns of the output, int64 scalar.
+
+    Returns:
+        uint8 [height, width, 3].
+    """
+    sides = tf.shape(image, tf.int64)
+    plan = plan_geometry(policy, sides[0], sides[1], height, width)
+    return _resample(image, plan, tf.constant(1, tf.int64), height, width)
+
+
+def longest_side(height: Tensor, width: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """The size that `geometry.plan_longest_side` gives a source, int64 scalars."""
+    side = tf.constant(longest, tf.int64)
+    shorter_height = tf.where(width > height, _rounded(height * side, width), side)
+    return shorter_height, tf.where(height > width, _rounded(width * side, height), side)
+
+
+def _resample(image: Tensor, plan: GeometryTensors, ratio: Tensor, height: Tensor | int, width: Tensor | int) -> Tensor:
     """Crop and resize in one op; a decoded pixel at (y, x) covers `ratio` x `ratio` pixels of the source."""
     crop = tf.cast(tf.stack([plan.crop_height, plan.crop_width]), tf.float32)
     begin = tf.cast(tf.stack([plan.crop_top, plan.crop_left]), tf.float32)
@@ -248,7 +274,8 @@ def _resample(image: Tensor, plan: GeometryTensors, ratio: Tensor, height: int, 
         antialias=True,
     )[0]
     rounded = tf.cast(tf.clip_by_value(tf.floor(resampled + 0.5), 0.0, 255.0), tf.uint8)
-    after = tf.constant([height, width], tf.int64) - resized - tf.stack([plan.pad_top, plan.pad_left])
+    sides = tf.stack([tf.cast(height, tf.int64), tf.cast(width, tf.int64)])
+    after = sides - resized - tf.stack([plan.pad_top, plan.pad_left])
     return tf.pad(rounded, [[plan.pad_top, after[0]], [plan.pad_left, after[1]], [0, 0]])
 
 

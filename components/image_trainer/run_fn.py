@@ -265,7 +265,15 @@ def spec_of(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path
         ignore=manifest.ignores,
         multi=manifest.labels == MULTI,
         class_weights=weights,
+        ingested=_ingested(dataset),
     )
+
+
+def _ingested(dataset: Path) -> dict[str, Any]:
+    """What the ingest did to pixels; nothing is known of a dataset that was not transformed."""
+    if not Path(dataset, loader.STATISTICS_FILE).is_file():
+        return {}
+    return dict(loader.dataset_statistics(dataset).get("ingested", {}))
 
 
 @contextmanager

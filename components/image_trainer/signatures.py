@@ -20,6 +20,7 @@ from shardwright_components.image_trainer.flips import FlippedMean
 from shardwright_components.image_trainer.region_ops import remove_small
 from shardwright_components.image_trainer.spec import TextColumn, TrainSpec
 from shardwright_components.image_trainer.texts import IMAGE, TEXT, vocabulary_file
+from shardwright_components.image_transform.as_ingested import as_ingested
 
 Tensor = Any
 
@@ -214,7 +215,8 @@ class ServedModel(tf.Module):
 
     def _prepare(self, encoded: Tensor) -> Tensor:
         spec = self._spec
-        image = pixels.decode_resized(encoded, spec.height, spec.width, spec.resize)
+        stored = as_ingested(encoded, spec.ingested)
+        image = pixels.decode_resized(stored, spec.height, spec.width, spec.resize)
         return pixels.normalize(image, spec.recipe.normalize, spec.mean, spec.std)
 
 

@@ -264,6 +264,7 @@ class TrainSpec:
         weights_from: file or URL of the encoder's weights; empty: they begin at random.
         texts: columns of texts, in the order of the model's vector.
         vocabularies: folder with the words of each.
+        ingested: what the ingest did to pixels, which serving repeats; see `image_transform.as_ingested`.
     """
 
     recipe: Recipe
@@ -288,6 +289,7 @@ class TrainSpec:
     weights_from: str = ""
     texts: tuple[TextColumn, ...] = ()
     vocabularies: str = ""
+    ingested: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -313,6 +315,7 @@ class TrainSpec:
             "weights_from",
             "texts",
             "vocabularies",
+            "ingested",
         ):
             if not value[name]:
                 del value[name]  # A training without has the fingerprint that it had before there was such a thing.

@@ -27,6 +27,7 @@ from shardwright.encoding import encode
 from shardwright.manifest import NONE
 from shardwright.transformed import CLASSES
 from shardwright_components.image_transform import text
+from shardwright_components.image_transform.as_ingested import as_ingested
 from shardwright_components.image_transform.figures import read_rows
 from shardwright_components.image_transform.recipe import Recipe
 
@@ -48,6 +49,7 @@ class GraphPlan:
         labels: what an image is given, see `Manifest.labels`.
         size: height and width of all stored images; `None` where they differ.
         texts: feature -> what becomes of its texts.
+        ingested: what the ingest did to pixels, which the graph repeats; see `as_ingested`.
     """
 
     recipe: Recipe
@@ -55,6 +57,7 @@ class GraphPlan:
     labels: str
     size: tuple[int, int] | None
     texts: Mapping[str, TextConfig] = field(default_factory=dict)
+    ingested: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def widths(self) -> dict[str, int]:
@@ -125,10 +128,11 @@ def _preprocess(inputs: Mapping[str, Any], plan: GraphPlan) -> dict[str, Any]:
 
 def _images(encoded: Any, plan: GraphPlan) -> Any:
     if plan.size is None:
-        return tf.map_fn(lambda data: tf.io.serialize_tensor(pixels.decode(data)), encoded)
+        return tf.map_fn(lambda data: tf.io.serialize_tensor(pixels.decode(as_ingested(data, plan.ingested))), encoded)
     size = plan.size
 
     def resized(data: Any) -> Any:
+        data = as_ingested(data, plan.ingested)
         if plan.recipe.resize == KEEP:
             return tf.ensure_shape(pixels.decode(data), [*size, 3])
         return pixels.decode_resized(data, *size, plan.recipe.resize)

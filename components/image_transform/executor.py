@@ -30,6 +30,7 @@ from shardwright.staging import STAGING_VARIABLE, PlannedShard, Staging, write_t
 from shardwright.watch import shards_shown
 from shardwright_components.image_transform import post
 from shardwright_components.image_transform.analyze import GraphPlan, read_sums, write_transform_graph
+from shardwright_components.image_transform.as_ingested import ingested_options
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.figures import figures_file, one_size
 from shardwright_components.image_transform.recipe import Recipe, read_recipe
@@ -90,7 +91,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         with staging.locked():
             self._write_shards(source, plan, staging, self._vocabularies(source, plan, staging))
             _check_train(staging, plan.train)
-            graph_plan = GraphPlan(recipe, dataset.classes, str(dataset.labels), _size(staging, plan), plan.texts)
+            ingested = ingested_options(source.manifest.recipe)
+            graph_plan = GraphPlan(
+                recipe, dataset.classes, str(dataset.labels), _size(staging, plan), plan.texts, ingested
+            )
             self._analyze(plan, staging, graph, output_dict["post_transform_stats"], graph_plan)
             figures = statistics(read_sums(graph, graph_plan), graph_plan, masks=dataset.labels == MASKS)
             manifest = commit(staging, dataset, examples.uri, {"runner": "beam"})

@@ -21,7 +21,8 @@ def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: boo
     Returns:
         `mean` and `std` per channel (RGB, 0..255 scale, over pixels), `class_frequency` (share of the images that show
         the class), `pixel_frequency` (share of the pixels its mask covers; empty without masks), `images` (their
-        number), `size` [height, width] (`None` where images of all splits differ in it), `policy`.
+        number), `size` [height, width] (`None` where images of all splits differ in it), `policy`; `ingested` where the
+        ingest stored other pixels than the files': by which of the options `images`.
     """
     pixel_count, images = sums["pixels"][0], sums[RECORDS][0]
     means = [Fraction(total, pixel_count) for total in sums["channel_sum"]]
@@ -39,4 +40,5 @@ def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: boo
         "images": images,
         "size": None if plan.size is None else list(plan.size),
         "policy": plan.recipe.resize,
+        **({"ingested": dict(plan.ingested)} if plan.ingested else {}),
     }

@@ -86,6 +86,7 @@ def served(clouds: Path) -> Callable[[str], Any]:
         spec: Any = SimpleNamespace(
             height=SIZE[0], width=SIZE[1], resize=policy, mean=None, std=None, multi=False, task="segmentation",
             classes=("red", "green", "blue"), recipe=TrainRecipe.from_config(config), ignore=False, texts=(),
+            ingested={},
         )  # fmt: skip
         model = ServedModel(lambda images, training: images, spec)
         return model.signatures()["serving_default"](encoded)["probabilities"].numpy()

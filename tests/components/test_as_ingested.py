@@ -1,0 +1,180 @@
+"""What serves begins with the file as the camera wrote it, and repeats what the ingest did to it."""
+
+import dataclasses
+import io
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from shardwright.commit import commit
+from shardwright.config import parse_config
+from shardwright.config.images import ImagesConfig
+from shardwright.dataset import Dataset
+from shardwright.exif import only_orientation, read_orientation
+from shardwright.images import read_header
+from shardwright.ingest import ingest
+from shardwright.ingest.prepare import prepare
+from shardwright.loader import load
+from shardwright.records import decode_example
+from shardwright_components.image_trainer.signatures import ServedModel
+from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
+from shardwright_components.image_transform import executor
+from shardwright_components.image_transform.as_ingested import as_ingested, exif_orientation, ingested_options
+from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
+from shardwright_components.image_transform.rewrite import write_shard
+
+pytestmark = pytest.mark.slow
+
+ORIENTATIONS = range(1, 9)
+
+ORIENTATION = tf.function(exif_orientation, input_signature=[tf.TensorSpec([], tf.string)])
+
+
+def little(orientation: int, tag: int = 0x0112, kind: int = 3, count: int = 1) -> bytes:
+    """A little-endian block with another value before the orientation."""
+    entries = [(0x0100, 3, 1, 77), (tag, kind, count, orientation)]
+    packed = b"".join(struct.pack("<HHII", *entry) for entry in entries)
+    return b"II*\0" + struct.pack("<IH", 8, len(entries)) + packed + bytes(4)
+
+
+def photograph(kind: str, block: bytes = b"", seed: int = 0, size: tuple[int, int] = (37, 50)) -> bytes:
+    """Smooth, not symmetric, of colours."""
+    noise = np.random.default_rng(seed).integers(0, 256, (4, 5, 3), dtype=np.uint8)
+    image = Image.fromarray(noise).resize(size[::-1], Image.Resampling.BICUBIC)
+    file = io.BytesIO()
+    said = {"exif": (b"Exif\0\0" if kind == "jpeg" else b"") + block} if block else {}
+    image.save(file, kind, **({"quality": 95, "subsampling": 0} if kind == "jpeg" else {}), **said)
+    return file.getvalue()
+
+
+def pixels_of(file: bytes) -> Any:
+    return np.asarray(Image.open(io.BytesIO(file)).convert("RGB"), int)
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "png"])
+def test_the_orientation_is_found_where_the_ingest_finds_it(kind: str) -> None:
+    blocks = [*map(only_orientation, ORIENTATIONS), *map(little, ORIENTATIONS), little(6, kind=4)]
+    blocks += [little(9), little(0), little(6, tag=0x0113), little(6, kind=1), little(6, count=2), b"II*\0", b"no TIFF"]
+    for block in blocks:
+        data = photograph(kind, block)
+        assert ORIENTATION(data).numpy() == read_header(data, max_pixels=10**6).orientation == read_orientation(block)
+    assert {read_orientation(block) for block in blocks} == set(ORIENTATIONS)
+    # Behind a segment of something else.
+    data = photograph("jpeg", only_orientation(8))
+    other = b"\xff\xe2" + struct.pack(">H", 302) + b"Exif\0\0".ljust(300, b"\xff")
+    assert ORIENTATION(data[:2] + other + data[2:]).numpy() == 8
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([only_orientation(6), little(3)]), st.data())
+def test_damaged_blocks_are_read_alike(block: bytes, data: Any) -> None:
+    spoilt = bytearray(block)
+    for _ in range(data.draw(st.integers(1, 3))):
+        spoilt[data.draw(st.integers(0, len(block) - 1))] = data.draw(st.sampled_from([0, 1, 3, 8, 0x12, 0xFF]))
+    cut = bytes(spoilt[: data.draw(st.integers(1, len(spoilt)))])
+    file = photograph("jpeg", cut)
+    assert ORIENTATION(file).numpy() == read_header(file, max_pixels=10**6).orientation
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=60), st.booleans())
+def test_any_bytes_have_an_orientation(data: bytes, jpeg: bool) -> None:
+    start = b"\xff\xd8\xff\xe1\0\x30Exif\0\0II*\0" if jpeg else b"\x89PNG\r\n\x1a\n\0\0\0\x20eXIfMM\0*"
+    assert ORIENTATION(start + data).numpy() in ORIENTATIONS
+    assert ORIENTATION(data).numpy() in ORIENTATIONS
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"orientation": "apply"},
+        {"orientation": "apply", "reencode": "png"},
+        {"resize": "longest_side", "size": 30},
+        {"orientation": "apply", "resize": "letterbox", "size": [20, 30], "reencode": "jpeg", "chroma": 444},
+        {"resize": "fill_crop", "size": [24, 24], "quality": 98},
+    ],
+)
+@pytest.mark.parametrize("kind", ["jpeg", "png"])
+def test_the_ingests_steps_are_repeated(kind: str, options: dict[str, Any]) -> None:
+    images = parse_config({"input": {"images": "x"}, "images": options}, base=".").images
+    repeat = tf.function(
+        lambda data: as_ingested(data, ingested_options({"images": options})),
+        input_signature=[tf.TensorSpec([], tf.string)],
+    )
+    for number, orientation in enumerate(ORIENTATIONS):
+        data = photograph(kind, only_orientation(orientation), number, (37 + number, 50))
+        stored, header, _ = prepare(data, images)
+        again = repeat(data).numpy()
+        assert (again[:3] == b"\xff\xd8\xff") == (header.format == "jpeg")
+        exact, _, _ = prepare(data, dataclasses.replace(images, reencode="png"))
+        wanted, found, lossless = (pixels_of(file) for file in (stored, again, exact))
+        assert wanted.shape == found.shape
+        if images.resize == "none":
+            np.testing.assert_array_equal(found, wanted)
+        # TensorFlow's filter and Pillow's round differently; what else there is, is one round trip through JPEG.
+        trip, difference = np.abs(wanted - lossless), np.abs(found - wanted)
+        assert difference.mean() <= trip.mean() + 0.5
+        assert difference.max() <= 2 * trip.max() + 1
+
+
+def test_what_the_ingest_leaves_alone_is_not_touched() -> None:
+    assert ingested_options({}) == ingested_options({"images": {"quality": 80, "verify": "full"}}) == {}
+    data = photograph("jpeg", only_orientation(6))
+    assert as_ingested(data, {}) == data
+    upright = photograph("jpeg")
+    assert as_ingested(tf.constant(upright), {"orientation": "apply"}).numpy() == upright
+    assert ImagesConfig().orientation == "keep"
+
+
+@pytest.mark.parametrize("policy", ["stretch", "letterbox"])
+def test_turned_images_are_served_as_they_were_trained_on(policy: str, tmp_path: Path) -> None:
+    """The same files through ingest, transform and loader, and through the serving signature, for all orientations."""
+    (tmp_path / "images").mkdir()
+    files = {}
+    for orientation in ORIENTATIONS:
+        for kind in ("jpeg", "png"):
+            data = photograph(kind, only_orientation(orientation), orientation, (61, 90))
+            files[f"{orientation}.{kind}"] = data
+            (tmp_path / "images" / f"{orientation}.{kind}").write_bytes(data)
+    config = parse_config(
+        {
+            "input": {"images": "images", "labels": {"format": "none"}}, "task": "classification",
+            "split": {"train": 1.0}, "evaluator": {"split": "train"}, "images": {"orientation": "apply"},
+            "transform": {"size": [20, 24], "resize": policy, "encoding": "png"}, "loader": {"normalize": "none"},
+        },
+        base=str(tmp_path),
+    )  # fmt: skip
+    ingest(config, tmp_path / "in", quiet=True)
+    source = Dataset.open(tmp_path / "in")
+    plan = executor.plan_transform(source, *read_recipe(transform_recipe(config)))
+    staging = executor.open_staging(str(tmp_path / "staging"), plan.dataset)
+    with staging.locked():
+        for job in executor.shard_jobs(source, plan, staging, {}):
+            write_shard(job)
+        commit(staging, plan.dataset, tmp_path / "out", {})
+    spec: Any = SimpleNamespace(
+        height=20, width=24, resize=policy, mean=None, std=None, multi=True, task="classification", classes=("a", "b"),
+        recipe=TrainRecipe.from_config(config), ignore=False, texts=(),
+        ingested=ingested_options(source.manifest.recipe),
+    )  # fmt: skip
+    assert spec.ingested == {"orientation": "apply"}
+    served = ServedModel(lambda images, training: images, spec)
+    records = [decode_example(record) for _, record in Dataset.open(tmp_path / "out").records("train")]
+    batch = next(load(tmp_path / "out", "train", len(files), normalize="none").as_numpy_iterator())
+    trained = batch[0] if isinstance(batch, tuple) else batch
+    encoded = tf.constant([files[example["image/key"][0].decode()] for example in records])
+    found = tf.function(served._probabilities)(encoded, None).numpy()
+    assert len(found) == len(files)
+    # Turning is exact and the JPEG the same, so nothing differs at all.
+    np.testing.assert_array_equal(found, trained)
+    # What the ingest gave the model for evaluation is prepared alike.
+    stored = [decode_example(record)["image/encoded"][0] for _, record in source.records("train")]
+    np.testing.assert_array_equal(tf.function(served._probabilities)(tf.constant(stored), None), trained)
