@@ -63,18 +63,22 @@ class Artifact:
     @property
     def links(self) -> dict[str, str]:
         """Its parents that are artifacts of ours: role -> fingerprint or digest."""
-        derived = any(role.startswith(_SOURCE) for role in self.parents)
         return {
             role: value
             for role, value in sorted(self.parents.items())
             # Of several sources, the input is a hash of all of them.
-            if role not in _OUTSIDE and not (role == INPUT and (derived or self.kind == "ingest"))
+            if role not in _OUTSIDE and not (role == INPUT and (self._derived or self.kind == "ingest"))
         }
 
     @property
     def data(self) -> str:
         """Fingerprint of the data from outside that it was made of; empty where it was made of artifacts."""
-        return self.parents.get(INPUT, "") if self.kind == "ingest" and INPUT not in self.links else ""
+        return self.parents.get(INPUT, "") if self.kind == "ingest" and not self._derived else ""
+
+    @property
+    def _derived(self) -> bool:
+        """Whether it was made of other datasets' records (`shardwright.derive`)."""
+        return any(role.startswith(_SOURCE) for role in self.parents)
 
 
 def read_artifact(place: str, *, whole: bool = True) -> Artifact:

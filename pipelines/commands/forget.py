@@ -94,10 +94,10 @@ def _elsewhere(
     staged = [name for root in roots for name in empty(root)]
     rows = sum(forget_probed(root, contents) for root in roots)
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
-    held = holders(family, keys)
-    models = [one.place for one in trained_on(family, held)]
-    told = {"held_by": [one.place for one in held], "models": models, "probe_rows": rows, "staged": staged}
+    found = holders(family, keys)
+    held, models = [one.place for one in found], [one.place for one in trained_on(family, found)]
+    told = {"held_by": held, "models": models, "probe_rows": rows, "staged": staged}
     lines = [f"  {rows} rows of what their pixels told and {len(staged)} staged folders were deleted"]
-    lines += [plain(f"  still held by {place}: delete it", 1000) for place in told["held_by"]]
+    lines += [plain(f"  still held by {place}: delete it", 1000) for place in held]
     lines += [plain(f"  trained on them: {place}", 1000) for place in models]
     return told, lines

@@ -122,7 +122,7 @@ def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if artifact.image:
         yield "image", artifact.image
     for role, value in sorted(artifact.parents.items()):
-        if role not in artifact.links and value != artifact.data:
+        if role not in artifact.links and role != "input":
             yield role, value[:_DIGITS]
 
 
