@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardwright.config import Config
+from shardwright.config import KubeflowConfig
 from shardwright_pipelines import tpu
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
@@ -24,15 +24,17 @@ _SECONDS_TO_END = 120
 _ONE_POOL = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
 
 
-def jobset_template(config: Config, found: tpu.TpuSlice, placing: dict[str, Any]) -> dict[str, Any]:
+def jobset_template(
+    section: KubeflowConfig, found: tpu.TpuSlice, image: str, placing: dict[str, Any]
+) -> dict[str, Any]:
     """The manifest of a training's JobSet, but for its name and the pods' command.
 
     Args:
-        config: its `kubeflow` says image, volumes and resources.
+        section: says volumes and resources.
         found: the slice.
+        image: of the pods.
         placing: `nodeSelector` and `tolerations` of the pods.
     """
-    section = config.kubeflow
     limits = {tpu.RESOURCE: str(found.chips_per_host)}
     asked = section.resources.get("Trainer")
     if asked is not None:
@@ -40,7 +42,7 @@ def jobset_template(config: Config, found: tpu.TpuSlice, placing: dict[str, Any]
         limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
     container = {
         "name": JOB,
-        "image": section.image,
+        "image": image,
         "ports": [{"containerPort": port} for port in _PORTS],
         "resources": {"limits": limits, "requests": limits},
         "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],

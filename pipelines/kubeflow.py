@@ -25,6 +25,9 @@ from shardwright_pipelines.machines import check_hosts, trainer_slice
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"
+IMAGE = "image"
+
+_IMAGE_OF_THE_RUN = f"{{{{$.inputs.parameters['{IMAGE}']}}}}"
 
 _CLUSTERS_OWN_ROOT = "minio://mlpipeline/v2/artifacts"
 
@@ -52,7 +55,10 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     )
     compiled = compile_job(config, config_file, target)
     _add_accelerator(config, compiled.job)
-    return dataclasses.replace(compiled, notes=(*compiled.notes, *_add_jobset(config, compiled.job)))
+    notes = _add_jobset(config, compiled.job)
+    if section.image_parameter:
+        add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes))
 
 
 def kubeflow_document(config: Config, compiled: Compiled) -> str:
@@ -67,6 +73,21 @@ def kubeflow_document(config: Config, compiled: Compiled) -> str:
         documents.append(platform)
     text: str = yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True, width=4096)
     return text
+
+
+def add_image_parameter(spec: dict[str, Any], image: str) -> None:
+    """Makes the image of all tasks a parameter of the run, with the one that was compiled for as its default.
+
+    The backend fills in such a placeholder from 2.4 on: https://github.com/kubeflow/pipelines/pull/11404.
+    """
+    defined = {"parameterType": "STRING"}
+    spec["root"]["inputDefinitions"]["parameters"][IMAGE] = {**defined, "defaultValue": image}
+    for task in spec["root"]["dag"]["tasks"].values():
+        task.setdefault("inputs", {}).setdefault("parameters", {})[IMAGE] = {"componentInputParameter": IMAGE}
+    for component in spec["components"].values():
+        component.setdefault("inputDefinitions", {}).setdefault("parameters", {})[IMAGE] = dict(defined)
+    for executor in spec["deploymentSpec"]["executors"].values():
+        executor["container"]["image"] = _IMAGE_OF_THE_RUN
 
 
 def platform_document(config: Config) -> dict[str, Any]:
@@ -156,7 +177,9 @@ def _add_jobset(config: Config, job: dict[str, Any]) -> tuple[str, ...]:
     if found is None or found.hosts == 1:
         return ()
     selector, tolerations = _placing(config, "Trainer")
-    template = jobset_template(config, found, {"nodeSelector": selector, "tolerations": tolerations})
+    image = _IMAGE_OF_THE_RUN if config.kubeflow.image_parameter else str(config.kubeflow.image)
+    placing = {"nodeSelector": selector, "tolerations": tolerations}
+    template = jobset_template(config.kubeflow, found, image, placing)
     shared = f"{_volume_of(str(config.kubeflow.push_directory), config.kubeflow)}.shardwright-jobsets"
     container = dict(containers(job))["Trainer"]
     container["args"] = ["--jobset", canonical_json(template), "--shared", shared, *container["args"]]

@@ -64,6 +64,7 @@ class KubeflowConfig:
 
     Attributes:
         image: Shardwright's image.
+        image_parameter: whether a run may be given another image, which Kubeflow's backend takes from 2.4 on.
         pipeline_root: folder of all artifacts; by default the cluster's own.
         data_root: folder that stands for the one of `input`, on a volume or a bucket; by default that one itself.
         push_directory: folder of blessed models, on a volume.
@@ -77,6 +78,7 @@ class KubeflowConfig:
     PATH: ClassVar[str] = "kubeflow"
 
     image: str | None = None
+    image_parameter: bool = False
     pipeline_root: str | None = None
     data_root: str | None = None
     push_directory: str | None = None

@@ -1,5 +1,6 @@
 """What Kubernetes makes of a compiled pipeline: every pod and the JobSet, checked strictly."""
 
+import copy
 import os
 import re
 from pathlib import Path
@@ -7,13 +8,15 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 import yaml
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
 from kubernetes_rules import check_jobset, pod_of, strictly
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright_components.jobset import JobSetTask
 from shardwright_pipelines.jobset import jobset_template
-from shardwright_pipelines.kubeflow import platform_document
+from shardwright_pipelines.kubeflow import add_image_parameter, check_for_backend, platform_document
 from shardwright_pipelines.tpu import TpuSlice
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -88,9 +91,7 @@ def test_the_pod_that_starts_a_jobset_needs_no_tpu():
 
 
 def test_the_trainer_must_count_its_hosts():
-    with pytest.raises(
-        ConfigError, match=r"trainer\.hosts: 1, .* which has 4\. Set it to 4\."
-    ):
+    with pytest.raises(ConfigError, match=r"trainer\.hosts: 1, .* which has 4\. Set it to 4\."):
         platform_document(config(hosts=1))
 
 
@@ -105,6 +106,21 @@ def test_the_trainer_must_count_its_hosts():
 def test_volumes_that_no_pod_could_have(volumes, message):
     with pytest.raises(ConfigError, match=message):
         config(volumes=volumes)
+
+
+def test_the_image_as_a_parameter_of_the_run():
+    spec = copy.deepcopy(SPEC)
+    add_image_parameter(spec, "registry.example/shardwright:2.0")
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    check_for_backend(spec)
+    assert spec["root"]["inputDefinitions"]["parameters"]["image"]["defaultValue"] == "registry.example/shardwright:2.0"
+    for name, task in spec["root"]["dag"]["tasks"].items():
+        component = spec["components"][task["componentRef"]["name"]]
+        assert component["inputDefinitions"]["parameters"]["image"] == {"parameterType": "STRING"}, name
+        assert task["inputs"]["parameters"]["image"] == {"componentInputParameter": "image"}
+    images = {one["container"]["image"] for one in spec["deploymentSpec"]["executors"].values()}
+    # What inputPipelineChannelPattern of the backend's driver matches.
+    assert [re.search(r"\$.inputs.parameters\['(.+?)'\]", image)[1] for image in images] == ["image"]
 
 
 def test_the_manifests_of_the_page_are_taken():
