@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from shardwright.frames import Frames
 from shardwright.geometry import Geometry, plan_geometry
+from shardwright.orientation import UPRIGHT, displayed_size, turn_runs
+from shardwright.orientation import inverse as inverse_turn
 from shardwright.rle import Runs, encode, resample
 
 
@@ -42,3 +45,23 @@ def restore(mask: npt.NDArray[Any], policy: str, height: int, width: int) -> Run
     """
     plan = plan_geometry(policy, height, width, *mask.shape)
     return resample(encode(mask), inverse(plan))
+
+
+def restore_to_file(mask: npt.NDArray[Any], policy: str, frames: Frames) -> Runs:
+    """Brings a mask back to the pixels of the file, past what the ingest did to them.
+
+    Args:
+        mask: [H, W] of the model's size, 0 or 1.
+        policy: how stored images were brought to that size.
+        frames: how the ingest got from the file's pixels to the stored ones.
+
+    Returns:
+        Runs of a mask of `frames.height` x `frames.width`.
+    """
+    turn = frames.orientation if frames.turned else UPRIGHT
+    displayed = displayed_size(frames.height, frames.width, turn)
+    geometry = frames.geometry
+    runs = restore(mask, policy, *(displayed if geometry is None else (geometry.height, geometry.width)))
+    if geometry is not None:
+        runs = resample(runs, inverse(geometry))
+    return turn_runs(runs, *displayed, inverse_turn(turn))

@@ -79,7 +79,7 @@ def annotated(
         "image/original/height": plan.source_height,
         "image/original/width": plan.source_width,
     }
-    boxes = {name: _parsed(example, name) for name in example if name.startswith(BOXES)}
+    boxes = {name: parsed(example, name) for name in example if name.startswith(BOXES)}
     if boxes:
         features |= {name: typed(values) for name, values in move_boxes(boxes, plan).items()}
     if task == "segmentation":
@@ -90,7 +90,7 @@ def annotated(
         features[CLASSES] = records.byte_strings([classes[index].encode("utf-8") for index in shown])
     else:
         area = [0] * len(classes)
-        shown = np.asarray(_parsed(example, _LABEL) if _LABEL in example else []).tolist()
+        shown = np.asarray(parsed(example, _LABEL) if _LABEL in example else []).tolist()
     present = [int(index in shown) for index in range(len(classes))]
     if labels != INDEX:
         features[f"image/class/{labels}"] = records.floats(present)
@@ -127,7 +127,8 @@ def typed(values: records.DecodedFeature | records.Carried) -> records.FeatureVa
     return records.floats(values)
 
 
-def _parsed(example: Example, name: str) -> records.DecodedFeature:
+def parsed(example: Example, name: str) -> records.DecodedFeature:
+    """The values of a feature that is not carried."""
     values = example[name]
     if isinstance(values, records.Carried):
         raise TypeError(f"{name} is handed on as it stands, and must be parsed")
@@ -143,7 +144,7 @@ def _move_masks(
     """Puts the masks into the new frame; returns the area of each class."""
     ignored = [IGNORED] if IGNORED not in classes and f"{_MASK}{IGNORED}/rle" in example else []
     names = [*classes, *ignored]
-    masks = stored_runs([np.asarray(_parsed(example, f"{_MASK}{name}/rle")) for name in names])
+    masks = stored_runs([np.asarray(parsed(example, f"{_MASK}{name}/rle")) for name in names])
     areas = []
     for name, runs in zip(names, rle.resample_all(masks, plan), strict=True):
         areas.append(rle.area(runs))

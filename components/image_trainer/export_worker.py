@@ -60,6 +60,7 @@ def _write_assets(spec: TrainSpec, decision: Decision, folder: Path) -> list[Pat
             "normalize": recipe.normalize,
             "mean": spec.mean,
             "std": spec.std,
+            **({"ingested": dict(spec.ingested)} if spec.ingested else {}),
             **({"texts": [{"column": c.column, "feature": c.feature} for c in spec.texts]} if spec.texts else {}),
         },
         "training.json": {

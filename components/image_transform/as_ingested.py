@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright import pixels
-from shardwright.config.images import ImagesConfig
+from shardwright.config.images import ImagesConfig, images_config
 
 Tensor = Any
 
@@ -48,7 +48,7 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
     """
     if not options:
         return encoded
-    images = ImagesConfig(**{**options, **({"size": _size(options["size"])} if "size" in options else {})})
+    images = images_config(options)
     turn = exif_orientation(encoded) if images.orientation == "apply" else tf.constant(1, tf.int64)
 
     def made() -> Tensor:
@@ -80,10 +80,6 @@ def exif_orientation(encoded: Tensor) -> Tensor:
     octets = tf.io.decode_raw(encoded, tf.uint8)
     begin, end = tf.cond(pixels.is_jpeg(encoded), lambda: _jpeg_block(octets), lambda: _png_block(octets))
     return _tiff_orientation(octets[begin:end])
-
-
-def _size(size: Any) -> Any:
-    return tuple(size) if isinstance(size, (list, tuple)) else size
 
 
 def _wanted(images: ImagesConfig, height: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:

@@ -87,7 +87,9 @@ class Row(NamedTuple):
 
 def encode_row(figures: Figures, told: Mapping[str, bytes], inputs: Mapping[str, records.FeatureValue]) -> bytes:
     """Serializes a `Row`; what is told is given as `records.encode_entry` serializes it."""
-    others = {f"{_PREFIX}{name}": records.ints(value) for name, value in figures._asdict().items()}
+    others: dict[str, records.FeatureValue] = {
+        f"{_PREFIX}{name}": records.ints(value) for name, value in figures._asdict().items()
+    }
     others |= {f"{_INPUTS}{name}": value for name, value in inputs.items()}
     return records.join_entries({**told, **{name: records.encode_entry(name, others[name]) for name in others}})
 

@@ -28,7 +28,7 @@ from shardwright.manifest import REJECTED
 from shardwright.presets import StoredFeatures
 from shardwright.staging import Outcome, PlannedShard, Staging, write_bytes
 from shardwright.storage import in_parallel
-from shardwright.transformed import CLASSES, annotated, is_moved
+from shardwright.transformed import CLASSES, annotated, is_moved, parsed
 from shardwright_components.image_transform.figures import encode_row, figures_file, figures_of
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.text import Text, text_values
@@ -91,9 +91,9 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
     """
     recipe = job.recipe
     example = LazyExample(payload).carry(lambda name: name in _READ or name in job.texts or is_moved(name))
-    key = bytes(example["image/key"][0]).decode("utf-8")
-    encoded = bytes(example["image/encoded"][0])
-    height, width = int(example["image/height"][0]), int(example["image/width"][0])
+    key = bytes(parsed(example, "image/key")[0]).decode("utf-8")
+    encoded = bytes(parsed(example, "image/encoded")[0])
+    height, width = (int(parsed(example, f"image/{side}")[0]) for side in ("height", "width"))
     try:
         # The ingest has looked at the whole file, and the record's checksum tells that it is the same.
         header = read_header(encoded, max_pixels=height * width, known=True)

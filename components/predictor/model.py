@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class ExportedModel:
         submission: the layout of the table it was trained from; empty where that is not known.
         loaded: what `tf.saved_model.load` gave.
         texts: columns of texts that it reads, and the feature of each, in their order.
+        ingested: what the ingest did to pixels, which the model repeats.
     """
 
     folder: str
@@ -50,6 +51,7 @@ class ExportedModel:
     submission: str
     loaded: Any
     texts: tuple[tuple[str, str], ...] = ()
+    ingested: Mapping[str, Any] = field(default_factory=dict)
 
     def answer(self, images: list[bytes], texts: Sequence[Sequence[bytes]] | None = None) -> dict[str, Any]:
         """What the model says of encoded images: numpy arrays by the names of the signature's outputs.
@@ -119,6 +121,7 @@ def open_model(place: str) -> ExportedModel:
             fingerprint=str(training["fingerprint"]),
             submission=str(training.get("submission", "")),
             loaded=loaded,
+            ingested=dict(preparation.get("ingested", {})),
             texts=tuple((str(c["column"]), str(c["feature"])) for c in preparation.get("texts", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, tf.errors.OpError) as error:

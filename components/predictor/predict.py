@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shardwright.config import ImagesConfig
+from shardwright.config.images import images_config
 from shardwright.console import progress
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.image_header import ImageError
 from shardwright.images import read_header
-from shardwright.restore import restore
+from shardwright.ingest.prepare import frames_of
+from shardwright.restore import restore_to_file
 from shardwright.storage import Listing, in_parallel, is_remote, list_inputs, read_bytes, readers
 from shardwright.submission import DEFAULT, Layout, choose_layout, mask_rows
 from shardwright_components.predictor.model import ExportedModel, open_model
@@ -63,6 +65,7 @@ class _Read(NamedTuple):
     height: int
     width: int
     failure: Failure | None
+    orientation: int = 1
 
 
 def predict(
@@ -158,7 +161,7 @@ def _read_all(listing: Listing) -> Iterator[_Read]:
             return _Read(key, b"", 0, 0, Failure(key, error.code, error.reason))
         except OSError as error:
             return _Read(key, b"", 0, 0, Failure(key, "unreadable", f"cannot be read ({error.strerror or error})"))
-        return _Read(key, data, header.height, header.width, None)
+        return _Read(key, data, header.height, header.width, None, header.orientation)
 
     sizes = listing.sizes
     return in_parallel(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
@@ -203,7 +206,8 @@ class _MaskRows:
     def rows(self, read: _Read, answer: dict[str, Any]) -> Iterator[list[str]]:
         masks = answer["masks"]
         size = read.height, read.width
-        runs = [restore(masks[..., c], self._model.resize, *size) for c in range(len(self._model.classes))]
+        frames = frames_of(*size, read.orientation, images_config(self._model.ingested))
+        runs = [restore_to_file(masks[..., c], self._model.resize, frames) for c in range(len(self._model.classes))]
         return mask_rows(self._layout, read.key, runs, self._model.classes, size)
 
 

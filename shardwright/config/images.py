@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from shardwright.config.checks import at_least, between, one_of
 from shardwright.errors import ConfigError
@@ -80,3 +81,9 @@ class ImagesConfig:
             return None
         height, width = self.size
         return height * width * 3
+
+
+def images_config(options: Mapping[str, Any]) -> ImagesConfig:
+    """The options that a manifest or a model tells as plain values; others have their defaults."""
+    size = options.get("size")
+    return ImagesConfig(**{**options, "size": tuple(size) if isinstance(size, list) else size})

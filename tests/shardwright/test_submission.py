@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from shardwright import rle
 from shardwright.errors import UsageError
+from shardwright.frames import Frames
 from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.orientation import displayed_size
 from shardwright.regions import find_regions
-from shardwright.restore import restore
+from shardwright.restore import restore, restore_to_file
 from shardwright.submission import LAYOUTS, choose_layout, mask_rows, told_by_header, told_by_table
 
 sides = st.integers(1, 30)
@@ -27,6 +29,23 @@ def test_a_mask_comes_back_pixel_by_pixel(height, width, model_height, model_wid
             column = plan.pad_left + (2 * x + 1) * plan.resized_width // (2 * plan.crop_width)
             wanted[plan.crop_top + y, plan.crop_left + x] = mask[row, column]
     np.testing.assert_array_equal(found, wanted)
+
+
+@given(sides, sides, st.integers(1, 8), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1))
+def test_a_mask_of_turned_and_resized_pixels_comes_back_to_those_of_the_file(
+    height, width, orientation, turned, enlarged, seed
+):
+    displayed = displayed_size(height, width, orientation if turned else 1)
+    mask = np.random.default_rng(seed).random(displayed) < 0.5
+    geometry = None
+    if enlarged:
+        geometry = plan_geometry("stretch", *displayed, 2 * displayed[0], 3 * displayed[1])
+        mask = mask.repeat(2, axis=0).repeat(3, axis=1)
+    frames = Frames(height, width, orientation, turned, geometry)
+    found = restore_to_file(mask, "stretch", frames)
+    assert rle.draw(found, height, width).shape == (height, width)
+    # The ingest's own way there again.
+    np.testing.assert_array_equal(frames.move_runs(found, False), rle.encode(mask))
 
 
 @given(sides, sides, st.sampled_from(sorted(LAYOUTS)), st.integers(0, 2**32 - 1), st.floats(0, 1))
