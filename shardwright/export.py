@@ -26,13 +26,14 @@ from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.image_facts import FactsReader, ImageFacts
 from shardwright.manifest import MASKS
-from shardwright.rle import draw
-from shardwright.rle_dialects import ABSOLUTE, COLUMN, COUNTS, RELATIVE, ROW, Dialect
+from shardwright.rle import Runs, draw
+from shardwright.rle_dialects import ABSOLUTE, COLUMN, COUNTS, RELATIVE, ROW, Dialect, compress_counts
 
 RECORD_FILE = "export.json"
 IMAGES, MASK_FOLDER, LABELS = "images", "masks", "labels.csv"
 BY_KEY, BY_CLASS = "keys", "classes"
 TABLE, PICTURES, NEITHER = "csv", "png", "none"
+COMPRESSED = "compressed"
 _UNLABELLED = "_none"
 _MASK_HEAD = ("Image_Label", "EncodedPixels")
 _LABEL_HEAD = ("image", "label")
@@ -46,7 +47,7 @@ class ExportOptions:
     Attributes:
         layout: `keys`: images under their keys; `classes`: in a folder for their first class.
         masks: `csv`, `png` (0 and 255, a folder for each class) or `none`.
-        runs: of the CSV, `absolute`, `relative` or `counts`.
+        runs: of the CSV, `absolute`, `relative`, `counts` or `compressed` (COCO's counts as a string).
         order: of the CSV, `column` or `row`.
         base: number of the first pixel where starts are absolute.
         splits: only images of these; empty for all.
@@ -65,7 +66,7 @@ class ExportOptions:
         for name, value, known in (
             ("--layout", self.layout, (BY_KEY, BY_CLASS)),
             ("--masks", self.masks, (TABLE, PICTURES, NEITHER)),
-            ("--runs", self.runs, (ABSOLUTE, RELATIVE, COUNTS)),
+            ("--runs", self.runs, (ABSOLUTE, RELATIVE, COUNTS, COMPRESSED)),
             ("--order", self.order, (COLUMN, ROW)),
             ("--base", self.base, (0, 1)),
         ):
@@ -76,8 +77,14 @@ class ExportOptions:
     def dialect(self) -> Dialect:
         """How the CSV's run lengths are written."""
         base = self.base if self.runs == ABSOLUTE else 0
-        empty = {RELATIVE: ("", "-1"), COUNTS: ("", "[]")}.get(self.runs, ("",))
-        return Dialect(self.runs, self.order, base, empty)
+        runs = COUNTS if self.runs == COMPRESSED else self.runs
+        empty = {RELATIVE: ("", "-1"), COUNTS: ("", "[]")}.get(runs, ("",))
+        return Dialect(runs, self.order, base, empty)
+
+    def text(self, runs: Runs, *, height: int, width: int) -> str:
+        """A mask as the CSV has it."""
+        text = self.dialect.format(runs, height=height, width=width)
+        return compress_counts(json.loads(text)) if self.runs == COMPRESSED and len(runs) else text
 
 
 def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress = SILENT) -> dict[str, Any]:
@@ -170,7 +177,7 @@ def _write(dataset: Dataset, folder: Path, options: ExportOptions, shown: Progre
                 _place(folder / IMAGES, name).write_bytes(facts.encoded)
                 counts["images"] += 1
                 if table is not None:
-                    rows = list(_rows(name, facts, names, options.dialect, masked))
+                    rows = list(_rows(name, facts, names, options, masked))
                     table.writerows(rows)
                     counts["rows"] += len(rows)
                 if masked and options.masks == PICTURES:
@@ -189,13 +196,15 @@ def _check(facts: ImageFacts) -> None:
         )
 
 
-def _rows(name: str, facts: ImageFacts, names: list[str], dialect: Dialect, masked: bool) -> Iterator[tuple[str, str]]:
+def _rows(
+    name: str, facts: ImageFacts, names: list[str], options: ExportOptions, masked: bool
+) -> Iterator[tuple[str, str]]:
     if not masked:
         yield name, " ".join(names)
         return
     height, width = facts.size
     for label, class_name in enumerate(facts.reader.classes):
-        yield f"{name}_{class_name}", dialect.format(facts.runs(label), height=height, width=width)
+        yield f"{name}_{class_name}", options.text(facts.runs(label), height=height, width=width)
 
 
 def _pictures(folder: Path, name: str, facts: ImageFacts) -> int:

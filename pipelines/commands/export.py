@@ -16,7 +16,9 @@ def add(commands: _Commands) -> None:
     export.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     export.add_argument("--layout", default="keys", metavar="WAY", help="keys (default) or classes: a folder for each")
     export.add_argument("--masks", default="csv", metavar="WAY", help="csv (default), png or none")
-    export.add_argument("--runs", default="absolute", metavar="FORM", help="absolute (default), relative or counts")
+    export.add_argument(
+        "--runs", default="absolute", metavar="FORM", help="absolute (default), relative, counts, compressed"
+    )
     export.add_argument("--order", default="column", metavar="ORDER", help="column (default) or row")
     export.add_argument("--base", type=int, default=1, metavar="N", help="number of the first pixel, 1 (default) or 0")
     export.add_argument("--splits", nargs="+", default=[], metavar="NAME", help="only of these splits")

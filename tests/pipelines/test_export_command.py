@@ -9,8 +9,11 @@ from ingesting import examples, run
 from PIL import Image
 
 from shardwright import rle
-from shardwright.rle_dialects import Dialect
+from shardwright.export import ExportOptions
+from shardwright.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
 from shardwright_pipelines.cli import main
+
+RUNS, ORDERS = ("absolute", "relative", "counts", "compressed"), ("column", "row")
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +42,19 @@ def test_files_come_back_byte_for_byte(masked, labelled, tmp_path):
 
 
 @pytest.mark.parametrize("order", ["column", "row"])
-@pytest.mark.parametrize(("runs", "base"), [("absolute", 0), ("absolute", 1), ("relative", 0), ("counts", 0)])
+@pytest.mark.parametrize(
+    ("runs", "base"), [("absolute", 0), ("absolute", 1), ("relative", 0), ("counts", 0), ("compressed", 0)]
+)
 def test_masks_decode_to_the_same_in_every_dialect(masked, tmp_path, runs, base, order):
     arguments = ["--runs", runs, "--order", order, "--base", str(base), "--json"]
     assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out"), *arguments]) == 0
-    dialect = Dialect(runs, order, base, ("", "-1", "[]"))
+    dialect = Dialect("counts" if runs == "compressed" else runs, order, base, ("", "-1", "[]"))
     with open(tmp_path / "out" / "labels.csv", encoding="utf-8", newline="") as file:
         rows = dict(csv.reader(file))
     assert rows.pop("Image_Label") == "EncodedPixels"
     stored = examples(masked / "ds")
     assert len(rows) == 2 * len(stored)
+    assert all(text.startswith("[") for text in rows.values() if text) == (runs == "counts")
     for key, example in stored.items():
         height, width = int(example["image/height"][0]), int(example["image/width"][0])
         for name in ("Fish", "Sugar"):
@@ -73,6 +79,14 @@ def test_what_is_exported_is_ingested_to_the_same_records(masked, tmp_path):
     assert one.keys() == other.keys()
     for key in one:
         assert all(np.array_equal(one[key][name], other[key][name]) for name in one[key])
+
+
+def test_every_dialect_of_published_sets_can_be_asked_for():
+    """What `rle_dialects` names, and what its `Dialect` can be made of, `export` writes."""
+    written = {
+        ExportOptions(runs=runs, order=order, base=base).dialect for runs in RUNS for order in ORDERS for base in (0, 1)
+    }
+    assert {COLUMN_PAIRS, ROW_PAIRS, SIIM, COCO} <= written
 
 
 def test_masks_as_pictures(masked, tmp_path, capsys):
