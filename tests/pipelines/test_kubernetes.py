@@ -58,9 +58,8 @@ def manifest():
         "nodeSelector": {**found.node_selector},
         "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}],
     }
-    task = JobSetTask(
-        jobset_template(config(), found, placing), ["--executor_class_path", "x", "{}"], 2, Path("/models")
-    )
+    template = jobset_template(config().kubeflow, found, KUBEFLOW["image"], placing)
+    task = JobSetTask(template, ["--executor_class_path", "x", "{}"], 2, Path("/models"))
     return task.manifest({"outputs": {"artifacts": {}, "outputFile": "/x"}})
 
 
