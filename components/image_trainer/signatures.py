@@ -184,8 +184,10 @@ class ServedModel(tf.Module):
         areas = self._decision.min_areas
         return remove_small(masks, areas) if max(areas) > 1 else masks
 
-    def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None) -> Tensor:
-        images = tf.map_fn(self._prepare, image_bytes, fn_output_signature=tf.float32)
+    def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None, *, stored: bool = False) -> Tensor:
+        """Those of files as a camera wrote them, or of images as the ingest has stored them."""
+        prepare = self._prepare_stored if stored else self._prepare
+        images = tf.map_fn(prepare, image_bytes, fn_output_signature=tf.float32)
         images.set_shape([None, self._spec.height, self._spec.width, 3])
         if texts is None:
             return self._seen(images, training=False)
@@ -199,7 +201,7 @@ class ServedModel(tf.Module):
         if self._spec.texts:
             joined = [tf.strings.reduce_join(parsed[c.feature], separator=" ") for c in self._spec.texts]
             texts = tf.stack(joined)[tf.newaxis]
-        return self._probabilities(parsed["image/encoded"][tf.newaxis], texts)[0]
+        return self._probabilities(parsed["image/encoded"][tf.newaxis], texts, stored=True)[0]
 
     def _text_features(self) -> dict[str, Any]:
         texts = tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)
@@ -214,9 +216,11 @@ class ServedModel(tf.Module):
         return tf.concat(vectors, axis=0)
 
     def _prepare(self, encoded: Tensor) -> Tensor:
+        return self._prepare_stored(as_ingested(encoded, self._spec.ingested))
+
+    def _prepare_stored(self, encoded: Tensor) -> Tensor:
         spec = self._spec
-        stored = as_ingested(encoded, spec.ingested)
-        image = pixels.decode_resized(stored, spec.height, spec.width, spec.resize)
+        image = pixels.decode_resized(encoded, spec.height, spec.width, spec.resize)
         return pixels.normalize(image, spec.recipe.normalize, spec.mean, spec.std)
 
 
