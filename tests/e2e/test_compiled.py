@@ -98,9 +98,18 @@ def test_kubeflow_from_input_to_pushed_model(home, zygote, monkeypatch):
     folders = {"/models": f"{home}/k/models"}
     pipeline = Emulator.kubeflow(document, home / "k", zygote, folders=folders)
     # The input lies elsewhere than the document says: a parameter of the run.
-    first = pipeline.run(data_root=str(home / "data"))
+    shutil.copytree(home / "data", home / "k" / "data")
+    data_root = str(home / "k" / "data")
+    first = pipeline.run(data_root=data_root)
     assert set(first.values()) == {RAN}
     assert (home / "k" / "models" / "clouds" / BLESSING_FILE).exists()
+
+    again = pipeline.run(data_root=data_root)
+    assert {task for task, what in again.items() if what == RAN} == FOLLOWS_THE_BASELINE
+
+    change_a_byte(home / "k" / "data")
+    assert set(pipeline.run(until="ImageExampleGen", data_root=data_root).values()) == {RAN}
+
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "components.md"
@@ -128,7 +137,7 @@ def test_plain_components_from_images_to_the_report(home, zygote, plain):
     assert small.manifest.parent == dataset.manifest.digest
     assert small.manifest.totals["written"] == 20
     assert (mounts / "transform" / "graph" / "transform_fn" / "saved_model.pb").is_file()
-    assert (mounts / "report" / "page").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (mounts / "report" / "page").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     # Nothing but the artifacts is left for the launcher to trip over.
     assert {path.name for path in (mounts / "transform").iterdir()} == {"transformed", "graph"}
     assert set(plain.run(data_root=str(home / "data")).values()) == {CACHED}
