@@ -51,6 +51,7 @@ def add(commands: _Commands) -> None:
     transform = subjects.add_parser("transform", help="a dataset into images of a quarter of their size")
     transform.add_argument("--images", type=int, default=400, metavar="N", help="photographs (default 400)")
     transform.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    transform.add_argument("--python", metavar="PYTHON", help="one that has cv2, to compare with (default: this one)")
     transform.add_argument("--json", action="store_true", help="print the figures as JSON")
     transform.set_defaults(command=_transform)
     train = subjects.add_parser("train", help="training, fed by the loader and by one batch, on each backend")
@@ -149,9 +150,9 @@ def _transform(options: argparse.Namespace) -> int:
     with _kept(options) as folder, quiet(folder / _LOG):
         from shardwright_pipelines import transform_methods as ways
 
-        method, name = ways.notebook()
-        methods = Methods(method, name, ways.pixels_only, ways.shards, ways.transform)
-        figures = transform_figures(folder, options.images, methods)
+        with ways.notebook(options.python) as (method, name):
+            methods = Methods(method, name, ways.pixels_only, ways.shards, ways.transform)
+            figures = transform_figures(folder, options.images, methods)
     return _told(figures, as_json=options.json)
 
 
