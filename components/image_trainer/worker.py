@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shardwright.errors import ShardwrightError
+from shardwright.errors import ShardwrightError, UsageError
 from shardwright_components.image_trainer.spec import TrainSpec
 
 Message = dict[str, Any]
@@ -28,7 +28,7 @@ Message = dict[str, Any]
 _LAST_LINES = 12
 # What a worker that was told to end gets to save its state; Kubernetes gives as much by default.
 _SECONDS_TO_SAVE = 30
-_ERROR = "error"
+_ERROR, _EXIT_CODE = "error", "exit_code"
 # What a step of training needs by estimate, in words: whoever kills a process for its memory lets it say nothing.
 NEEDS = "needs"
 
@@ -52,12 +52,14 @@ def run_worker(
 
     Raises:
         ShardwrightError: the worker failed; with its own message where it knew the cause, else its last lines.
+        UsageError: the call or the configuration is wrong, as the worker found out.
     """
     command = [sys.executable, "-m", module, "--spec", str(spec_file)]
     variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **environment}
     # A worker imports what this process imports, also when a path was added after its start.
     variables["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
     failure = needs = ""
+    kind: type[ShardwrightError] = ShardwrightError
     with (
         log_file.open("w", encoding="utf-8") as log,
         subprocess.Popen(
@@ -73,6 +75,7 @@ def run_worker(
                     log.flush()
                 elif _ERROR in message:
                     failure = str(message[_ERROR])
+                    kind = UsageError if message.get(_EXIT_CODE) == UsageError.exit_code else ShardwrightError
                 elif NEEDS in message:
                     needs = str(message[NEEDS])
                 else:
@@ -81,7 +84,7 @@ def run_worker(
             _end(process)
             raise
     if process.returncode:
-        raise ShardwrightError(failure or _unexplained(module, process.returncode, log_file, needs))
+        raise kind(failure or _unexplained(module, process.returncode, log_file, needs))
 
 
 @contextmanager
@@ -118,7 +121,7 @@ def main(work: Callable[[TrainSpec], None]) -> None:
         work(spec)
         code = 0
     except ShardwrightError as error:
-        send({_ERROR: str(error)})
+        send({_ERROR: str(error), _EXIT_CODE: error.exit_code})
     except BaseException:
         traceback.print_exc()
     sys.stderr.flush()

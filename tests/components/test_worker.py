@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from shardwright.errors import ShardwrightError
+from shardwright.errors import ShardwrightError, UsageError
 from shardwright_components.image_trainer import worker
 
 
@@ -36,7 +36,7 @@ def run(tmp_path, monkeypatch):
 
 _PROGRAM = """
 import os, sys
-from shardwright.errors import ShardwrightError, DatasetError
+from shardwright.errors import ShardwrightError, DatasetError, UsageError
 from shardwright_components.image_trainer import worker
 worker.TrainSpec.read = lambda file: file.read_text()
 
@@ -66,6 +66,9 @@ def test_an_error_of_ours_comes_back_with_its_own_message(run):
     with pytest.raises(ShardwrightError) as caught:
         run("raise DatasetError('the split train is empty')")
     assert str(caught.value) == "the split train is empty"
+    assert caught.value.exit_code == 1
+    with pytest.raises(UsageError, match=r"^trainer\.weights: other$"):
+        run("raise UsageError('trainer.weights: other')")
 
 
 def test_a_defect_comes_back_with_its_last_lines_and_the_log(run, tmp_path):
