@@ -120,13 +120,13 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         raise _ours(error) or ShardwrightError(
             f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {said}"
         )
-    parts = (
-        ("ImageExampleGen", "examples"),
-        ("Report", "report"),
-        ("Evaluator", "evaluation"),
-        ("Trainer", "model_run"),
+    write_run_report(
+        dataset=record.output("ImageExampleGen", "examples"),
+        verdict=record.output("Report", "report"),
+        evaluation=record.output("Evaluator", "evaluation"),
+        training=record.output("Trainer", "model_run"),
+        target=run_root / REPORT_FILE,
     )
-    write_run_report(*(record.output(*part) for part in parts), run_root / REPORT_FILE)
     summary = summarize(record, run_root, PUSHED, prepared.notes)
     print(f"\n{summary.table()}\n\n{time.monotonic() - started:.0f} s in all; all that was said: {said}", flush=True)
     if not summary.blessed:

@@ -93,7 +93,7 @@ def file_text(view: FileView) -> str:
         lines.append(f"(features of the first {view.looked_into:,} records)")
     lines += [f"! {_plain(problem)}" for problem in view.others]
     if view.damaged:
-        lines.append(f"{view.damaged} records cannot be read")
+        lines.append(f"{view.damaged:,} record{'' if view.damaged == 1 else 's'} cannot be read")
     return "\n".join(lines)
 
 

@@ -52,7 +52,7 @@ def test_damage_exits_1(dataset, capsys):
     assert cli.main(["inspect", str(dataset / SHARD)]) == 1
     said = capsys.readouterr().out
     assert "! record 0 at offset 0: the checksum" in said
-    assert "1 records cannot be read" in said
+    assert "1 record cannot be read" in said
 
 
 @pytest.mark.parametrize(
