@@ -16,6 +16,7 @@ from shardwright.config import Config
 from shardwright.config.cloud import Resources
 from shardwright.errors import ConfigError
 from shardwright.ingest.places import location_json, relative_places
+from shardwright.lineage import IMAGE_VARIABLE
 from shardwright.manifest import MULTI
 from shardwright.spans import NEWEST
 from shardwright_components.mounts import MODULE
@@ -189,6 +190,8 @@ def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> N
                 produced["producerTask"] = produced["producerTask"].removesuffix("_task")
                 task["dependentTasks"] = sorted({*task.get("dependentTasks", ()), produced["producerTask"]})
     for name, container in containers(job):
+        # Every artifact's lineage names the image that it was made in.
+        container["env"] = [*container.get("env", ()), {"name": IMAGE_VARIABLE, "value": target.image}]
         container["args"] = ["--artifacts", target.other_artifacts.get(name, target.artifacts), *container["args"]]
         resources = target.resources.get(name)
         if resources is not None:

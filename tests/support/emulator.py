@@ -141,7 +141,10 @@ class Emulator:
         arguments = [self._resolved(part, executor_input) for part in container["args"]]
         log = folder / "log"
         code = self.zygote.run(
-            [*container["command"], *arguments], log=log, environment=self.environment, folder=folder / "work"
+            [*container["command"], *arguments],
+            log=log,
+            environment={**{one["name"]: one["value"] for one in container.get("env", ())}, **self.environment},
+            folder=folder / "work",
         )
         if code:
             raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
