@@ -23,6 +23,7 @@ from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright.schema import parse_schema
 from shardwright_components.baseline_resolver.component import BaselineResolver
+from shardwright_components.beam_runner import beam_args
 from shardwright_components.data_gate.component import DataGate
 from shardwright_components.evaluator.component import evaluator
 from shardwright_components.image_example_gen.component import ImageExampleGen
@@ -148,4 +149,4 @@ def _per_component_beam(config: Config, nodes: list[tfx.types.BaseNode]) -> None
             raise ConfigError(
                 f"beam.per_component.{name}", "no component of that name runs on Beam", f"Use: {', '.join(by_name)}."
             )
-        by_name[name].with_beam_pipeline_args([*config.beam.options, *options])
+        by_name[name].with_beam_pipeline_args(beam_args([*config.beam.options, *options]))

@@ -16,7 +16,7 @@ from shardwright.errors import UsageError
 from shardwright.manifest import Manifest
 from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
-from shardwright_components.beam_runner import in_process_beam
+from shardwright_components.beam_runner import beam_args, in_process_beam
 from shardwright_components.image_transform import executor
 from shardwright_components.image_transform.recipe import read_recipe
 
@@ -89,7 +89,9 @@ def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str])
     os.environ[STAGING_VARIABLE] = staging
     try:
         with in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
-            context = executor.Executor.Context(beam_pipeline_args=beam, tmp_dir=scratch, unique_id="transform")
+            context = executor.Executor.Context(
+                beam_pipeline_args=beam_args(beam), tmp_dir=scratch, unique_id="transform"
+            )
             executor.Executor(context).Do({"examples": [examples]}, outputs, {"recipe": recipe})
     finally:
         if before is None:
