@@ -80,6 +80,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from tfx import v1 as tfx
 
+    from shardwright_components.beam_runner import beam_args
     from shardwright_components.image_transform.recipe import transform_recipe
     from shardwright_pipelines.graph import GraphInputs, build_nodes
     from shardwright_pipelines.reporting import NodeReport, run_pipeline
@@ -103,7 +104,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         components=build_nodes(config, inputs),
         enable_cache=True,
         metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(METADATA_FILE),
-        beam_pipeline_args=list(config.beam.options),
+        beam_pipeline_args=beam_args(config.beam.options),
     )
 
     def show(report: NodeReport) -> None:
