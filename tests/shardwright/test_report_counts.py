@@ -1,0 +1,96 @@
+"""What the report counts is what an independent count of the records says."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shardwright.dataset import Dataset
+from shardwright.records import decode_example
+from shardwright.report.page import render, see
+
+NAMES = ("Fish", "Sugar", "Rare")
+
+
+def differing(number, example):
+    file = io.BytesIO()
+    Image.new("RGB", (36, 24), (number % 200, 90, 30)).save(file, "png")
+    kept = {name: value for name, value in example.items() if not name.startswith("image/class/")}
+    present = [label for label, name in enumerate(NAMES) if example[f"image/segmentation/{name}/area"]]
+    kept["image/class/label"] = np.array(present, np.int64)
+    return {**kept, "image/encoded": file.getvalue(), "image/quality/brightness": number / 100, **measured(number)}
+
+
+def measured(number):
+    names = ("contrast", "sharpness", "colorfulness", "red", "green", "blue")
+    return {f"image/quality/{name}": (number % 7) / 20 for name in names}
+
+
+@pytest.fixture(scope="module")
+def seen(small_dataset, tmp_path_factory):
+    dataset = small_dataset(
+        tmp_path_factory.mktemp("counts"), classes=NAMES, counts={"train": [25, 6], "eval": [9]}, change=differing
+    )
+    return see(Dataset.open(dataset))
+
+
+@pytest.fixture(scope="module")
+def records(seen):
+    dataset = seen.found.dataset
+    return [
+        (split, key, decode_example(payload)) for split in dataset.splits for key, payload in dataset.records(split)
+    ]
+
+
+def area(example, name):
+    return int(example[f"image/segmentation/{name}/area"][0])
+
+
+def test_splits_and_classes(seen, records):
+    found = seen.found
+    for split in ("train", "eval"):
+        members = [example for where, _, example in records if where == split]
+        assert found.images[split] == len(members)
+        assert found.unlabelled[split] == sum(len(one.get("image/class/label", ())) == 0 for one in members)
+        for label, name in enumerate(NAMES):
+            assert found.class_count(label, split) == sum(area(one, name) > 0 for one in members)
+
+
+def test_measures_and_areas(seen, records):
+    histograms = seen.found.histograms
+    for split in ("train", "eval"):
+        members = [example for where, _, example in records if where == split]
+        values = [float(one["image/quality/brightness"][0]) for one in members]
+        assert histograms["brightness"].mean(split) == pytest.approx(np.mean(values), abs=1e-6)
+        assert histograms["bytes"].mean(split) == pytest.approx(
+            np.mean([len(one["image/encoded"][0]) for one in members])
+        )
+        for label, name in enumerate(NAMES):
+            parts = [area(one, name) / (24 * 36) for one in members if area(one, name)]
+            assert int(histograms[f"coverage/{label}"].counts[split].sum()) == len(parts)
+            assert histograms[f"coverage/{label}"].mean(split) == pytest.approx(np.mean(parts), abs=1e-6)
+    assert histograms["contrast"].quantile(0.5) == pytest.approx(
+        np.median([float(one["image/quality/contrast"][0]) for _, _, one in records]), abs=0.5 / 960
+    )
+
+
+def test_the_smallest_and_the_largest_masks(seen, records):
+    order = sorted((area(one, name), key, label) for _, key, one in records for label, name in enumerate(NAMES))
+    order = [row for row in order if row[0]]
+    assert [(p.key, p.label) for p in seen.found.smallest.picks()] == [(key, label) for _, key, label in order[:12]]
+    assert {abs(p.score) for p in seen.found.largest.picks()} == {a / (24 * 36) for a, _, _ in order[-12:]}
+
+
+def test_the_page_says_these_numbers(seen, records):
+    page = render(seen)
+    for name in NAMES:
+        total = sum(area(one, name) > 0 for _, _, one in records)
+        row = re.search(rf"<tr><th scope=\"row\">[^/]*</span><bdi>{name}</bdi></th><td class=\"n\">(\d+)</td>", page)
+        assert int(row[1]) == total
+    for split, count in (("train", 31), ("eval", 9)):
+        assert f'in split <bdi>{split}</bdi></th><td class="n">{count}</td>' in page
+    # Nine images are too few for an outline of their own.
+    assert 'class="line s-train"' in page
+    assert 'class="line s-eval"' not in page
