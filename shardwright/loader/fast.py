@@ -18,7 +18,9 @@ Tensor = Any
 
 # Fixed, not tuned: the order of the records depends on it, and it must be the same on every machine.
 _SHARDS_AT_ONCE = 16
-_READ_BUFFER = 1 << 20
+# So many records of one are read in a row, out of a buffer that stays in the processor's cache.
+_IN_A_ROW = 16
+_READ_BUFFER = 256 << 10
 # What is read by one request to an object store, and how many of them are in flight.
 _PIECE = 4 << 20
 _PIECES_AT_ONCE = 16
@@ -67,7 +69,7 @@ def _interleaved(
     if shuffle_seed is not None and share:
         files = files.shuffle(len(share), seed=shuffle_seed)
     cycle = max(1, min(len(share), _SHARDS_AT_ONCE))
-    return files.interleave(records_of, cycle_length=cycle, num_parallel_calls=tf.data.AUTOTUNE)
+    return files.interleave(records_of, cycle_length=cycle, block_length=_IN_A_ROW)
 
 
 def _in_pieces(

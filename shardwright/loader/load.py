@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +27,7 @@ from shardwright.loader.facts import dataset_statistics, image_size
 from shardwright.loader.fast import read_fast
 from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
 from shardwright.loader.masks import planes
+from shardwright.loader.naming import Naming, guarded
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.sharing import share_of, steps_of
 from shardwright.loader.words import stored_texts
@@ -42,6 +43,8 @@ _AT_ONCE, _AHEAD = 2, 2
 # What the shuffle buffer holds where nothing else is said.
 _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 _TUNED_BYTES = 512 << 20
+# Records that are decoded as a group (`naming.guarded`): so many, of so many bytes, on machines of few processors.
+_GROUP, _GROUP_BYTES = 128, 16 << 20
 
 
 def load(
@@ -149,13 +152,31 @@ def load(
     words = stored_texts(dataset, texts)
     parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH), texts=words)
 
+    naming = Naming(shards)
+
+    def told(position: int, record: bytes) -> str:
+        problem = parse.problem(record)
+        return problem and f"{naming.name(position)}: {problem}"
+
+    def made(
+        elements: Any, make: Callable[..., Example], record_of: Callable[..., tuple[Tensor, Tensor]], **batched: Any
+    ) -> Any:
+        # Twice as many as can be decoded at a time, so that nobody waits for what puts them into batches.
+        threads = 2 * len(os.sched_getaffinity(0))
+        # At the end of a group some threads wait for the last one: it is to be many images for each.
+        most = max(_GROUP_BYTES, threads * _GROUP_BYTES // 16)
+        group = max(threads, min(max(_GROUP, 16 * threads), most // _record_bytes(dataset, split)))
+        return guarded(elements, _plain(make), _plain(record_of), told, group=group, threads=threads, **batched)
+
     def example(position: Tensor, record: Tensor, *weight: Tensor) -> Example:
-        return {**parse(position, record), "position": position, **dict(zip(("weight",), weight, strict=False))}
+        return {**parse(record), "position": position, **dict(zip(("weight",), weight, strict=False))}
 
     def changed(count: Tensor, example: Example) -> Example:
         found = augmented(example, changes, seed, count) if changes else example
         return {**found, "count": count}
 
+    fixed = drop_remainder or repeat or order == "exact"
+    batched = {"batch": batch_size, "drop_remainder": fixed}
     if order == "exact":
         window = _SHUFFLED if shuffle_buffer is None else shuffle_buffer
         steps = exact_steps(dataset, split, batch_size, hosts, seed=shuffle_seed, window=window)
@@ -164,13 +185,15 @@ def load(
         )
         if repeat:
             placed = placed.map(lambda count, record: (count, record[:2]))
-        examples = placed.map(_plain(lambda count, record: changed(count, example(*record))), tf.data.AUTOTUNE)
+        batches = made(
+            placed, lambda count, record: changed(count, example(*record)), lambda _, record: record[:2], **batched
+        )
     else:
         share = share_of(dataset, split, host, hosts)
         found = read_fast(shards, share, shuffle_seed)
         buffer = _buffer(dataset, split) if shuffle_buffer is None else shuffle_buffer
         if cache is not None:
-            found = found.map(_plain(example), tf.data.AUTOTUNE)
+            found = made(found, example, lambda *record: record)
             records = sum(stretch.records for stretch in share)
             each = size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
             each += 4 * sum(text.vocabulary for text in words)
@@ -184,14 +207,17 @@ def load(
         if shuffle:
             found = found.shuffle(buffer, seed=seed)
         counted = (found.repeat() if repeat else found).enumerate()
-        made = changed if cache is not None else lambda count, record: changed(count, example(*record))
-        examples = counted.map(_plain(made), tf.data.AUTOTUNE)
+        if cache is None:
+            batches = made(
+                counted, lambda count, record: changed(count, example(*record)), lambda _, record: record, **batched
+            )
+        else:
+            batches = counted.map(_plain(changed), tf.data.AUTOTUNE).batch(batch_size, drop_remainder=fixed)
     mixing = changes["mixup"].strength if "mixup" in changes else 0.0
     finish = Finisher(dataset.manifest, targets, masks == "bits", normalize, statistics, dtype, mixing, seed, ids)
     options = tf.data.Options()
     options.deterministic = deterministic or order == "exact"
     options.autotune.ram_budget = _TUNED_BYTES
-    batches = examples.batch(batch_size, drop_remainder=drop_remainder or repeat or order == "exact")
     return batches.map(_plain(finish.__call__), _AT_ONCE).prefetch(_AHEAD).with_options(options)
 
 
@@ -286,6 +312,10 @@ def _check(
 
 def _buffer(dataset: Dataset, split: str) -> int:
     """Records that are mixed at a time: so many that they take no more than a part of the memory."""
+    return max(1, min(_SHUFFLED, _SHUFFLED_BYTES // _record_bytes(dataset, split)))
+
+
+def _record_bytes(dataset: Dataset, split: str) -> int:
+    """Bytes of a record on average, at least 1."""
     shards = dataset.shards(split)
-    mean = sum(shard.bytes for shard in shards) // max(1, sum(shard.records for shard in shards))
-    return max(1, min(_SHUFFLED, _SHUFFLED_BYTES // max(1, mean)))
+    return max(1, sum(shard.bytes for shard in shards) // max(1, sum(shard.records for shard in shards)))

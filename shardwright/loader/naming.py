@@ -1,26 +1,105 @@
 """Which record an error means: its shard, its number there, where it begins, and its key.
 
-What is told of a record is read from its index only when something is wrong with it: in a branch of the graph that a
-whole dataset never enters.
+A check that names a record costs more for every image than all else that is done to it but decoding. So nothing is
+named while all goes well: records are parsed a group at a time, and only when one of a group fails, the group is gone
+through once more, in Python, to say which one it was, and why.
 """
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.dataset import LocatedShard
-from shardwright.storage import is_remote, read_bytes
+from shardwright.storage import open_file
 
 Tensor = Any
 
-# An index has a line of JSON for each record, its keys sorted.
-_KEY = r'^.*"key":"((?:[^"\\]|\\.)*)".*$'
-_OFFSET = r'^.*"offset":([0-9]+).*$'
+
+def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
+    """A value; the end of the iteration, which `guarded` then explains, where something does not hold.
+
+    Args:
+        holds: boolean scalar.
+        problem: what is wrong otherwise, and what to do.
+        value: what is fit to be used only where it holds.
+
+    Returns:
+        The value.
+    """
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=holds, data=[tf.constant(problem)])]):
+        return tf.identity(value)
+
+
+def guarded(
+    elements: Any,
+    make: Callable[..., Any],
+    record_of: Callable[..., tuple[Tensor, Tensor]],
+    told: Callable[[int, bytes], str],
+    *,
+    group: int,
+    threads: int,
+    batch: int | None = None,
+    drop_remainder: bool = False,
+) -> Any:
+    """Makes an example of every element; an error says which record is wrong.
+
+    Args:
+        elements: a `tf.data.Dataset`.
+        make: makes an example of one; may fail.
+        record_of: position in the split and serialized example of an element, or of a batch of them.
+        told: what is wrong with such a record, empty when nothing is.
+        group: elements that are gone through again when one fails; three times as many are held, still encoded.
+        threads: examples that are made at a time.
+        batch: examples of a batch; by default they come one by one. A group is then a number of whole batches.
+        drop_remainder: leave out a last batch that is not full.
+
+    Returns:
+        A `tf.data.Dataset` of examples, or batches of them, in the order of the elements.
+
+    Raises:
+        tf.errors.InvalidArgumentError: while iterating: within the group of a record that is wrong; names it.
+    """
+
+    def explain(positions: npt.NDArray[np.int64], records: npt.NDArray[np.object_]) -> bytes:
+        for position, record in zip(positions.tolist(), records.tolist(), strict=True):
+            problem = told(position, record)
+            if problem:
+                return problem.encode()
+        return b"a record could not be decoded, and at the second attempt could. Is there enough memory?"
+
+    def failing(spec: Any) -> Callable[..., Any]:
+        def fail(*group: Tensor) -> Any:
+            positions, records = record_of(*group)
+            text = tf.ensure_shape(tf.numpy_function(explain, [positions, records], tf.string), [])
+            with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
+                return tf.nest.map_structure(lambda part: tf.zeros(part.shape, part.dtype), spec)
+
+        return fail
+
+    def batched(examples: Any) -> Any:
+        return examples if batch is None else examples.batch(batch, drop_remainder=drop_remainder)
+
+    def examples(*parts: Any) -> Any:
+        records = tf.data.Dataset.zip(parts)
+        made = records.map(make, num_parallel_calls=threads)
+        explained = records.batch(group).map(failing(made.element_spec)).repeat()
+        count = records.cardinality()
+        if batch is not None:
+            count = count // batch if drop_remainder else -(-count // batch)
+        # Where nothing fails there is as much as there are records for, and what explains is never asked.
+        return batched(made).ignore_errors().concatenate(batched(explained)).take(count)
+
+    group = group if batch is None else max(1, group // batch) * batch
+    # Windows hold what they are given, where batches would copy it. The next one is read while this one is decoded.
+    return elements.window(group).prefetch(1).flat_map(examples)
 
 
 class Naming:
@@ -31,54 +110,15 @@ class Naming:
     """
 
     def __init__(self, shards: Sequence[LocatedShard]) -> None:
-        self._paths = [shard.path for shard in shards]
-        self._indexes = [shard.index for shard in shards]
-        self._ends = np.cumsum([shard.records for shard in shards], dtype=np.int64)
-        self._begins = np.array([0, *accumulate(shard.records for shard in shards)][:-1], np.int64)
-        self._told = tf.function(self._name, input_signature=[tf.TensorSpec([], tf.int64)], autograph=False)
+        self._shards = list(shards)
+        self._begins = list(accumulate((shard.records for shard in self._shards), initial=0))
 
-    def require(self, holds: Tensor, position: Tensor, problem: Callable[[], Tensor | str], value: Tensor) -> Tensor:
-        """A value, or the end of the iteration where something does not hold.
-
-        Args:
-            holds: boolean scalar.
-            position: int64 scalar, of the record that it must hold for.
-            problem: says what is wrong, and what to do.
-            value: what is fit to be used only where it holds.
-
-        Returns:
-            The value.
-
-        Raises:
-            tf.errors.InvalidArgumentError: while iterating; names the record.
-        """
-
-        def fail() -> Tensor:
-            text = tf.strings.join([self._told(position), ": ", problem()])
-            with tf.control_dependencies([tf.debugging.Assert(tf.constant(False), [text])]):
-                return tf.constant(False)
-
-        with tf.control_dependencies([tf.cond(holds, lambda: tf.constant(True), fail)]):
-            return tf.identity(value)
-
-    def _name(self, position: Tensor) -> Tensor:
-        shard = tf.searchsorted(tf.constant(self._ends), position[tf.newaxis], side="right")[0]
-        number = position - tf.gather(tf.constant(self._begins), shard)
-        path = tf.gather(tf.constant(self._paths), shard)
-        line = self._line(tf.gather(tf.constant(self._indexes), shard), number)
-        key = tf.strings.regex_replace(line, _KEY, r"\1")
-        offset = tf.strings.regex_replace(line, _OFFSET, r"\1")
-        place = tf.strings.join([", record ", tf.strings.as_string(number), " at byte ", offset, ", key ", key])
-        return tf.strings.join([path, place])
-
-    def _line(self, index: Tensor, number: Tensor) -> Tensor:
-        if any(is_remote(path) for path in self._indexes):
-            text = tf.ensure_shape(tf.numpy_function(_read, [index], tf.string), [])
-        else:
-            text = tf.io.read_file(index)
-        lines = tf.strings.split(text, "\n")
-        return tf.gather(lines, tf.minimum(number, tf.size(lines, tf.int64) - 1))
-
-
-def _read(index: bytes) -> bytes:
-    return read_bytes(index.decode())
+    def name(self, position: int) -> str:
+        """Shard, number, offset and key of a record."""
+        # The last of the shards that begin there: those before it are empty.
+        number = bisect_right(self._begins, position, hi=len(self._shards)) - 1
+        shard = self._shards[number]
+        record = position - self._begins[number]
+        with open_file(shard.index) as lines:
+            row = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
+        return f"{shard.path}, record {record} at byte {row.get('offset', '?')}, key {row.get('key', '?')}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,15 @@ from shardwright.config.transform import PNG
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.loader.masks import draw_bits, pack_bits, runs_fit
-from shardwright.loader.naming import Naming
+from shardwright.loader.naming import require
 from shardwright.loader.words import StoredTexts
-from shardwright.manifest import IGNORED, MULTI, NONE
+from shardwright.manifest import IGNORED, MULTI, NONE, SINGLE
 
 Tensor = Any
 Example = dict[str, Tensor]
-Require = Callable[..., Tensor]
 
 _LABEL = "image/class/label"
+_ANEW = "Write the dataset anew from sound images: `images: {verify: full}` keeps such files out."
 _DAMAGED = "the record is damaged or missing; `shardwright verify` tells what else is. Write the dataset anew."
 
 
@@ -50,11 +50,10 @@ class Parser:
     labels: bool
     texts: tuple[StoredTexts, ...] = ()
 
-    def __call__(self, position: Tensor, record: Tensor) -> Example:
+    def __call__(self, record: Tensor) -> Example:
         """Parses and decodes.
 
         Args:
-            position: int64 scalar, of the record in the split.
             record: string scalar; empty where the record could not be read.
 
         Returns:
@@ -63,34 +62,51 @@ class Parser:
             often each word occurs, one column behind the other.
 
         Raises:
-            tf.errors.InvalidArgumentError: while iterating; names the record.
+            tf.errors.InvalidArgumentError: something is wrong with it; `problem` says what.
         """
-        manifest, naming, features = self.dataset.manifest, Naming(self.dataset.shards(self.split)), self._features()
-        _refuse_unreadable(self.dataset, features)
-        require = naming.require
-        spec = {manifest.stored(name): kind for name, kind in features.items()}
-        parsed = tf.io.parse_single_example(record, spec)
-        found = {name: parsed[manifest.stored(name)] for name in features}
-        encoded = found["image/encoded"]
-        # A record that could not be read is an empty one, and parsed as such.
-        found["image/encoded"] = require(
-            tf.strings.length(encoded) > 0,
-            position,
-            lambda: tf.where(tf.strings.length(record) > 0, "holds no image. Write the dataset anew.", _DAMAGED),
-            encoded,
-        )
-        image = self._sized("image", _decode(found, self._encoding), 3, position, require)
-        example = {"image": image}
+        manifest, found = self.dataset.manifest, self._parsed(record)
+        example = {"image": tf.ensure_shape(_decode(found, self._encoding), [*self.size, 3])}
         if self.texts:
             problem = "has words that are none of its vocabulary. Write the dataset anew."
-            fit = functools.partial(require, position=position, problem=lambda: problem)
-            vectors = [text.vector(found, lambda holds, value: fit(holds, value=value)) for text in self.texts]
+            vectors = [text.vector(found, lambda holds, value: require(holds, problem, value)) for text in self.texts]
             example["text"] = tf.concat(vectors, axis=0)
         if manifest.task == "segmentation":
-            example |= self._masks(found, position, require)
+            example |= self._masks(found)
         elif self.labels and manifest.labels != NONE:
-            example["label"] = self._label(found[_LABEL], position, require)
+            example["label"] = self._label(found[_LABEL])
         return example
+
+    def problem(self, record: bytes) -> str:
+        """What is wrong with a record, and what to do; empty when nothing is."""
+        if not record:
+            return _DAMAGED
+        try:
+            found = self._parsed(tf.constant(record))
+            if not found["image/encoded"].numpy():
+                return "holds no image. Write the dataset anew."
+            shape = _decode(found, self._encoding).shape
+        except tf.errors.OpError as error:
+            return f"cannot be decoded ({_first_line(error)}). {_ANEW}"
+        if tuple(shape[:2]) != self.size:
+            sizes = f"{shape[0]} x {shape[1]}, not {self.size[0]} x {self.size[1]}"
+            return f"image is {sizes}. Batches need one size: use a transformed set."
+        labels = found[_LABEL].numpy().tolist() if _LABEL in found else []
+        if any(not 0 <= label < len(self.dataset.manifest.classes) for label in labels):
+            return self._no_class
+        if self.dataset.manifest.labels == SINGLE and _LABEL in found and not labels:
+            return "has no label; leave unlabelled images out."
+        try:
+            self(tf.constant(record))
+        except tf.errors.OpError as error:
+            return _first_line(error)
+        return ""
+
+    def _parsed(self, record: Tensor) -> dict[str, Tensor]:
+        manifest, features = self.dataset.manifest, self._features()
+        _refuse_unreadable(self.dataset, features)
+        spec = {manifest.stored(name): kind for name, kind in features.items()}
+        parsed = tf.io.parse_single_example(record, spec)
+        return {name: parsed[manifest.stored(name)] for name in features}
 
     @property
     def _encoding(self) -> str | None:
@@ -109,6 +125,7 @@ class Parser:
         manifest = self.dataset.manifest
         # Defaults, so that a record without an image is told by us, who can name it.
         features: dict[str, Any] = {"image/encoded": tf.io.FixedLenFeature([], tf.string, default_value="")}
+        integers = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
         if self._encoding == "raw":
             side = tf.io.FixedLenFeature([], tf.int64, default_value=0)
             features |= {"image/height": side, "image/width": side}
@@ -116,10 +133,10 @@ class Parser:
             features |= text.features
         if manifest.task == "segmentation":
             image = tf.io.FixedLenFeature([], tf.string, default_value="")
-            spec = image if self._as_images else tf.io.RaggedFeature(tf.int64)
+            spec = image if self._as_images else integers
             features |= dict.fromkeys(self._mask_names(), spec)
         elif manifest.labels != NONE and self.labels:
-            features[_LABEL] = tf.io.RaggedFeature(tf.int64)
+            features[_LABEL] = integers
         return features
 
     def _mask_names(self) -> list[str]:
@@ -127,13 +144,16 @@ class Parser:
         marks = [*manifest.classes, *([IGNORED] if manifest.ignores else [])]
         return [f"image/segmentation/{name}/rle" for name in marks]
 
-    def _masks(self, found: Mapping[str, Tensor], position: Tensor, require: Require) -> Example:
+    def _masks(self, found: Mapping[str, Tensor]) -> Example:
         coded = [found[name] for name in self._mask_names()]
         classes = len(self.dataset.manifest.classes)
         example: Example = {}
         if self._as_images:
-            drawn = [self._sized("mask", tf.io.decode_png(data, channels=1), 1, position, require) for data in coded]
-            masks = tf.concat(drawn, axis=-1)
+            drawn = [tf.io.decode_png(data, channels=1) for data in coded]
+            fit = tf.reduce_all([tf.reduce_all(tf.shape(mask)[:2] == self.size) for mask in drawn])
+            problem = f"a mask is not {self.size[0]} x {self.size[1]}, as its image is. Write the dataset anew."
+            shape = [*self.size, len(drawn)]
+            masks = tf.ensure_shape(tf.concat([require(fit, problem, drawn[0]), *drawn[1:]], axis=-1), shape)
             if self.masks:
                 example["bits"] = pack_bits(masks)
             if self.labels:
@@ -142,34 +162,30 @@ class Parser:
         if self.masks:
             problem = f"a mask does not lie within {self.size[0]} x {self.size[1]}. Write the dataset anew."
             fit = runs_fit(coded, self.size[0] * self.size[1])
-            coded = [require(fit, position, lambda: problem, coded[0]), *coded[1:]]
+            coded = [require(fit, problem, coded[0]), *coded[1:]]
             example["bits"] = draw_bits(coded, *self.size)
         if self.labels:
             example["label"] = tf.cast(tf.stack([tf.size(runs) for runs in coded[:classes]]) > 0, tf.float32)
         return example
 
-    def _label(self, labels: Tensor, position: Tensor, require: Require) -> Tensor:
+    def _label(self, labels: Tensor) -> Tensor:
         classes = len(self.dataset.manifest.classes)
-        known = tf.reduce_all((labels >= 0) & (labels < classes))
-        problem = f"has a class that is none of the {classes}. Write the dataset anew."
-        labels = require(known, position, lambda: problem, labels)
         if self.dataset.manifest.labels == MULTI:
+            known = tf.reduce_all((labels >= 0) & (labels < classes))
+            labels = require(known, self._no_class, labels)
             return tf.minimum(tf.reduce_sum(tf.one_hot(labels, classes), axis=0), 1.0)
-        # An image without a class has an empty list.
-        label = tf.cast(tf.concat([labels, [-1]], 0)[0], tf.int32)
-        return require(label >= 0, position, lambda: "has no label; leave unlabelled images out.", label)
+        # This is quickest, and fails by itself where the list is empty or a class is none.
+        return tf.gather(tf.range(classes), labels[0])
 
-    def _sized(self, what: str, image: Tensor, channels: int, position: Tensor, require: Require) -> Tensor:
-        shape = tf.shape(image)
-        fits = (shape[0] == self.size[0]) & (shape[1] == self.size[1])
-        return tf.ensure_shape(
-            require(fits, position, lambda: self._wrong_size(what, shape), image), [*self.size, channels]
-        )
+    @property
+    def _no_class(self) -> str:
+        return f"has a class that is none of the {len(self.dataset.manifest.classes)}. Write the dataset anew."
 
-    def _wrong_size(self, what: str, shape: Tensor) -> Tensor:
-        found = tf.strings.join([tf.strings.as_string(shape[0]), " x ", tf.strings.as_string(shape[1])])
-        wanted = f", not {self.size[0]} x {self.size[1]}. Batches need one size: use a transformed set."
-        return tf.strings.join([f"{what} is ", found, wanted])
+
+def _first_line(error: tf.errors.OpError) -> str:
+    """What an op says, without the names of TensorFlow's nodes."""
+    told = re.sub(r"\{\{.*?\}\}|\[Op:.*", "", str(error.message).splitlines()[0]).strip()
+    return told.removeprefix("assertion failed: [").removesuffix("]")
 
 
 def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
