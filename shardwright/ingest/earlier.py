@@ -135,7 +135,7 @@ class Earlier:
             return known
         except FileNotFoundError:
             known = Known.nothing(len(listing.keys), probed=probed, pixels=pixels)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
             known = Known.nothing(len(listing.keys), probed=probed, pixels=pixels)
             known.notes.append(f"previous: {INPUTS_FILE} of {self.dataset.root} is damaged ({error}) and of no use")
         self._prove(listing, known)
@@ -188,8 +188,12 @@ class Earlier:
             return None
         if sha256_bytes(data) != self.dataset.manifest.parts.get(index_path(shard.path)):
             return None
-        rows = (json.loads(line) for line in data.splitlines())
-        return [(row["key"], row["offset"], row["length"]) for row in rows]
+        try:
+            rows = [_entry(line) for line in data.splitlines()]
+        except (ValueError, KeyError, TypeError):
+            return None
+        inside = all(offset >= 0 and length > 0 and offset + length <= shard.bytes for _, offset, length in rows)
+        return rows if inside else None
 
     def _prove(self, listing: Listing, known: Known) -> None:
         """Compares what the store lists with the images in the shards, which are read for it, once."""
@@ -203,6 +207,11 @@ class Earlier:
             data = b"" if record is None else stored_image(source, record)
             if len(data) == listing.sizes[position] and _is_of(data, listing.checksum(position)):
                 known.add_content(position, hash_bytes(data))
+
+
+def _entry(line: bytes) -> tuple[str, int, int]:
+    row = json.loads(line)
+    return str(row["key"]), int(row["offset"]), int(row["length"])
 
 
 def _matched(listing: Listing, origins: Iterable[InputOrigin]) -> Iterator[tuple[int, InputOrigin]]:

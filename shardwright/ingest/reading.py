@@ -62,7 +62,7 @@ def read_input(
         # What is not going to be written needs no more than its hash.
         enough = known.sound | np.array([i in surveyed.rejected for i in range(len(listing.keys))])
         read = np.flatnonzero(~(known.proven & enough))
-    elif surveyed.earlier is not None:
+    elif surveyed.earlier is not None and cache is not None:
         _keep_rows(surveyed.earlier, ProbeCache.open(cache))
     part = listing if read is None else part_of(listing, read)
     skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
@@ -83,7 +83,7 @@ def _keep_rows(earlier: Earlier, cache: ProbeCache) -> None:
 
     Where the file that holds them is damaged, those before the damage were kept; each was read whole.
     """
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
         rows = ((origin.sha256, origin.row) for origin in earlier.origins() if origin.row is not None)
         while some := dict(islice(rows, _ROWS_AT_ONCE)):
             cache.keep(some)

@@ -1,5 +1,6 @@
 """`previous`: what has not changed is copied from an earlier dataset, and the result is that of a full ingest."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
+from shardwright.manifest import Manifest, ShardInfo
 from shardwright.staging import Staging
 from shardwright.storage.key_places import KeyPlaces
 from shardwright.verify import verify
@@ -59,6 +61,7 @@ def test_previous_is_in_no_recipe_and_no_fingerprint(months):
         {"strip_metadata": "all"},
     ],
 )
+@pytest.mark.slow
 def test_what_was_encoded_anew_is_copied_where_the_options_are_the_same(months, tmp_path, images, monkeypatch):
     run(raw_of(months / "first", images=images), tmp_path / "one")
     raw = raw_of(months / "second", images=images)
@@ -75,6 +78,7 @@ def test_what_was_encoded_anew_is_copied_where_the_options_are_the_same(months, 
     assert len(prepared) < COPIED if "orientation" not in images or len(images) > 1 else prepared
 
 
+@pytest.mark.slow
 def test_other_pixels_than_the_options_ask_for_are_not_copied(months, tmp_path):
     resized = {"resize": "stretch", "size": [24, 32]}
     run(raw_of(months / "first", images=resized), tmp_path / "one")
@@ -88,6 +92,7 @@ def test_other_pixels_than_the_options_ask_for_are_not_copied(months, tmp_path):
     assert tree(tmp_path / "small-copied") == tree(tmp_path / "small")
 
 
+@pytest.mark.slow
 def test_other_encoders_than_this_one_make_other_bytes(months, tmp_path, monkeypatch):
     turned = {"orientation": "apply"}
     monkeypatch.setattr("shardwright.ingest.plan.PIL.__version__", "1.0")
@@ -97,6 +102,7 @@ def test_other_encoders_than_this_one_make_other_bytes(months, tmp_path, monkeyp
     assert 0 < copied_of(told)[0] < COPIED
 
 
+@pytest.mark.slow
 def test_other_annotations_are_put_to_the_same_images(months, tmp_path):
     def labelled(month, labels):
         names = sorted(path.relative_to(months / month).as_posix() for path in (months / month).rglob("*.jpg"))
@@ -121,11 +127,22 @@ def test_other_annotations_are_put_to_the_same_images(months, tmp_path):
         {"images": {"verify": "full"}, "duplicates": {"exact": "first", "pixels": "first"}},
     ],
 )
+@pytest.mark.slow
 def test_splits_shards_names_and_duplicates_may_be_others(months, tmp_path, options):
     told = both(months, tmp_path, months / "one", **options)
     assert copied_of(told)[0] == COPIED
 
 
+@pytest.mark.slow
+def test_an_image_that_stays_in_its_split_is_copied_too(months, tmp_path):
+    other = {"train": 0.2, "eval": 0.4, "test": 0.4, "salt": "y", "previous": str(months / "one")}
+    told = both(months, tmp_path, months / "one", split=other)
+    assert copied_of(told) == (COPIED, READ)
+    before, after = ledger(months / "one"), ledger(tmp_path / "copied")
+    assert all(after[key].split == row.split for key, row in before.items() if key in after)
+
+
+@pytest.mark.slow
 def test_names_of_others_are_read_and_written(months, tmp_path):
     run(raw_of(months / "first", features={"preset": "kaggle_flowers"}), tmp_path / "one")
     told = both(months, tmp_path, tmp_path / "one", features={"preset": "kaggle_flowers"})
@@ -171,6 +188,7 @@ def flip(file: Path, at: int) -> None:
     file.write_bytes(data)
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_read_from_the_input_and_the_user_is_told(months, tmp_path):
     shard = sorted(Path(months / "one", "Split-train").iterdir())[0].name
     earlier = damaged_copy(months, tmp_path / "one", lambda root: flip(root / "Split-train" / shard, 200))
@@ -201,6 +219,24 @@ def test_a_damaged_index_is_not_believed(months, tmp_path):
     assert any("is damaged; the images of that shard are read again" in note for note in told)
 
 
+@pytest.mark.parametrize("change", [{"offset": -1}, {"length": 1 << 70}, {"offset": "x"}, {"key": None, "length": 0}])
+@pytest.mark.slow
+def test_an_index_of_a_stranger_leads_nowhere(months, tmp_path, change):
+    """Its hash is the one that the manifest says, and the manifest has its digest: somebody made it so."""
+    root = damaged_copy(months, tmp_path / "one", lambda root: None)
+    manifest = json.loads((root / "manifest.json").read_text())
+    for path in [path for path in manifest["parts"] if path.startswith("index/")]:
+        rows = [{**json.loads(line), **change} for line in (root / path).read_text().splitlines()]
+        (root / path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        manifest["parts"][path] = hashlib.sha256((root / path).read_bytes()).hexdigest()
+    shards = tuple(ShardInfo(**shard) for shard in manifest.pop("shards"))
+    made = Manifest(**{**manifest, "classes": tuple(manifest["classes"]), "shards": shards, "digest": ""}).sealed()
+    (root / "manifest.json").write_text(made.to_json())
+    told = both(months, tmp_path, root)
+    assert copied_of(told) == (0, COPIED + READ)
+
+
+@pytest.mark.slow
 def test_damaged_origins_are_not_believed(months, tmp_path):
     images = {"reencode": "png"}
     run(raw_of(months / "first", images=images), tmp_path / "one")
@@ -213,6 +249,7 @@ def test_damaged_origins_are_not_believed(months, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_a_record_of_another_image_is_not_taken_whatever_the_index_says(months, tmp_path):
     """Of a strange dataset whose records are whole but belong to other keys."""
     raw = raw_of(months / "second")
@@ -287,3 +324,13 @@ def test_places_of_keys(keys, other):
     assert [places.find(key) for key in keys] == list(range(len(keys)))
     if other not in keys and other.isprintable():
         assert places.find(other) == -1
+
+
+@pytest.mark.slow
+def test_records_of_others_as_input(months, tmp_path):
+    """Images that are parts of TFRecord files have no checksums of their own: they are hashed, then copied."""
+    raw = {**raw_of(months / "one"), "name": "records"}
+    run(raw, tmp_path / "one")
+    told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "two")
+    assert copied_of(told) == (OLD, 0)
+    assert tree(tmp_path / "two") == tree(tmp_path / "one")
