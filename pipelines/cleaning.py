@@ -20,7 +20,7 @@ from shardwright.ancestry import Family
 from shardwright.artifact_places import ARTIFACTS, PUSHED, places_below
 from shardwright.blessing import read_blessing
 from shardwright.errors import UsageError
-from shardwright.staged import PROBED, in_use
+from shardwright.staged import in_use, staged_folders
 from shardwright_pipelines.metadata_store import PastRun, past_runs, steps_to
 from shardwright_pipelines.run_lock import only_run_in
 
@@ -122,9 +122,9 @@ def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, s
         if place not in kept:
             yield _sized(run_root, place)
     if not runs or _ended(runs[-1]):
-        for name in sorted(os.listdir(f"{run_root}/{STAGING}")) if os.path.isdir(f"{run_root}/{STAGING}") else ():
-            if name != PROBED and not in_use(Path(run_root, STAGING, name)):
-                yield _sized(run_root, f"{STAGING}/{name}")
+        for folder in staged_folders(f"{run_root}/{STAGING}"):
+            if not in_use(folder):
+                yield _sized(run_root, f"{STAGING}/{folder.name}")
     logs = sorted(os.listdir(f"{run_root}/{LOGS}")) if os.path.isdir(f"{run_root}/{LOGS}") else []
     for name in logs[:-keep]:
         yield _sized(run_root, f"{LOGS}/{name}")

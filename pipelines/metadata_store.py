@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -62,13 +63,13 @@ def past_runs(run_root: str) -> list[PastRun]:
     Raises:
         DatasetError: there is no metadata store, or a damaged one.
     """
-    store = _open(run_root)
     runs = []
-    for context in _asked(run_root, lambda: store.get_contexts_by_type(_RUN)):
-        executions = sorted(store.get_executions_by_context(context.id), key=lambda one: one.id)
-        if executions:
-            steps = tuple(_step(store, one) for one in executions)
-            runs.append(PastRun(context.name, min(one.create_time_since_epoch for one in executions), steps))
+    with _opened(run_root) as store:
+        for context in store.get_contexts_by_type(_RUN):
+            executions = sorted(store.get_executions_by_context(context.id), key=lambda one: one.id)
+            if executions:
+                steps = tuple(_step(store, one) for one in executions)
+                runs.append(PastRun(context.name, min(one.create_time_since_epoch for one in executions), steps))
     return sorted(runs, key=lambda run: (run.started, run.steps[0].execution))
 
 
@@ -78,25 +79,27 @@ def steps_to(run_root: str, place: str) -> list[Step]:
     Raises:
         DatasetError: the metadata store is damaged.
     """
-    store = _open(run_root)
     relative = os.path.relpath(place, run_root)
-    artifacts = _asked(run_root, store.get_artifacts)
-    wanted = [one.id for one in artifacts if one.uri == relative or _pushed_to(one) == relative]
     found: dict[int, Step] = {}
     seen: set[int] = set()
-    while wanted:
-        events = [event for event in store.get_events_by_artifact_ids(wanted) if event.type in _OUTPUTS]
-        seen.update(wanted)
-        wanted = []
-        for execution in store.get_executions_by_id(sorted({event.execution_id for event in events} - found.keys())):
-            # A step that was answered from the cache did nothing: the one that did the work is here, too.
-            if execution.last_known_state == protos.Execution.COMPLETE:
-                found[execution.id] = _step(store, execution)
-                wanted += [one for one in _ids(store, execution.id, _INPUTS) if one not in seen]
+    with _opened(run_root) as store:
+        wanted = [one.id for one in store.get_artifacts() if relative in (one.uri, _pushed_to(one))]
+        while wanted:
+            events = [event for event in store.get_events_by_artifact_ids(wanted) if event.type in _OUTPUTS]
+            seen.update(wanted)
+            wanted = []
+            for execution in store.get_executions_by_id(
+                sorted({event.execution_id for event in events} - found.keys())
+            ):
+                # A step that was answered from the cache did nothing: the one that did the work is here, too.
+                if execution.last_known_state == protos.Execution.COMPLETE:
+                    found[execution.id] = _step(store, execution)
+                    wanted += [one for one in _ids(store, execution.id, _INPUTS) if one not in seen]
     return [found[number] for number in sorted(found)]
 
 
-def _open(run_root: str) -> metadata_store.MetadataStore:
+@contextmanager
+def _opened(run_root: str) -> Iterator[metadata_store.MetadataStore]:
     file = os.path.join(run_root, METADATA_FILE)
     if not os.path.isfile(file):
         raise DatasetError(
@@ -105,18 +108,12 @@ def _open(run_root: str) -> metadata_store.MetadataStore:
     config = protos.ConnectionConfig()
     config.sqlite.filename_uri = file
     config.sqlite.connection_mode = protos.SqliteMetadataSourceConfig.READONLY
-    return _asked(run_root, lambda: metadata_store.MetadataStore(config))
-
-
-def _asked(run_root: str, question: Any) -> Any:
     try:
-        return question()
-    except store_errors.NotFoundError:
-        return []
+        yield metadata_store.MetadataStore(config)
     except (store_errors.StatusError, RuntimeError) as error:
         raise DatasetError(
-            f"{os.path.join(run_root, METADATA_FILE)}: no readable metadata store ({str(error).splitlines()[0]}). "
-            "Restore it, or move it away: the next run starts a new one."
+            f"{file}: no readable metadata store ({str(error).splitlines()[0]}). Restore it, or move it away: the next "
+            "run starts a new one."
         ) from None
 
 

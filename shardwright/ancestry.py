@@ -237,7 +237,8 @@ def _lineage_row(place: str, problems: list[str]) -> dict[str, Any] | None:
         texts += [*row["parents"], *row["parents"].values(), *row.get("versions", {}).values()]
         if not all(isinstance(value, str) for value in texts) or not isinstance(row["recipe"], dict):
             raise TypeError("not the types of a lineage")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        fingerprint(row["recipe"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         problems.append(f"{LINEAGE_FILE} holds no lineage ({error})")
         return None
     if not is_whole(text):

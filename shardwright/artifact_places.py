@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 
 from shardwright.errors import UsageError
@@ -15,7 +16,7 @@ from shardwright.storage.objects import split_url
 METADATA_FILE = "metadata.sqlite"
 ARTIFACTS, PUSHED = "artifacts", "pushed"
 # Below these an artifact keeps only its own files.
-_INSIDE = ("Split-", "Format-", ".system", "variables", "index", "ledger", "assets")
+_INSIDE = re.compile(r"Split-.*|Format-.*|\.system|variables|index|ledger|origins|assets")
 
 
 def run_root_of(place: str) -> str | None:
@@ -62,7 +63,7 @@ def places_below(folder: str) -> Iterator[str]:
                 yield f"{scheme}://{bucket}/{info.name.rpartition('/')[0]}"
         return
     for here, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(_INSIDE))
+        folders[:] = sorted(name for name in folders if not _INSIDE.fullmatch(name))
         if LINEAGE_FILE in files or MANIFEST_FILE in files:
             yield here
 

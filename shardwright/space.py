@@ -66,7 +66,7 @@ def refuse_full(place: str, needed: int, what: str) -> str:
     """Looks whether there is room.
 
     Args:
-        place: folder on this machine, there already; on a bucket there is always room.
+        place: folder on this machine, which need not be there yet; on a bucket there is always room.
         needed: bytes.
         what: what takes them, for people.
 
@@ -78,7 +78,7 @@ def refuse_full(place: str, needed: int, what: str) -> str:
     """
     if is_remote(place):
         return ""
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(_existing(place)).free
     told = f"{what} takes about {_shown(needed)} in {place}, where {_shown(free)} are free"
     if free < needed:
         raise StorageError(
@@ -88,10 +88,16 @@ def refuse_full(place: str, needed: int, what: str) -> str:
 
 
 def same_disk(one: str, other: str) -> bool:
-    """Whether two folders, of which the second need not be there yet, are on one disk."""
-    while not os.path.exists(other):
-        other = os.path.dirname(other)
-    return os.stat(one).st_dev == os.stat(other).st_dev
+    """Whether two folders, which need not be there yet, are on one disk."""
+    return os.stat(_existing(one)).st_dev == os.stat(_existing(other)).st_dev
+
+
+def _existing(folder: str) -> str:
+    """The folder, or the nearest above it that is there."""
+    folder = os.path.abspath(folder)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def _shown(size: int) -> str:

@@ -41,7 +41,7 @@ def _lineage(options: argparse.Namespace) -> int:
 
         told["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
     if options.json:
-        print(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False))
+        print(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=True))
     else:
         print("\n".join([*_lines(start, family, told["artifacts"]), *_further(told)]))
     return 1 if told["problems"] else 0

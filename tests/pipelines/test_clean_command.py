@@ -99,10 +99,10 @@ def test_staging_stays_where_the_last_run_would_go_on(small_dataset, tmp_path, c
 
 
 def test_staging_that_another_process_writes_stays(root, capsys):
-    staging = Staging.open(root / "staging", "f")
+    staging = Staging.open(root / "staging", "f" * 64)
     with staging.locked():
-        assert "staging/f" not in {one["place"] for one in cleaned(capsys, root, "--keep", 1)["old"]}
-    assert "staging/f" in {one["place"] for one in cleaned(capsys, root, "--keep", 1)["old"]}
+        assert f"staging/{'f' * 64}" not in {one["place"] for one in cleaned(capsys, root, "--keep", 1)["old"]}
+    assert f"staging/{'f' * 64}" in {one["place"] for one in cleaned(capsys, root, "--keep", 1)["old"]}
 
 
 def test_not_while_a_run_is_at_work(root, capsys):
@@ -133,6 +133,16 @@ def test_links_are_not_followed(root, tmp_path, capsys):
     (root / "staging/link").symlink_to(tmp_path / "elsewhere")
     cleaned(capsys, root, "--keep", 1)
     assert (tmp_path / "elsewhere/file").exists()
+
+
+def test_what_is_not_ours_stays(root, capsys):
+    (root / "staging/notes.txt").write_text("mine")
+    (root / "staging/photos").mkdir()
+    (root / "artifacts/Trainer/model/mine").mkdir()
+    cleaned(capsys, root, "--keep", 1)
+    assert (root / "staging/notes.txt").exists()
+    assert (root / "staging/photos").is_dir()
+    assert (root / "artifacts/Trainer/model/mine").is_dir()
 
 
 def test_what_is_no_folder_of_a_run(tmp_path, capsys):

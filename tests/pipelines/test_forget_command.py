@@ -71,6 +71,7 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
 
     assert rows() == 8
     Staging.open(tmp_path / "staging", "f" * 64).path("Split-train").mkdir()
+    (tmp_path / "staging/mine").mkdir()
     (tmp_path / "keys").write_text("001.jpg\n005.jpg\n")
     command = ["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
     with Staging.open(tmp_path / "staging", "f" * 64).locked():
@@ -79,6 +80,7 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     told = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (told["probe_rows"], rows()) == (2, 6)
     assert told["staged"] == [str(tmp_path / "staging" / ("f" * 64))]
+    assert (tmp_path / "staging/mine").is_dir()
     assert told["held_by"] == [str(tmp_path / "ds")]
     again = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])

@@ -125,6 +125,14 @@ def test_what_strangers_write_is_no_crash(months, capsys):
     assert "\x07" not in out
 
 
+@pytest.mark.parametrize("recipe", ['{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000])
+def test_recipes_that_no_reader_takes_are_told(months, capsys, recipe):
+    text = f'{{"kind": "x", "fingerprint": "y", "parents": {{}}, "recipe": {recipe}}}'
+    (months.datasets[1] / "lineage.json").write_text(text)
+    assert "lineage.json" in told(capsys, months.datasets[1], code=1)["problems"][0]
+    assert main(["lineage", str(months.datasets[1])]) == 1
+
+
 def test_parents_that_name_each_other_end(tmp_path, capsys):
     for one, other in (("a", "b"), ("b", "a")):
         (tmp_path / one).mkdir()
