@@ -148,7 +148,6 @@ def _room(config: Config, prepared: PreparedInput, run_root: str) -> Iterator[st
     dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
     staging = config.resolve(config.run.staging) if config.run.staging else run_root
     if not is_remote(staging) and not same_disk(run_root, staging):
-        os.makedirs(staging, exist_ok=True)
         yield refuse_full(staging, max(dataset, transformed), "staging")
     yield refuse_full(run_root, dataset + transformed + needed.rest, "the run")
 
