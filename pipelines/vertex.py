@@ -74,6 +74,8 @@ def dataflow_options(section: VertexConfig, root: str) -> tuple[str, ...]:
         f"--worker_machine_type={dataflow.machine}",
         f"--max_num_workers={dataflow.max_workers}",
         "--experiments=use_runner_v2",
+        # Beam 2.77 would pickle what is in __main__, and send it along; all that workers need is in the image.
+        "--no_save_main_session",
     ]
     options += [f"--labels={name}={value}" for name, value in sorted(section.labels.items())]
     if section.service_account is not None:

@@ -9,7 +9,7 @@ from apache_beam.io.gcp import gcsio
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, SetupOptions, StandardOptions
 from apache_beam.runners.dataflow import dataflow_runner
 from apache_beam.runners.dataflow.internal import apiclient
-from apitools.base.py import encoding
+from google.protobuf import json_format
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
@@ -37,6 +37,15 @@ VERTEX = {
 }
 
 
+def plain(message):
+    """A request as plain values; Beam writes them with apitools up to 2.59 at least, with proto-plus in 2.77."""
+    if hasattr(message, "_pb"):
+        return json_format.MessageToDict(message._pb)
+    from apitools.base.py import encoding
+
+    return json.loads(encoding.MessageToJson(message))
+
+
 @pytest.fixture
 def jobs(monkeypatch):
     """What is asked of Dataflow: job and environment, as plain values, and the pipeline itself."""
@@ -46,7 +55,7 @@ def jobs(monkeypatch):
     def watched(self, pipeline, options, **given):
         result = run(self, pipeline, options, **given)
         environment = apiclient.Environment([], options, "8", "gs://bucket/pipeline.pb", self.proto_pipeline)
-        seen.append((json.loads(encoding.MessageToJson(environment.proto)), self.job, self.proto_pipeline, options))
+        seen.append((plain(environment.proto), plain(self.job.proto), self.proto_pipeline, options))
         return result
 
     monkeypatch.setattr(dataflow_runner.DataflowRunner, "run_pipeline", watched)
@@ -85,7 +94,7 @@ def test_the_request_for_image_example_gen(jobs, tmp_path, image_input, monkeypa
     assert environment["serviceAccountEmail"] == VERTEX["service_account"]
     assert environment["tempStoragePrefix"].startswith("storage.googleapis.com/bucket/runs/beam/temp")
     assert "use_runner_v2" in environment["experiments"]
-    assert {label.key: label.value for label in job.proto.labels.additionalProperties}["team"] == "clouds"
+    assert job["labels"]["team"] == "clouds"
     # Workers have the code in their image: no session, no package and no source goes along.
     assert not options.view_as(SetupOptions).save_main_session
     assert not pool.get("packages")
