@@ -73,6 +73,8 @@ def test_the_first_run_ends_in_a_blessed_model_and_a_table(project: Path) -> Non
     assert re.search(r"^model +BLESSED and pushed$", out, re.MULTILINE)
     for place in re.findall(r"^(?:dataset|transformed|TensorBoard|evaluation|pushed model) +(\S+)$", out, re.MULTILINE):
         assert Path(place).is_dir(), place
+    page = Path(re.search(r"^report +(\S+)$", out, re.MULTILINE)[1]).read_text(encoding="utf-8")
+    assert all(words in page for words in ('id="model"', "By class", "The worst predictions", "Where each class lies"))
     assert (project / "small.schema.pbtxt").exists()
 
 
