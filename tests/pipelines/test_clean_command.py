@@ -88,6 +88,7 @@ def test_a_superseded_model_goes_only_when_asked_for(root, capsys):
     assert (root / "artifacts/ImageExampleGen/examples/1").is_dir()
 
 
+@pytest.mark.slow
 def test_staging_stays_where_the_last_run_would_go_on(small_dataset, tmp_path, capsys):
     months = Months(tmp_path / "run", small_dataset)
     record_months(months, ended="FAILED")

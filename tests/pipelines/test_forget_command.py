@@ -86,6 +86,7 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])
 
 
+@pytest.mark.slow
 def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, capsys):
     months = Months(tmp_path / "run", small_dataset)
     record_months(months)

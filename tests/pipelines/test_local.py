@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from shardwright.errors import CheckFailed, StorageError, UsageError
+from shardwright.config import parse_config
+from shardwright.errors import CheckFailed, ConfigError, StorageError, UsageError
 from shardwright_pipelines import local
+from shardwright_pipelines.prepare import prepare_input
 from shardwright_pipelines.run_lock import only_run_in
 
 
@@ -32,6 +34,16 @@ def test_a_full_disk_is_told_before_any_work(tmp_path: Path, image_input: Any, m
     with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Make room"):
         local.run_local("full.yaml", root="run")
     assert not (tmp_path / "run" / local.METADATA_FILE).exists()
+
+
+def test_a_compiled_pipeline_wants_the_path_of_an_earlier_dataset(tmp_path: Path, image_input: Any) -> None:
+    raw = image_input(tmp_path / "in", layout="label_csv", images=4)
+    config = parse_config({**raw, "split": {"previous": "blessed"}}, base=str(tmp_path))
+    with pytest.raises(ConfigError, match=r"split\.previous: 'blessed' is looked up when a run starts on this machine"):
+        prepare_input(config, tmp_path / "x.yaml", hashed=False)
+    prepared = prepare_input(config, tmp_path / "x.yaml")
+    assert prepared.config.split.previous is None
+    assert "split.previous: no dataset yet, since no model was ever blessed" in prepared.notes
 
 
 def test_schemas_are_kept_under_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
