@@ -35,7 +35,8 @@ class DriftConfig:
     """What the images are compared with.
 
     Attributes:
-        reference: a dataset, folder or URL; relative paths start from the folder the command is called in.
+        reference: a dataset, folder or URL; relative paths start from the folder the command is called in. `blessed`
+            stands for that of the model in force (`shardwright.in_force`).
         images: how many of each side are looked at.
         alpha: the chance that a run is stopped though nothing has changed.
         ignore: measures that may change.

@@ -51,7 +51,8 @@ class SplitConfig:
     input says: a `column` of the table of labels, `lists` of keys in files, or what the source or the folders say; an
     image that nothing is said of fails the run, or goes into `rest`.
 
-    `previous` is an earlier dataset: what it holds stays where it is, and only new images are divided.
+    `previous` is an earlier dataset: what it holds stays where it is, and only new images are divided. `blessed` stands
+    for that of the model in force (`shardwright.in_force`).
     """
 
     PATH: ClassVar[str] = "split"
