@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,10 @@ from shardwright.errors import DatasetError
 from shardwright.records import RecordError, unframe
 from shardwright.sequence import Integers, Records
 from shardwright.storage import in_parallel, is_remote, open_file, part_path, read_bytes, readers
+
+# How a line of an index ends, and about how many bytes of lines are read at a time.
+_WRITTEN = re.compile(rb',"length":([0-9]{1,18}),"offset":([0-9]{1,18})\}\n?\Z')
+_LINES = 1 << 20
 
 
 class RandomAccess:
@@ -101,12 +106,11 @@ def _frames(shard: LocatedShard) -> Integers:
     frames = np.empty((shard.records, 2), np.int64)
     count = 0
     try:
-        with open_file(shard.index) as lines:
-            for line in lines:
-                row = json.loads(line)
-                if count < shard.records:
-                    frames[count] = row["offset"], row["length"]
-                count += 1
+        with open_file(shard.index) as file:
+            while lines := file.readlines(_LINES):
+                found = _places(lines)
+                frames[count : count + len(found)] = found[: max(0, shard.records - count)]
+                count += len(found)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
     if count != shard.records:
@@ -114,6 +118,17 @@ def _frames(shard: LocatedShard) -> Integers:
             f"{shard.index}: names {count} records, the manifest {shard.records}. Write the dataset anew."
         )
     return frames
+
+
+def _places(lines: list[bytes]) -> Integers:
+    """Offset and length of each line of an index."""
+    # As the index is written, which is quick to read; keys may hold anything, but what ends a line is no part of one.
+    found = [_WRITTEN.search(line) for line in lines]
+    if all(found):
+        numbers = b" ".join(b"%b %b" % match.group(2, 1) for match in found if match)
+        return np.array(numbers.split(), np.int64).reshape(-1, 2)
+    rows = [json.loads(line) for line in lines]
+    return np.array([(row["offset"], row["length"]) for row in rows], np.int64).reshape(-1, 2)
 
 
 def _key(shard: LocatedShard, record: int) -> str:

@@ -27,7 +27,7 @@ from shardwright.loader.facts import dataset_statistics, image_size
 from shardwright.loader.fast import read_fast
 from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
 from shardwright.loader.masks import planes
-from shardwright.loader.naming import Naming, guarded
+from shardwright.loader.naming import Naming, guarded, plain
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.sharing import share_of, steps_of
 from shardwright.loader.words import stored_texts
@@ -166,7 +166,7 @@ def load(
         # At the end of a group some threads wait for the last one: it is to be many images for each.
         most = max(_GROUP_BYTES, threads * _GROUP_BYTES // 16)
         group = max(threads, min(max(_GROUP, 16 * threads), most // _record_bytes(dataset, split)))
-        return guarded(elements, _plain(make), _plain(record_of), told, group=group, threads=threads, **batched)
+        return guarded(elements, plain(make), plain(record_of), told, group=group, threads=threads, **batched)
 
     def example(position: Tensor, record: Tensor, *weight: Tensor) -> Example:
         return {**parse(record), "position": position, **dict(zip(("weight",), weight, strict=False))}
@@ -212,17 +212,13 @@ def load(
                 counted, lambda count, record: changed(count, example(*record)), lambda _, record: record, **batched
             )
         else:
-            batches = counted.map(_plain(changed), tf.data.AUTOTUNE).batch(batch_size, drop_remainder=fixed)
+            batches = counted.map(plain(changed), tf.data.AUTOTUNE).batch(batch_size, drop_remainder=fixed)
     mixing = changes["mixup"].strength if "mixup" in changes else 0.0
     finish = Finisher(dataset.manifest, targets, masks == "bits", normalize, statistics, dtype, mixing, seed, ids)
     options = tf.data.Options()
     options.deterministic = deterministic or order == "exact"
     options.autotune.ram_budget = _TUNED_BYTES
-    return batches.map(_plain(finish.__call__), _AT_ONCE).prefetch(_AHEAD).with_options(options)
-
-
-# No function here branches on a tensor in Python; AutoGraph's search for that takes longer than the rest of `load`.
-_plain = tf.autograph.experimental.do_not_convert
+    return batches.map(plain(finish.__call__), _AT_ONCE).prefetch(_AHEAD).with_options(options)
 
 
 def steps_per_epoch(

@@ -22,6 +22,9 @@ from shardwright.storage import open_file
 
 Tensor = Any
 
+# No function here branches on a tensor in Python; AutoGraph's search for that takes longer than the rest of `load`.
+plain = tf.autograph.experimental.do_not_convert
+
 
 def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
     """A value; the end of the iteration, which `guarded` then explains, where something does not hold.
@@ -65,7 +68,8 @@ def guarded(
         A `tf.data.Dataset` of examples, or batches of them, in the order of the elements.
 
     Raises:
-        tf.errors.InvalidArgumentError: while iterating: within the group of a record that is wrong; names it.
+        tf.errors.InvalidArgumentError: while iterating: in the place of a record that is wrong, or of its batch; names
+            it.
     """
 
     def explain(positions: npt.NDArray[np.int64], records: npt.NDArray[np.object_]) -> bytes:
@@ -87,15 +91,23 @@ def guarded(
     def batched(examples: Any) -> Any:
         return examples if batch is None else examples.batch(batch, drop_remainder=drop_remainder)
 
+    def numbered(number: Tensor, element: Any) -> tuple[Tensor, Any]:
+        return number, make(*element)
+
+    def whole(count: Tensor, found: tuple[Tensor, Any]) -> Tensor:
+        # What fails is left out; the next one then has a number too large for its place, and nothing more is given.
+        return found[0] == count if batch is None else found[0][0] == count * batch
+
     def examples(*parts: Any) -> Any:
         records = tf.data.Dataset.zip(parts)
-        made = records.map(make, num_parallel_calls=threads)
-        explained = records.batch(group).map(failing(made.element_spec)).repeat()
+        made = records.enumerate().map(plain(numbered), num_parallel_calls=threads, deterministic=True)
+        explained = records.batch(group).map(failing(made.element_spec[1])).repeat()
         count = records.cardinality()
         if batch is not None:
             count = count // batch if drop_remainder else -(-count // batch)
+        sound = batched(made).ignore_errors().enumerate().take_while(plain(whole))
         # Where nothing fails there is as much as there are records for, and what explains is never asked.
-        return batched(made).ignore_errors().concatenate(batched(explained)).take(count)
+        return sound.map(plain(lambda _, found: found[1])).concatenate(batched(explained)).take(count)
 
     group = group if batch is None else max(1, group // batch) * batch
     # Windows hold what they are given, where batches would copy it. The next one is read while this one is decoded.
@@ -120,5 +132,5 @@ class Naming:
         shard = self._shards[number]
         record = position - self._begins[number]
         with open_file(shard.index) as lines:
-            row = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
+            row: dict[str, Any] = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
         return f"{shard.path}, record {record} at byte {row.get('offset', '?')}, key {row.get('key', '?')}"

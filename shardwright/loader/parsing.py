@@ -112,7 +112,8 @@ class Parser:
     def _encoding(self) -> str | None:
         """How the recipe says that pixels are stored; `None`: as JPEG or PNG."""
         recipe = self.dataset.manifest.recipe
-        return recipe.get("encoding") or recipe.get("images", {}).get("reencode")
+        stored: str | None = recipe.get("encoding") or recipe.get("images", {}).get("reencode")
+        return stored
 
     @property
     def _as_images(self) -> bool:

@@ -3,6 +3,7 @@
 import io
 import shutil
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -208,6 +209,22 @@ def test_damaged_shards_are_named(clouds: Path, tmp_path: Path) -> None:
         match=r"00001-of-00003\.tfrecord, record 1 at byte \d+, key train/0009: the record is",
     ):
         list(loader.load(folder, "train", 2))
+
+
+@pytest.mark.parametrize("order", ["fast", "exact"])
+def test_pixels_that_cannot_be_decoded_are_named(small_dataset: MakeDataset, tmp_path: Path, order: str) -> None:
+    def change(number: int, example: dict[str, object]) -> dict[str, object]:
+        encoded = example["image/encoded"]
+        assert isinstance(encoded, bytes)
+        # Its header is sound.
+        return {**example, "image/encoded": encoded[: len(encoded) // 2] if number == 3 else encoded}
+
+    folder = small_dataset(tmp_path, counts={"train": [2, 2], "eval": [1]}, change=change)
+    # In its place, and not some batches later.
+    batches = iter(loader.load(folder, "train", 1, order=order, repeat=True, shuffle=True, seed=1))
+    message = r"data-0000\d-of-00002\.tfrecord, record \d at byte \d+, key train/0003: cannot be decoded \(.+\)\. Write"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        list(islice(batches, 4))
 
 
 def test_wrong_options_are_refused(clouds: Path, tmp_path: Path) -> None:

@@ -37,6 +37,17 @@ def test_any_order_will_do(dataset):
     ]
 
 
+def test_an_index_may_be_written_in_another_style(dataset):
+    expected = RandomAccess(dataset.shards("train")).read(all_records(3, 0, 4))
+    for shard in dataset.shards("train"):
+        index = Path(shard.index)
+        rows = [json.loads(line) for line in index.read_text().splitlines()]
+        # A key that looks like the end of a line.
+        odd = [{**row, "note": ',"length":1,"offset":2}'} for row in rows]
+        index.write_text("".join(json.dumps(row) + "\n" for row in odd))
+    assert RandomAccess(dataset.shards("train")).read(all_records(3, 0, 4)) == expected
+
+
 def test_a_damaged_record_is_named(dataset):
     shard = dataset.shards("train")[2]
     index = [json.loads(line) for line in shard.index_file.read_text().splitlines()]
