@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -31,12 +32,14 @@ class Cluster:
         port: its port.
         namespace: this pod's.
         account: folder with the pod's token and the authority's certificate; `None` talks without both.
+        pause: seconds to wait before asking again where there is no answer, longer each time.
     """
 
     host: str
     port: int
     namespace: str
     account: Path | None
+    pause: float = 2.0
 
     @staticmethod
     def of_this_pod(environment: Mapping[str, str]) -> Cluster:
@@ -98,6 +101,7 @@ class Cluster:
             except (OSError, http.client.HTTPException) as error:
                 if attempt == _ATTEMPTS:
                     raise ShardwrightError(f"Kubernetes at {self.host}:{self.port} does not answer: {error}.") from None
+                time.sleep(self.pause * attempt)
         raise AssertionError("unreachable")
 
     def _ask_once(self, method: str, path: str, body: str | None) -> tuple[int, dict[str, Any]]:

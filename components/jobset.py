@@ -77,7 +77,8 @@ class JobSetTask:
         told = {
             COORDINATOR: f"{self.name}-{job['name']}-0-0.{self.name}:{_PORT}",
             HOSTS: str(spec["completions"]),
-            STAGING_VARIABLE: str(self.folder / "staging"),
+            # Not in the set's own folder: another run of the same training goes on from its checkpoints.
+            STAGING_VARIABLE: str(self.shared / "staging"),
         }
         container["env"] = [{"name": name, "value": value} for name, value in told.items()]
         return manifest
@@ -144,8 +145,8 @@ def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:
             reason = conditions["Failed"].get("message", "no reason told")
             raise CheckFailed(
                 f"JobSet {cluster.namespace}/{task.name} failed: {reason}. `kubectl logs -n {cluster.namespace} -l "
-                f"jobset.sigs.k8s.io/jobset-name={task.name}` tells why. What was learned is in {task.folder}: "
-                "delete the JobSet, and the next run of this step goes on from there."
+                f"jobset.sigs.k8s.io/jobset-name={task.name}` tells why. Checkpoints are kept: delete the JobSet, "
+                "run the step again, and it goes on from the last one."
             )
         jobs = ", ".join(f"{job.get('ready', 0)} ready" for job in status.get("replicatedJobsStatus", []))
         now = f"{jobs or 'waiting for nodes'}; restarts {status.get('restarts', 0)}"

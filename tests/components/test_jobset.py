@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_the_pods_are_told_all_they_need(task, opened, tmp_path):
     assert told == {
         "SHARDWRIGHT_COORDINATOR": f"{task.name}-trainer-0-0.{task.name}:8476",
         "SHARDWRIGHT_HOSTS": "2",
-        "SHARDWRIGHT_STAGING": str(folder / "staging"),
+        "SHARDWRIGHT_STAGING": str(tmp_path / "shared" / "staging"),
     }
     # The template may be used again.
     assert TEMPLATE["metadata"] == {}
@@ -137,7 +138,7 @@ def test_no_pod_and_no_answer():
     with pytest.raises(ShardwrightError, match="This is no pod with a service account"):
         Cluster.of_this_pod({})
     with FakeCluster().serving() as url:
-        gone = Cluster.of_this_pod({PROXY_VARIABLE: url})
+        gone = replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0)
     with pytest.raises(ShardwrightError, match="does not answer"):
         gone.get("/x")
 
