@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import os
 from typing import Any
 
 import tensorflow_data_validation as tfdv
@@ -13,8 +13,6 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from shardwright.dataset import Dataset
-from shardwright.fingerprint import fingerprint
-from shardwright.lineage import write_lineage
 from shardwright_components.statistics_gen.slices import slices
 
 STATISTICS_FILE = "FeatureStats.pb"
@@ -44,18 +42,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 source = tfxio_utils.get_split_tfxio(
                     examples=[examples], split=split, telemetry_descriptors=["StatisticsGen"], schema=schema
                 )
-                folder = Path(artifact_utils.get_split_uri(output_dict["statistics"], split))
+                # On a bucket, as on Dataflow, only Beam and TFDV read and write: a URL is no `Path`.
+                file = os.path.join(artifact_utils.get_split_uri([statistics], split), STATISTICS_FILE)
                 _ = (
                     pipeline
                     | f"Read[{split}]" >> source.BeamSource()
                     | f"StatisticsOf[{split}]" >> tfdv.GenerateStatistics(options)
-                    | f"Write[{split}]" >> tfdv.WriteStatisticsToBinaryFile(str(folder / STATISTICS_FILE))
+                    | f"Write[{split}]" >> tfdv.WriteStatisticsToBinaryFile(file)
                 )
-        parents, recipe = {"dataset": dataset.manifest.digest}, {"features": features}
-        write_lineage(
-            statistics.uri,
-            kind="statistics",
-            fingerprint=fingerprint([parents, recipe]),
-            parents=parents,
-            recipe=recipe,
-        )

@@ -45,7 +45,8 @@ def slices(dataset: Dataset, features: Sequence[str]) -> list[SliceFunction]:
         wanted = {name.encode(): f"{CLASS}{name}" for name in classes}
         found.append(_slicer(stored(_CLASSES), wanted, _itself))
     folders = sources(dataset) if stored(_KEY) in features else []
-    if folders:
+    # Where folders are the classes they would say the same twice.
+    if folders and set(folders) != set(classes):
         wanted = {folder.encode(): f"{SOURCE}{folder or '(none)'}" for folder in folders}
         found.append(_slicer(stored(_KEY), wanted, _folder))
     return found

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 
+import apache_beam as beam
 import numpy as np
 import pytest
 import tensorflow_data_validation as tfdv
@@ -106,6 +107,28 @@ def test_tfdv_opens_them(counted, monkeypatch):
     assert set(anomalies) == {f"'{name}'" if "." in name else name for name in FEATURES}
     inferred = tfdv.infer_schema(read["train"])
     assert {feature.name for feature in inferred.feature} == set(FEATURES)
+
+
+@pytest.mark.slow
+def test_on_a_bucket_they_are_written_to_its_url(small_dataset, tmp_path, monkeypatch):
+    """As on Vertex AI, where this component opens buckets itself: no place of it may go through a local path."""
+    places = []
+    monkeypatch.setattr(tfdv, "WriteStatisticsToBinaryFile", lambda file: places.append(file) or beam.Map(str))
+    examples, statistics = standard_artifacts.Examples(), standard_artifacts.ExampleStatistics()
+    examples.uri, statistics.uri = str(small_dataset(tmp_path)), "gs://bucket/statistics/7"
+    examples.split_names = '["train","eval"]'
+    context = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=str(tmp_path / "tmp"), unique_id="1")
+    monkeypatch.chdir(tmp_path)
+    Executor(context).Do({"examples": [examples]}, {"statistics": [statistics]}, {"features": '["image/height"]'})
+    assert places == [f"gs://bucket/statistics/7/Split-{split}/FeatureStats.pb" for split in ("train", "eval")]
+    assert not (tmp_path / "gs:").exists()
+
+
+def test_folders_that_are_the_classes_are_not_told_twice(small_dataset, tmp_path):
+    root = small_dataset(
+        tmp_path, task="classification", key_of=lambda _, number: f"{('Fish', 'Sugar')[number % 2]}/{number}"
+    )
+    assert len(slices(Dataset.open(root), FEATURES)) == 1
 
 
 def test_one_folder_and_one_class_are_no_slices(small_dataset, tmp_path):
