@@ -16,7 +16,7 @@ from shardwright import pixels
 Tensor = Any
 # What a damaged record ends in.
 LoadingError = tf.errors.OpError
-_READ_BUFFER = 1 << 20
+_READ_BUFFER = 256 << 10
 _READY = 2
 
 

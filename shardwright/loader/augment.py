@@ -148,7 +148,10 @@ def _to_bytes(values: Tensor) -> Tensor:
 
 
 def mixup(images: Tensor, target: Any, alpha: float, seed: int, count: Tensor) -> tuple[Tensor, Any]:
-    """Mixes every image of a batch with the one before it, and the targets alike.
+    """Mixes every image of a host's batch with the one before it, and the targets alike.
+
+    The same seed, step and number of hosts mix the same pairs; another number of hosts has other batches, and so other
+    pairs.
 
     Each pair has its own share of the first, drawn from Beta(alpha, alpha), and turned so that it is the larger one. A
     pixel that is not counted in one of the two is not counted in their mixture.

@@ -99,7 +99,8 @@ def load(
             each word of their vocabularies occurs, one column behind the other, in whatever form they are stored.
         augment: names, or `name=strength`, of `loader.augment`. Masks follow. What happens to an image depends on
             `seed` and its position in the stream: with `repeat` every epoch differs. `mixup` makes targets soft:
-            float32, and [B, C] for labels of one class an image; it mixes within the batch of a host.
+            float32, and [B, C] for labels of one class an image; it mixes within the batch of a host,
+            so that another number of hosts mixes other pairs.
         shuffle: mix the order, anew every epoch: the shards, then the records within a buffer (`fast`) or a window
             (`exact`).
         seed: the same seed gives the same order and the same augmentation; `None` draws one.

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
-# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; batches that are filled, are
-# finished or wait; decoded images of each thread that wait for their batch.
+# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; groups of encoded records that
+# are read, wait and are decoded; batches that are filled, are finished or wait; decoded images of each thread that wait
+# for their batch.
 _SHARDS_AT_ONCE = 16
-_READ_BUFFER = 1 << 20
+_READ_BUFFER = 256 << 10
+_GROUPS = 3
+_GROUP, _GROUP_A_PROCESSOR = 128, 32
+_GROUP_BYTES, _GROUP_BYTES_A_PROCESSOR = 16 << 20, 2 << 20
 _BATCHES = 5
 _IMAGES_A_THREAD = 4
 
@@ -21,7 +25,7 @@ class LoaderMemory:
     Attributes:
         libraries: Python and what is imported.
         readers: read buffers of the shards that are open.
-        shuffle: records that are mixed, still encoded.
+        shuffle: records that are mixed or wait for a decoder, still encoded.
         batches: those in flight, and the decoded images that wait for them.
     """
 
@@ -62,9 +66,13 @@ def loader_memory(
     height, width = size
     # While a batch is normalized its uint8 form is there, too.
     one = batch * height * width * (3 * value_bytes + 3 + channels)
+    group = min(
+        max(_GROUP, _GROUP_A_PROCESSOR * processors) * record,
+        max(_GROUP_BYTES, _GROUP_BYTES_A_PROCESSOR * processors),
+    )
     return LoaderMemory(
         libraries=_LIBRARIES,
         readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
-        shuffle=int(shuffle_buffer * record),
+        shuffle=int(shuffle_buffer * record + _GROUPS * group),
         batches=_BATCHES * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
     )

@@ -81,6 +81,15 @@ def test_ids_are_positions_in_the_split(clouds, order):
     assert sorted(seen) == list(range(11))
 
 
+def test_mixup_is_the_same_for_a_seed_a_step_and_a_number_of_hosts(clouds):
+    options = {"order": "exact", "shuffle": True, "repeat": True, "augment": ["mixup"], "host": 1, "hosts": 2}
+    whole = [image.numpy() for image, _ in load(clouds, "train", 2, seed=5, **options).take(6)]
+    resumed = [image.numpy() for image, _ in load(clouds, "train", 2, seed=5, start_step=3, **options).take(3)]
+    assert np.array_equal(whole[3:], resumed)
+    other = [image.numpy() for image, _ in load(clouds, "train", 2, seed=6, **options).take(6)]
+    assert not np.array_equal(whole, other)
+
+
 def test_mixup_makes_soft_targets(clouds, flowers):
     _, masks = first(clouds, normalize="unit", dtype="float32", augment=["mixup=1"], seed=1)
     assert (masks.shape, masks.dtype) == ((4, 24, 36, 3), np.float32)
