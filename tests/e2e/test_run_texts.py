@@ -1,0 +1,74 @@
+"""`shardwright run` for images with texts: pictures that are all alike, whose captions alone tell what they are."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image, PngImagePlugin
+from running import run
+
+pytestmark = pytest.mark.slow
+
+WORDS = {"land": ("field", "meadow"), "water": ("lake", "River!"), "sky": ("cloud", "SKY,")}
+
+
+def write_pictures(folder: Path, count: int = 60) -> None:
+    """The same pixels in files of different bytes: copies on two sides of a split would stop the run."""
+    rng = np.random.default_rng(7)
+    (folder / "images").mkdir(parents=True)
+    with (folder / "labels.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["image", "label", "caption", "place"])
+        for number in range(count):
+            label = sorted(WORDS)[number % len(WORDS)]
+            words = [str(rng.choice(["a", "the", "old", "view"])), str(rng.choice(WORDS[label])), "near here"]
+            name = f"{number:03}.png"
+            mark = PngImagePlugin.PngInfo()
+            mark.add_text("number", name)
+            Image.new("RGB", (16, 16), "grey").save(folder / "images" / name, pnginfo=mark)
+            table.writerow([name, label, " ".join(words), str(rng.choice(["north", "south"]))])
+
+
+def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(tmp_path: Path) -> None:
+    write_pictures(tmp_path)
+    config = {
+        "name": "texts",
+        "task": "classification",
+        "input": {"images": "images", "labels": {"path": "labels.csv", "features": ["caption", "place"]}},
+        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
+        "transform": {
+            "size": [16, 16],
+            "encoding": "png",
+            "text": {
+                "caption": {"vocabulary": 40, "output": "ids", "length": 6},
+                "place": {"vocabulary": 5, "output": "counts"},
+            },
+        },
+        "trainer": {"text": ["caption", "place"], "epochs": 20, "batch_size": 8, "width": 4, "learning_rate": 0.02},
+        "evaluator": {"min_accuracy": 0.9},
+    }
+    (tmp_path / "texts.yaml").write_text(yaml.safe_dump(config))
+    done = run(tmp_path, "run", "texts.yaml")
+    assert done.code == 0, done.err
+    assert re.search(r"^model +BLESSED and pushed$", done.out, re.MULTILINE)
+    pushed = tmp_path / "shardwright-runs/texts/pushed"
+    model = pushed / json.loads((pushed / "BLESSED.json").read_text())["model"]
+    told = json.loads((model / "assets/preparation.json").read_text())["texts"]
+    assert [column["column"] for column in told] == ["caption", "place"]
+
+    (tmp_path / "new.csv").write_text("image,place,caption\n000.png,south,the lake\n001.png,,an old CLOUD\n")
+    call = ["predict", str(pushed), "images", "--out"]
+    with_texts = run(tmp_path, *call, "with.csv", "--texts", "new.csv")
+    assert with_texts.code == 0, with_texts.err
+    with (tmp_path / "with.csv").open(newline="") as file:
+        rows = {row["image"]: row for row in csv.DictReader(file)}
+    assert (rows["000.png"]["label"], rows["001.png"]["label"]) == ("water", "sky")
+    assert run(tmp_path, *call, "without.csv").code == 0
+    (tmp_path / "bad.csv").write_text("image,caption\n")
+    refused = run(tmp_path, *call, "bad_out.csv", "--texts", "bad.csv")
+    assert refused.code == 2
+    assert "--texts bad.csv: no column 'place', which the model reads" in refused.err
