@@ -20,8 +20,9 @@ from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.manifest import Manifest
 from shardwright.sealed import sealed_json
-from shardwright.staging import PlannedShard, ShardResult, Staging, origins_path, write_parts, write_text
+from shardwright.staging import PlannedShard, ShardResult, Staging, origins_path
 from shardwright.storage import buckets, is_remote
+from shardwright.whole_files import write_parts, write_text
 
 # A ledger part stays a file that an editor opens.
 _ROWS_PER_PART = 100_000

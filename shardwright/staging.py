@@ -21,14 +21,12 @@ from __future__ import annotations
 import dataclasses
 import errno
 import fcntl
-import hashlib
-import itertools
 import json
 import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -44,6 +42,7 @@ from shardwright.records import RecordWriter
 from shardwright.sealed import sealed_lines
 from shardwright.shard_names import ShardNames
 from shardwright.storage import buckets, in_parallel, is_remote, readers
+from shardwright.whole_files import WholeFile
 
 # Says where staging folders go, outside of everything that has a fingerprint.
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
@@ -223,7 +222,7 @@ class Staging:
         origins: list[str] = []
         shard = layout.shard_path(*planned)
         index = layout.index_path(shard)
-        with _Output(self.path(shard)) as data, _Output(self.path(index)) as positions:
+        with WholeFile(self.path(shard)) as data, WholeFile(self.path(index)) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
                 key, payload, status, code, reason, *_ = outcome
@@ -260,7 +259,7 @@ class Staging:
         if self.mirror:
             kept = (origins_path(shard),) if origins else ()
             self.mirror.push(Path(self.root), (shard, index, _rows(planned), *kept))
-        with _Output(self.path(_done(planned))) as done:
+        with WholeFile(self.path(_done(planned))) as done:
             done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         if self.mirror:
             self.mirror.push(Path(self.root), (_done(planned),))
@@ -269,7 +268,7 @@ class Staging:
 
     def write_lines(self, name: str, lines: Iterable[str]) -> int:
         """Writes a file of lines; returns its size."""
-        with _Output(self.path(name)) as file:
+        with WholeFile(self.path(name)) as file:
             for line in lines:
                 file.write(line.encode("utf-8"))
         return file.size
@@ -339,68 +338,6 @@ def _rows(planned: PlannedShard) -> str:
 
 def _done(planned: PlannedShard) -> str:
     return f"done/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.json"
-
-
-class _Output:
-    """A file that appears under its name, whole, when the block ends without an error.
-
-    It is not forced onto the disk, which would make the disk's speed that of the run: a killed process loses nothing
-    that it has handed to the system. After a power failure sizes tell, since file systems lengthen a file when its data
-    have reached the disk: a shard that is too short is written again, a dataset with one is refused.
-    """
-
-    def __init__(self, target: Path) -> None:
-        self._target = target
-        # Unique, so that two attempts of a runner at the same shard never write into each other's file.
-        self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
-        self._hash = hashlib.sha256()
-        self.size = 0
-
-    @property
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
-
-    def __enter__(self) -> _Output:
-        self._target.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._temporary.open("wb")
-        return self
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-        self._hash.update(data)
-        self.size += len(data)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            self._file.close()
-            if kind is None:
-                self._temporary.replace(self._target)
-        finally:
-            # There is one still when the block failed, or closing did for want of room.
-            self._temporary.unlink(missing_ok=True)
-
-
-def write_text(target: Path, text: str) -> str:
-    """Writes a small file by rename; returns its sha256."""
-    return write_bytes(target, text.encode("utf-8"))
-
-
-def write_bytes(target: Path, data: bytes) -> str:
-    """Writes a file by rename; returns its sha256."""
-    with _Output(target) as file:
-        file.write(data)
-    return file.sha256
-
-
-def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int], Path]) -> list[str]:
-    """Writes lines into numbered files of the given numbers of lines; returns the files' sha256."""
-    hashes = []
-    for number, size in enumerate(sizes):
-        with _Output(name(number)) as part:
-            for line in itertools.islice(lines, size):
-                part.write(line.encode("utf-8"))
-        hashes.append(part.sha256)
-    return hashes
 
 
 def _locked_file(path: Path) -> IO[str]:

@@ -26,8 +26,9 @@ from shardwright.loader import STATISTICS_FILE
 from shardwright.manifest import MASKS, REJECTED
 from shardwright.mirror import local_folder
 from shardwright.presets import StoredFeatures
-from shardwright.staging import STAGING_VARIABLE, PlannedShard, Staging, write_text
+from shardwright.staging import STAGING_VARIABLE, PlannedShard, Staging
 from shardwright.watch import shards_shown
+from shardwright.whole_files import write_text
 from shardwright_components.image_transform import post
 from shardwright_components.image_transform.analyze import GraphPlan, read_sums, write_transform_graph
 from shardwright_components.image_transform.as_ingested import ingested_options

@@ -26,9 +26,10 @@ from shardwright.images import read_header
 from shardwright.lazy_example import LazyExample
 from shardwright.manifest import REJECTED
 from shardwright.presets import StoredFeatures
-from shardwright.staging import Outcome, PlannedShard, Staging, write_bytes
+from shardwright.staging import Outcome, PlannedShard, Staging
 from shardwright.storage import in_parallel
 from shardwright.transformed import CLASSES, annotated, is_moved, parsed
+from shardwright.whole_files import write_bytes
 from shardwright_components.image_transform.figures import encode_row, figures_file, figures_of
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.text import Text, text_values

@@ -1,0 +1,76 @@
+"""Files that are there whole or not at all: written under another name, then renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+
+class WholeFile:
+    """A file that appears under its name, whole, when the block ends without an error.
+
+    It is not forced onto the disk, which would make the disk's speed that of the run: a killed process loses nothing
+    that it has handed to the system. After a power failure sizes tell, since file systems lengthen a file when its data
+    have reached the disk: a shard that is too short is written again, a dataset with one is refused.
+
+    Args:
+        target: its name; folders above it are made.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        # Unique, so that two attempts of a runner at the same shard never write into each other's file.
+        self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        """Of what was written so far."""
+        return self._hash.hexdigest()
+
+    def __enter__(self) -> WholeFile:
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._temporary.open("wb")
+        return self
+
+    def write(self, data: bytes) -> None:
+        """Appends bytes."""
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._file.close()
+            if kind is None:
+                self._temporary.replace(self._target)
+        finally:
+            # There is one still when the block failed, or closing did for want of room.
+            self._temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> str:
+    """Writes a small file by rename; returns its sha256."""
+    return write_bytes(target, text.encode("utf-8"))
+
+
+def write_bytes(target: Path, data: bytes) -> str:
+    """Writes a file by rename; returns its sha256."""
+    with WholeFile(target) as file:
+        file.write(data)
+    return file.sha256
+
+
+def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int], Path]) -> list[str]:
+    """Writes lines into numbered files of the given numbers of lines; returns the files' sha256."""
+    hashes = []
+    for number, size in enumerate(sizes):
+        with WholeFile(name(number)) as part:
+            for line in itertools.islice(lines, size):
+                part.write(line.encode("utf-8"))
+        hashes.append(part.sha256)
+    return hashes
