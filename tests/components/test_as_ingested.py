@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_transform as tft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.commit import commit
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig
 from shardwright.dataset import Dataset
@@ -22,14 +22,13 @@ from shardwright.exif import only_orientation, read_orientation
 from shardwright.images import read_header
 from shardwright.ingest import ingest
 from shardwright.ingest.prepare import prepare
-from shardwright.loader import load
+from shardwright.loader import dataset_statistics, load
 from shardwright.records import decode_example
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
-from shardwright_components.image_transform import executor
 from shardwright_components.image_transform.as_ingested import as_ingested, exif_orientation, ingested_options
-from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
-from shardwright_components.image_transform.rewrite import write_shard
+from shardwright_components.image_transform.recipe import transform_recipe
+from shardwright_pipelines.transforming import EXAMPLES, GRAPH, transform_dataset
 
 pytestmark = pytest.mark.slow
 
@@ -134,9 +133,9 @@ def test_what_the_ingest_leaves_alone_is_not_touched() -> None:
     assert ImagesConfig().orientation == "keep"
 
 
-@pytest.mark.parametrize("policy", ["stretch", "letterbox"])
-def test_turned_images_are_served_as_they_were_trained_on(policy: str, tmp_path: Path) -> None:
-    """The same files through ingest, transform and loader, and through the serving signature, for all orientations."""
+def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> None:
+    """The same files through ingest, transform and loader; through the serving signature; through the graph."""
+    policy = "letterbox"
     (tmp_path / "images").mkdir()
     files = {}
     for orientation in ORIENTATIONS:
@@ -154,27 +153,25 @@ def test_turned_images_are_served_as_they_were_trained_on(policy: str, tmp_path:
     )  # fmt: skip
     ingest(config, tmp_path / "in", quiet=True)
     source = Dataset.open(tmp_path / "in")
-    plan = executor.plan_transform(source, *read_recipe(transform_recipe(config)))
-    staging = executor.open_staging(str(tmp_path / "staging"), plan.dataset)
-    with staging.locked():
-        for job in executor.shard_jobs(source, plan, staging, {}):
-            write_shard(job)
-        commit(staging, plan.dataset, tmp_path / "out", {})
+    transform_dataset(str(tmp_path / "in"), transform_recipe(config), tmp_path / "made")
+    out, graph = (tmp_path / "made" / name for name in (EXAMPLES, GRAPH))
     spec: Any = SimpleNamespace(
         height=20, width=24, resize=policy, mean=None, std=None, multi=True, task="classification", classes=("a", "b"),
         recipe=TrainRecipe.from_config(config), ignore=False, texts=(),
-        ingested=ingested_options(source.manifest.recipe),
+        ingested=dataset_statistics(out)["ingested"],
     )  # fmt: skip
     assert spec.ingested == {"orientation": "apply"}
     served = ServedModel(lambda images, training: images, spec)
-    records = [decode_example(record) for _, record in Dataset.open(tmp_path / "out").records("train")]
-    batch = next(load(tmp_path / "out", "train", len(files), normalize="none").as_numpy_iterator())
+    records = [decode_example(record) for _, record in Dataset.open(out).records("train")]
+    batch = next(load(out, "train", len(files), normalize="none").as_numpy_iterator())
     trained = batch[0] if isinstance(batch, tuple) else batch
     encoded = tf.constant([files[example["image/key"][0].decode()] for example in records])
     found = tf.function(served._probabilities)(encoded, None).numpy()
     assert len(found) == len(files)
     # Turning is exact and the JPEG the same, so nothing differs at all.
     np.testing.assert_array_equal(found, trained)
+    transformed = tft.TFTransformOutput(str(graph)).transform_raw_features({"image/encoded": encoded})
+    np.testing.assert_array_equal(transformed["image"], trained)
     # What the ingest gave the model for evaluation is prepared alike.
     stored = [decode_example(record)["image/encoded"][0] for _, record in source.records("train")]
-    np.testing.assert_array_equal(tf.function(served._probabilities)(tf.constant(stored), None), trained)
+    np.testing.assert_array_equal(served._probabilities(tf.constant(stored), stored=True), trained)

@@ -202,13 +202,23 @@ def test_bytes_depend_on_no_worker_and_no_folder(clouds: Path, tmp_path: Path) -
 
 def test_classification(small_dataset: MakeDataset, tmp_path: Path) -> None:
     source = small_dataset(tmp_path / "in", task="classification", classes=("daisy", "rose"), image_format="jpeg")
-    done = run(source, tmp_path / "out", recipe_of())
+    done = run(source, tmp_path / "out", recipe_of(labels="one_hot"))
     figures = loader.dataset_statistics(done.graph)
     labels = [int(e["image/class/label"][0]) for e in examples_of(source, "train")]
     assert figures["pixel_frequency"] == {}
     assert figures["class_frequency"] == {"daisy": labels.count(0) / 5, "rose": labels.count(1) / 5}
     after = examples_of(done.examples, "train")
     assert [int(e["image/class/label"][0]) for e in after] == labels
+    one_hot = [[float(label == number) for number in range(2)] for label in labels]
+    assert [e["image/class/one_hot"].tolist() for e in after] == one_hot
+    raw = examples_of(source, "train")
+    served = tft.TFTransformOutput(str(done.graph)).transform_raw_features(
+        {
+            "image/encoded": tf.constant([e["image/encoded"][0] for e in raw]),
+            "image/class/text": tf.ragged.constant([e["image/class/text"] for e in raw], tf.string).to_sparse(),
+        }
+    )
+    np.testing.assert_array_equal(served["labels"], one_hot)
     loaded = next(loader.load(done.examples, "train", 5).as_numpy_iterator())[1]
     assert sorted(loaded.tolist()) == sorted(labels)
 

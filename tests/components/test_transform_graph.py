@@ -28,6 +28,12 @@ pytestmark = pytest.mark.slow
 
 WORDS = ("cloud", "Über", "don't", "sea", "sky")
 FEATURE = "image/caption/text"
+# The same texts again, for what else can be made of them: ids of a length, all ids, a number for each word.
+OTHERS = {
+    "image/a/text": {"vocabulary": 4, "output": "ids", "length": 6},
+    "image/b/text": {"vocabulary": 3, "output": "ids"},
+    "image/c/text": {"vocabulary": 5, "output": "dense"},
+}
 SPLITS = ["eval", "train"]
 
 
@@ -44,9 +50,17 @@ def done(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
         root,
         counts={"train": [3, 2], "eval": [2]},
         size=lambda number: (24 + number, 36),
-        change=lambda number, example: {**example, FEATURE: byte_strings(texts_of(number))},
+        change=lambda number, example: {
+            **example,
+            **{name: byte_strings(texts_of(number)) for name in (FEATURE, *OTHERS)},
+        },
     )
-    options = {"resize": "keep", "encoding": "png", "labels": "multi_hot", "text": {FEATURE: {"vocabulary": 4}}}
+    options = {
+        "resize": "keep",
+        "encoding": "png",
+        "labels": "multi_hot",
+        "text": {FEATURE: {"vocabulary": 4}, **OTHERS},
+    }
     config = parse_config({"input": {"images": "x"}, "transform": options}, base=".")
     made: dict[str, Any] = {
         "transformed_examples": standard_artifacts.Examples(),
@@ -101,16 +115,47 @@ def test_the_graph_makes_of_raw_inputs_what_is_stored(done: SimpleNamespace) -> 
         {
             "image/encoded": tf.constant([e["image/encoded"][0] for e in before]),
             "image/class/text": tf.ragged.constant([e["image/class/text"] for e in before], tf.string).to_sparse(),
-            FEATURE: tf.ragged.constant([e[FEATURE] for e in before], tf.string).to_sparse(),
+            **{
+                name: tf.ragged.constant([e[name] for e in before], tf.string).to_sparse()
+                for name in (FEATURE, *OTHERS)
+            },
         }
     )
     np.testing.assert_array_equal(served["labels"], [e["image/class/multi_hot"] for e in after])
     for name in ("indices", "counts"):
         rows = tf.RaggedTensor.from_sparse(served[f"{FEATURE}/{name}"]).to_list()
         assert rows == [e[f"{FEATURE}/{name}"].tolist() for e in after]
+    assert served["image/a/text/ids"].shape == (5, 6)
+    np.testing.assert_array_equal(served["image/a/text/ids"], [e["image/a/text/ids"] for e in after])
+    assert tf.RaggedTensor.from_sparse(served["image/b/text/ids"]).to_list() == [
+        e["image/b/text/ids"].tolist() for e in after
+    ]
+    np.testing.assert_array_equal(served["image/c/text/dense"], [e["image/c/text/dense"] for e in after])
     # Sizes differ, so pixels come as serialized tensors.
     for data, example in zip(served["image"].numpy(), after, strict=True):
         np.testing.assert_array_equal(pixels.parse_tensor(data), pixels.decode(example["image/encoded"][0]))
+
+
+def test_ids_and_dense_counts_are_those_of_the_words(done: SimpleNamespace) -> None:
+    graph = tft.TFTransformOutput(done.transform_graph.uri)
+    spec = {
+        "image/a/text/ids": tf.io.FixedLenFeature([6], tf.int64),
+        "image/b/text/ids": tf.io.RaggedFeature(tf.int64),
+        "image/c/text/dense": tf.io.FixedLenFeature([5], tf.float32),
+    }
+    words = {
+        name: [word.decode() for word in graph.vocabulary_by_name(f"vocabulary_image_{name}_text")] for name in "abc"
+    }
+    assert [len(words[name]) for name in "abc"] == [4, 3, 5]
+    for split in SPLITS:
+        before, after = records_of(done.source, split), records_of(done.transformed_examples.uri, split)
+        for old, new in zip(before, after, strict=True):
+            said = b" ".join(decode_example(old)[FEATURE]).decode().lower().replace(",", "").replace("!", "").split()
+            found = {name: value.numpy().tolist() for name, value in tf.io.parse_single_example(new, spec).items()}
+            ids = {name: [words[name].index(w) + 2 if w in words[name] else 1 for w in said] for name in "ab"}
+            assert found["image/a/text/ids"] == [*ids["a"], *[0] * 6][:6]
+            assert found["image/b/text/ids"] == ids["b"]
+            assert found["image/c/text/dense"] == [said.count(word) for word in words["c"]]
 
 
 def test_kept_sizes_are_told_and_refused_by_the_loader(done: SimpleNamespace) -> None:
