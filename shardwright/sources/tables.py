@@ -136,7 +136,7 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
         Role -> number of the column, for those roles that a column was found for.
 
     Raises:
-        UsageError: a header that `overrides` names is not there, or twice.
+        UsageError: a header that `overrides` names is not there, or twice; or one that plays a role is there twice.
     """
     reduced = [reduce_header(name) for name in table.header]
     columns: dict[str, int] = {}
@@ -153,6 +153,12 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
         known = [name for name in synonyms if name in free]
         if role not in columns and known:
             columns[role] = free.index(known[0])
+            name = table.header[columns[role]]
+            if table.header.count(name) > 1:
+                raise UsageError(
+                    f"{table.path}: several columns are called {name!r}, and one of them holds the {role}. "
+                    f"Rename the others. It has: {shown_header(table.header)}."
+                )
     return columns
 
 

@@ -114,6 +114,9 @@ def test_columns_are_told_by_synonyms_and_overridden(table):
         choose_columns(opened, {"label": "Kind"})
     with pytest.raises(UsageError, match="more than one column 'x'"):
         choose_columns(Table.open(table("x,x\n")), {"image": "x"})
+    with pytest.raises(UsageError, match=r"several columns are called 'label', and one of them holds the label"):
+        choose_columns(Table.open(table("image,label,note,label\n")), {})
+    assert choose_columns(Table.open(table("image,label,note,note\n")), {}) == {"image": 0, "label": 1}
 
 
 # --- which format ----------------------------------------------------------------------------------------------------
