@@ -272,8 +272,9 @@ def test_more_of_anything_takes_more_memory(record, buffer, batch, processors, c
 
 
 def test_the_estimate_follows_the_dataset():
-    assert memory_estimate(facts()).shuffle == int(1024 * dataset().mean_record)
     one = memory_estimate(facts(cfg={"trainer__batch_size": 2}, host=Host(1, GB)))
+    # What is mixed, and three groups of records on their way to the decoder, 16 MB each.
+    assert one.shuffle == int(1024 * dataset().mean_record + 3 * (16 << 20))
     assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
 
 
