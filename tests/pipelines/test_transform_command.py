@@ -1,0 +1,65 @@
+"""`shardwright transform`: the component's outputs in one folder, whole or not at all."""
+
+import json
+
+import pytest
+import yaml
+
+from shardwright.dataset import Dataset
+from shardwright.sample import write_sample
+from shardwright_pipelines.cli import main
+
+CONFIG = {
+    "task": "segmentation",
+    "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
+    "split": {"train": 0.8, "eval": 0.2},
+    "transform": {"size": [32, 48]},
+    "evaluator": {"split": "eval"},
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("transform")
+    write_sample(str(folder / "data"), images=8, height=64, width=96, seed=3)
+    (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    patch = pytest.MonkeyPatch()
+    patch.chdir(folder)
+    assert main(["ingest", "c.yaml", "--out", "ds", "--workers", "1"]) == 0
+    yield folder
+    patch.undo()
+
+
+@pytest.mark.slow
+def test_four_outputs_and_nothing_beside_them(home, capsys):
+    assert main(["transform", "c.yaml", "ds", "--out", "tr", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    made = Dataset.open(home / "tr" / "transformed_examples")
+    assert (told["fingerprint"], told["totals"]["written"]) == (made.manifest.fingerprint, 8)
+    names = {"transformed_examples", "transform_graph", "post_transform_stats", "post_transform_schema"}
+    assert {path.name for path in (home / "tr").iterdir()} == names
+    assert {path.name for path in home.iterdir()} == {"c.yaml", "data", "ds", "tr"}
+    lineage = json.loads((home / "tr" / "transform_graph" / "lineage.json").read_text(encoding="utf-8"))
+    # Nothing has checked the examples against a schema here.
+    assert lineage["parents"] == {"examples": Dataset.open(home / "ds").manifest.digest}
+
+    stamp = (home / "tr").stat().st_mtime_ns
+    assert main(["transform", "c.yaml", "ds", "--out", "tr"]) == 0
+    assert "8 images" in capsys.readouterr().out
+    assert (home / "tr").stat().st_mtime_ns == stamp
+
+
+@pytest.mark.parametrize(
+    ("dataset", "out", "message"),
+    [
+        ("ds", "data", "is there already and holds something else"),
+        ("gs://bucket/ds", "x", "gs://bucket/ds: a transform works on folders of this machine"),
+        ("data", "x", "data"),
+    ],
+)
+def test_calls_that_are_wrong(home, capsys, dataset, out, message):
+    assert main(["transform", "c.yaml", dataset, "--out", out]) != 0
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+    assert not (home / "x").exists()
