@@ -10,6 +10,7 @@ import yaml
 from emulator import CACHED, RAN, Emulator, TaskFailed
 from zygote import Zygote
 
+from shardwright.ancestry import family_of
 from shardwright.blessing import BLESSING_FILE, read_blessing
 from shardwright.dataset import Dataset
 from shardwright.sample import write_sample
@@ -82,6 +83,10 @@ def test_vertex_from_input_to_pushed_model(home, zygote, monkeypatch):
     assert set(first.values()) == {RAN}
     pushed = read_blessing(home / "v" / "gs" / "models" / "clouds")
     assert pushed is not None
+    model, family = family_of(str(home / "v" / "gs" / "models" / "clouds"), [str(home / "v")])
+    ancestors = list(family.ancestors(model))
+    assert [one.kind for one in ancestors] == ["model", "transform", "ingest"]
+    assert {one.image for one in ancestors} == {IMAGE}
 
     again = pipeline.run()
     assert {task for task, what in again.items() if what == RAN} == FOLLOWS_THE_BASELINE
