@@ -69,8 +69,8 @@ def _figure(folder: Path, images: int, scheme: str) -> Figure:
     measured = json.loads(done.stdout)
     full, copied = measured["full"], measured["copied"]
     note = (
-        f"{copied:.1f} of {full:.1f} s for {images} images of {source.bytes / images / 1e3:.0f} KB; of processor "
-        f"{measured['copied work']:.1f} of {measured['full work']:.1f} s; {measured['said']}; the same bytes"
+        f"{copied:.1f} of {full:.1f} s for {images} images of {source.bytes / images / 1e3:.0f} KB; processor of the "
+        f"main process {measured['copied work']:.1f} of {measured['full work']:.1f} s; {measured['said']}; same bytes"
     )
     return Figure(name, copied / full, "x", AT_MOST, _TARGET, note)
 
