@@ -50,8 +50,8 @@ class Config:
     """One whole configuration, validated.
 
     Attributes:
-        previous: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again. It
-            changes nothing of what is made.
+        previous: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again.
+            It changes nothing of what is made.
         base: Folder that relative paths in the file start from; the folder of the file.
     """
 
