@@ -116,7 +116,6 @@ def test_kubeflow_from_input_to_pushed_model(home, zygote, monkeypatch):
     assert set(pipeline.run(until="ImageExampleGen", data_root=data_root).values()) == {RAN}
 
 
-
 PAGE = Path(__file__).parents[2] / "docs" / "components.md"
 
 
