@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from shardwright.errors import UsageError
@@ -17,7 +17,11 @@ def only_run_in(run_root: Path) -> Iterator[None]:
     Raises:
         UsageError: another run is at work.
     """
-    with open(run_root / ".lock", "w", encoding="utf-8") as lock:
+    with ExitStack() as stack:
+        try:
+            lock = stack.enter_context(open(run_root / ".lock", "a", encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of yours.") from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

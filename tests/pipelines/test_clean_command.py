@@ -173,3 +173,47 @@ def test_the_store_tells_runs_and_steps(made):
     assert [step.component for step in steps] == ["ImageExampleGen", "ImageTransform", "Trainer", "Pusher"]
     assert {step.state for step in steps} == {"COMPLETE"}
     assert steps_to(str(made), str(made / "pushed/9")) == []
+
+
+@pytest.mark.parametrize("text", ["", "{}", None])
+def test_nothing_goes_where_a_pushed_model_does_not_say_what_it_descends_from(root, capsys, text):
+    file = root / "pushed/3/lineage.json"
+    file.unlink() if text is None else file.write_text(text)
+    before = files(root)
+    assert main(["clean", str(root), "--keep", "1", "--superseded"]) == 1
+    assert "pushed/3: nothing says any more what this model descends from" in capsys.readouterr().err
+    assert files(root) == before
+
+
+def test_nothing_goes_where_a_damaged_artifact_may_be_an_ancestor(root, capsys):
+    (root / "artifacts/ImageTransform/transformed_examples/1/lineage.json").write_text("{}")
+    before = files(root)
+    assert main(["clean", str(root), "--keep", "1"]) == 1
+    assert "transformed_examples/1: is damaged" in capsys.readouterr().err
+    assert files(root) == before
+
+
+def test_folders_and_logs_of_a_user_stay(root, capsys):
+    mine = ["pushed/notes/a.txt", "logs/notes.txt", "artifacts/ImageExampleGen/examples/.deleted-x/a"]
+    for name in mine:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("mine")
+    (root / "logs/0.log").symlink_to(root / "logs/notes.txt")
+    cleaned(capsys, root, "--keep", 1, "--superseded")
+    assert set(mine) <= files(root)
+    assert (root / "logs/0.log").is_symlink()
+
+
+def test_without_a_model_in_force_none_is_superseded(root, capsys):
+    (root / "pushed/BLESSED.json").unlink()
+    cleaned(capsys, root, "--keep", 1, "--superseded")
+    assert (root / "pushed/1").is_dir()
+    assert (root / "pushed/3").is_dir()
+
+
+def test_what_the_last_runs_kept_their_splits_from_stays(root, capsys):
+    # Where nothing was pushed, only the dataset of the last run names the first.
+    shutil.rmtree(root / "pushed")
+    cleaned(capsys, root, "--keep", 1)
+    assert (root / "artifacts/ImageExampleGen/examples/1").is_dir()
+    assert not (root / "artifacts/ImageExampleGen/examples/2").exists()
