@@ -224,7 +224,7 @@ def _text_columns(recipe: Recipe, dataset: Dataset, vocabularies: str) -> tuple[
         found = hash_file(file)
         if found is None:
             raise DatasetError(f"{file}: no vocabulary of {text.column!r} there. Run ImageTransform again.")
-        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.sha256.hex()))
+        columns.append(TextColumn(text.column, text.feature, text.vocabulary, found.sha256.hex(), text.length))
     return tuple(columns)
 
 

@@ -211,7 +211,8 @@ class ServedModel(tf.Module):
         """How often each word of the vocabularies occurs in the texts of one image, string [columns]: float32 [V]."""
         vectors = []
         for number, (column, table) in enumerate(zip(self._spec.texts, self._tables, strict=True)):
-            places = table.lookup(words_of(texts[tf.newaxis, number : number + 1]).values)
+            words = words_of(texts[tf.newaxis, number : number + 1]).values
+            places = table.lookup(words[: column.length] if column.length else words)
             vectors.append(word_counts(tf.boolean_mask(places, places >= 0), column.vocabulary))
         return tf.concat(vectors, axis=0)
 

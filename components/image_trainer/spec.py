@@ -230,12 +230,14 @@ class TextColumn:
         feature: that the texts were ingested as.
         vocabulary: the most words that are told apart.
         digest: SHA-256 of the list of these words.
+        length: words of an image that count, the first ones: `ids` of a length hold no others; 0: all.
     """
 
     column: str
     feature: str
     vocabulary: int
     digest: str
+    length: int = 0
 
 
 @dataclass(frozen=True)

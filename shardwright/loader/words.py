@@ -48,12 +48,14 @@ class StoredTexts:
         feature: that its texts were ingested as.
         output: `counts`, `ids` or `dense`.
         vocabulary: the most words that are told apart: length of the vector.
+        length: of `ids`, the words of an image that are stored, the first ones; 0: all.
     """
 
     column: str
     feature: str
     output: str
     vocabulary: int
+    length: int = 0
 
     @property
     def features(self) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def stored_texts(dataset: Dataset, columns: Sequence[str]) -> tuple[StoredTexts,
             raise UsageError(f"texts {column!r}: {dataset.root} has no such column. {there}")
         told = options[column]
         texts = [
-            StoredTexts(column, feature, told["output"], told["vocabulary"])
+            StoredTexts(column, feature, told["output"], told["vocabulary"], told.get("length") or 0)
             for feature in (column, feature_name(column))
         ]
         found += [t for t in texts if all(manifest.stored(name) in manifest.features for name in t.features)][:1]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
+from shardwright.loader.words import stored_texts
 from shardwright.records import byte_strings, encode_example
 from shardwright_components.image_trainer.models import build_model
 from shardwright_components.image_trainer.signatures import ServedModel
@@ -81,6 +83,23 @@ def test_what_is_served_and_evaluated_counts_the_words_as_the_transform_does(spe
     records = [encode_example(example) for example in examples]
     found = served["examples"](examples=tf.constant(records))
     np.testing.assert_array_equal(found["prediction"], (wanted >= 0.5).astype(np.float32))
+
+
+def test_what_is_served_counts_no_word_that_the_stored_ids_have_no_room_for(spec):
+    short = (dataclasses.replace(spec.texts[0], length=3), spec.texts[1])
+    served = ServedModel(lambda inputs, training: inputs["text"], dataclasses.replace(spec, texts=short)).signatures()
+    png = tf.io.encode_png(np.zeros((9, 9, 3), np.uint8)).numpy()
+    # A word of no vocabulary takes its place, too.
+    found = served["serving_default"](image_bytes=[png], texts=[["Sea, the sky; sea!", "south south"]])
+    np.testing.assert_array_equal(found["probabilities"], [[1, 1, 0, 0, 0, 0, 2]])
+
+
+def test_the_length_of_stored_ids_is_told():
+    options = {"t": {"output": "ids", "vocabulary": 4, "length": 3}, "u": {"output": "counts", "vocabulary": 4}}
+    names = ["t/ids", "u/indices", "u/counts"]
+    manifest = SimpleNamespace(recipe={"text": options}, stored=str, features=dict.fromkeys(names, "int64"))
+    found = stored_texts(SimpleNamespace(manifest=manifest, root="d"), ["t", "u"])
+    assert [(text.column, text.length) for text in found] == [("t", 3), ("u", 0)]
 
 
 def test_a_specification_with_texts_survives_its_file_and_knows_no_place(spec, tmp_path):
