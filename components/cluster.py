@@ -20,7 +20,15 @@ from shardwright.errors import ShardwrightError
 PROXY_VARIABLE = "SHARDWRIGHT_KUBERNETES"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _SECONDS = 60.0
-_ATTEMPTS = 5
+# About four minutes: so long takes the upgrade of a control plane that has no second one.
+_ATTEMPTS, _LONGEST_PAUSE = 16, 30.0
+_BUSY = (
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
 
 
 @dataclass(frozen=True)
@@ -97,11 +105,13 @@ class Cluster:
         """Asks, and asks again where the API does not answer: its servers are replaced now and then."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return self._ask_once(method, path, body)
+                status, answer = self._ask_once(method, path, body)
+                if status not in _BUSY or attempt == _ATTEMPTS:
+                    return status, answer
             except (OSError, http.client.HTTPException) as error:
                 if attempt == _ATTEMPTS:
                     raise ShardwrightError(f"Kubernetes at {self.host}:{self.port} does not answer: {error}.") from None
-                time.sleep(self.pause * attempt)
+            time.sleep(min(self.pause * attempt, _LONGEST_PAUSE))
         raise AssertionError("unreachable")
 
     def _ask_once(self, method: str, path: str, body: str | None) -> tuple[int, dict[str, Any]]:

@@ -134,6 +134,19 @@ def test_what_kubernetes_refuses_is_told_with_the_fix(task, opened, refuses, mes
         run(task, opened, FakeCluster(statuses=[DONE], refuses=refuses))
 
 
+def test_a_busy_cluster_is_asked_again():
+    kubernetes = FakeCluster(statuses=[DONE])
+    kubernetes.made["x"] = {"n": 1}
+    answer, busy = kubernetes.answer, [503, 429, 500]
+    kubernetes.answer = lambda *asked: (busy.pop(), {}) if busy else answer(*asked)
+    with kubernetes.serving() as url:
+        assert replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("/jobsets/x")["n"] == 1
+    assert busy == []
+    kubernetes.answer = lambda *_: (503, {"message": "overloaded"})
+    with kubernetes.serving() as url, pytest.raises(ShardwrightError, match="get /x: overloaded"):
+        replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("/x")
+
+
 def test_no_pod_and_no_answer():
     with pytest.raises(ShardwrightError, match="This is no pod with a service account"):
         Cluster.of_this_pod({})
