@@ -72,8 +72,8 @@ def elsewhere(invocation: dict[str, Any], folder: str, *sides: str) -> dict[str,
     changed: dict[str, Any] = json.loads(json.dumps(invocation))
     for side in sides:
         for key, listed in changed.get(side, {}).get("artifacts", {}).items():
-            for artifact in listed["artifacts"]:
-                artifact["uri"] = os.path.join(folder, side, key)
+            for number, artifact in enumerate(listed["artifacts"]):
+                artifact["uri"] = os.path.join(folder, side, f"{key}-{number}" if number else key)
     changed["outputs"]["outputFile"] = os.path.join(folder, "executor_output.json")
     return changed
 

@@ -15,6 +15,7 @@ from shardwright_components.mounts import (
     LOCAL,
     MOUNTED,
     change_uris,
+    elsewhere,
     folder_of,
     opened,
     output_folders,
@@ -142,3 +143,15 @@ def test_an_error_of_ours_is_one_line(tmp_path, monkeypatch, capsys):
     task = {"inputs": {}, "outputs": {"outputFile": str(tmp_path / "said.json")}}
     assert container.main(["--json_serialized_invocation_args", json.dumps(task)]) == 2
     assert capsys.readouterr().err == "shardwright: input.images: nothing there.\n"
+
+
+def test_every_artifact_has_a_folder_of_its_own_elsewhere():
+    given = invocation()
+    given["inputs"]["artifacts"]["model"]["artifacts"].append({"uri": "gs://b/other", "name": "o"})
+    found = elsewhere(given, "/shared", "inputs")
+    assert [one["uri"] for one in found["inputs"]["artifacts"]["model"]["artifacts"]] == [
+        "/shared/inputs/model",
+        "/shared/inputs/model-1",
+    ]
+    assert found["outputs"]["artifacts"] == given["outputs"]["artifacts"]
+    assert found["outputs"]["outputFile"] == "/shared/executor_output.json"
