@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from shardwright.errors import ConfigError
 from shardwright_components.image_trainer.spec import Recipe
 
 _FLOOR = 0.01
@@ -26,7 +27,16 @@ def build_optimizer(recipe: Recipe, steps: int) -> keras.optimizers.Optimizer:
     Args:
         recipe: `optimizer`, `learning_rate`, `schedule`, `warm_up`, `weight_decay`, `ema` and `accumulate`.
         steps: steps of the whole training.
+
+    Raises:
+        ConfigError: they are too few for a single update.
     """
+    if recipe.accumulate > steps:
+        raise ConfigError(
+            "trainer.accumulate",
+            f"{recipe.accumulate} batches make one update, and the whole training has {steps}",
+            "Lower it, or train on more epochs.",
+        )
     rate, common = _rate(recipe, steps), dict[str, Any](clipnorm=_CLIP)
     if recipe.ema:
         common |= {"use_ema": True, "ema_momentum": recipe.ema, "ema_overwrite_frequency": None}

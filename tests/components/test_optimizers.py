@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import steps_by_hand
 
+from shardwright.errors import ConfigError
 from shardwright_components.image_trainer.optimizers import build_optimizer
 from shardwright_components.image_trainer.spec import Recipe
 
@@ -69,6 +70,13 @@ def test_gradients_are_clipped():
     made.apply([keras.ops.array([3000.0, 4000.0])], [weight])
     # Nesterov's first step goes 1.9 times as far.
     np.testing.assert_allclose(np.asarray(weight), [-0.1 * 0.6 * 1.9, -0.1 * 0.8 * 1.9], rtol=1e-4)
+
+
+def test_a_training_without_a_single_update_is_refused():
+    recipe = dataclasses.replace(RECIPE, accumulate=STEPS)
+    build_optimizer(recipe, STEPS)
+    with pytest.raises(ConfigError, match=r"trainer\.accumulate: 100 batches make one update, .* training has 99"):
+        build_optimizer(recipe, STEPS - 1)
 
 
 @pytest.mark.slow
