@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -131,6 +132,8 @@ class Naming:
         number = bisect_right(self._begins, position, hi=len(self._shards)) - 1
         shard = self._shards[number]
         record = position - self._begins[number]
-        with open_file(shard.index) as lines:
-            row: dict[str, Any] = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
+        row: dict[str, Any] = {}
+        # What is wrong with the record is to be told also where its index is damaged.
+        with suppress(OSError, ValueError), open_file(shard.index) as lines:
+            row = next((json.loads(line) for count, line in enumerate(lines) if count == record), {})
         return f"{shard.path}, record {record} at byte {row.get('offset', '?')}, key {row.get('key', '?')}"

@@ -209,6 +209,12 @@ def test_damaged_shards_are_named(clouds: Path, tmp_path: Path) -> None:
         match=r"00001-of-00003\.tfrecord, record 1 at byte \d+, key train/0009: the record is",
     ):
         list(loader.load(folder, "train", 2))
+    # Whatever became of the index.
+    for index, told in (("no row\n" * 4, r"record 1 at byte \?, key \?"), (None, r"record 1 at byte \?, key \?")):
+        file = folder / "index/Split-train/data-00001-of-00003.jsonl"
+        file.unlink() if index is None else file.write_text(index)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=rf"00001-of-00003\.tfrecord, {told}: the record is"):
+            list(loader.load(folder, "train", 2))
 
 
 @pytest.mark.parametrize("order", ["fast", "exact"])
