@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from shardwright.assembly import assembling, discard
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import fingerprint
-from shardwright.manifest import Manifest
+from shardwright.manifest import LedgerRow, Manifest
 from shardwright.sealed import sealed_json
 from shardwright.staging import PlannedShard, ShardResult, Staging, origins_path
 from shardwright.storage import buckets, is_remote
@@ -274,14 +274,23 @@ class _Tally:
     def counted(self, lines: Iterator[str]) -> Iterator[str]:
         for line in lines:
             row = json.loads(line)
-            self.counts[row["status"]] += 1
+            self.add(row["key"], row["status"], row["code"], row["reason"])
             if row["status"] == layout.WRITTEN:
                 self.records[row["split"]] += 1
-            else:
-                self.codes[f"{row['status']}/{row['code']}"] += 1
-            if row["status"] == layout.REJECTED and len(self.examples) < _EXAMPLES:
-                self.examples.append(f"{row['key']}: {row['code']}: {row['reason']}")
             yield line
+
+    def add(self, key: str, status: str, code: str, reason: str) -> None:
+        self.counts[status] += 1
+        if status != layout.WRITTEN:
+            self.codes[f"{status}/{code}"] += 1
+        if status == layout.REJECTED and len(self.examples) < _EXAMPLES:
+            self.examples.append(f"{key}: {code}: {reason}")
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """How many were rejected why, and the first of them."""
+        counts = ", ".join(f"{code} {n}" for code, n in self.rejected_codes.items())
+        return counts, "".join(f"\n  {example}" for example in self.examples)
 
     @property
     def rejected_codes(self) -> dict[str, int]:
@@ -300,20 +309,40 @@ class _Tally:
 
 def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None:
     rows, records = sum(tally.counts.values()), sum(result.info.records for result in results)
-    written, rejected = tally.counts[layout.WRITTEN], tally.counts[layout.REJECTED]
+    written = tally.counts[layout.WRITTEN]
     if rows != plan.inputs or written != records:
         raise CheckFailed(
             f"The ledger does not add up: {rows} rows for {plan.inputs} inputs, {written} rows say written for "
             f"{records} records. Delete the staging folder and run it again."
         )
-    allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
-    unwanted = rejected - tally.rejected_codes.get(layout.UNLISTED, 0)
-    if written and unwanted <= allowed:
-        return
-    counts = ", ".join(f"{code} {n}" for code, n in tally.rejected_codes.items())
-    shown = "".join(f"\n  {example}" for example in tally.examples)
     if not written:
+        counts, shown = tally.told
         raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
+    _check_rejects(tally, plan, rows)
+
+
+def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:
+    """Looks before any shard is written whether too much is rejected already.
+
+    Args:
+        plan: what is going to be written.
+        rows: what is known to be rejected; others are passed over.
+
+    Raises:
+        CheckFailed: it is too much.
+    """
+    tally = _Tally()
+    for row in sorted((row for row in rows if row.status == layout.REJECTED), key=lambda row: row.key):
+        tally.add(row.key, row.status, row.code, row.reason)
+    _check_rejects(tally, plan, plan.inputs)
+
+
+def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
+    allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
+    unwanted = tally.counts[layout.REJECTED] - tally.rejected_codes.get(layout.UNLISTED, 0)
+    if unwanted <= allowed:
+        return
+    counts, shown = tally.told
     raise CheckFailed(
         f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
         f"and 10 always are): {counts}. Nothing was published. Mend the input or raise rejects.max. The first:{shown}"

@@ -46,6 +46,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             quiet=recipe.images.verify != FULL,
             staging_root=staging_root,
         )
+        prepared.check_rejects()
         plan = prepared.plan
         staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():

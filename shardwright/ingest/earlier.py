@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,13 +29,17 @@ from shardwright.fingerprint import sha256_bytes
 from shardwright.ingest.copying import CopySource, records_at, stored_image
 from shardwright.ingest.known import Known
 from shardwright.ingest.origins import INPUTS_FILE, InputOrigin, read_inputs
+from shardwright.ingest.previous import named_dataset
 from shardwright.manifest import index_path
+from shardwright.sealed import unsealed_lines
 from shardwright.storage import Listing, hash_bytes, in_parallel, open_file, read_bytes
 from shardwright.storage.key_places import KeyPlaces
 
 _KIND = "ingest"
 # Options of `images` by which a file is refused or looked at, not stored otherwise.
 _LOOKING = frozenset(("verify", "max_pixels"))
+# Options of `images` by which a file is refused before it is looked at.
+_REFUSING = ("max_pixels", "convert")
 _INDEXES_AT_ONCE = 8
 
 
@@ -76,10 +81,10 @@ class Earlier:
         """Opens the dataset that `previous` names.
 
         Raises:
-            UsageError: its records are no images as they were delivered.
-            DatasetError: it is no dataset, or not whole.
+            UsageError: it is no dataset, or its records are no images as they were delivered.
+            DatasetError: it is not whole.
         """
-        dataset = Dataset.open(path)
+        dataset = named_dataset("previous", path)
         if dataset.manifest.kind != _KIND:
             raise UsageError(
                 f"previous: {path} is the output of a {dataset.manifest.kind}. Give a dataset of `shardwright ingest`."
@@ -102,8 +107,8 @@ class Earlier:
         return CopySource(
             root=self.dataset.root,
             shards=tuple(shard.path for shard in self.shards),
+            digest=self.digest,
             encoded=manifest.stored("image/encoded"),
-            sha256=manifest.stored("image/sha256"),
             alike=_storing(manifest.recipe.get("images", {})) == _storing(images),
             tools=tools,
         )
@@ -116,6 +121,15 @@ class Earlier:
         """
         before = self.dataset.manifest.recipe.get("images", {})
         return _storing(before) == _storing(images) or not {"resize", "reencode"} & before.keys()
+
+    def looked_at_alike(self, images: Mapping[str, Any]) -> bool:
+        """Whether what was found sound when it was made would not be refused now.
+
+        Args:
+            images: see `source`.
+        """
+        before = self.dataset.manifest.recipe.get("images", {})
+        return all(before.get(name) == images.get(name) for name in _REFUSING)
 
     def known(self, listing: Listing, *, probed: bool, pixels: bool) -> Known:
         """What is known of the files of a listing without reading any.
@@ -141,14 +155,21 @@ class Earlier:
         self._prove(listing, known)
         return known
 
-    def origins(self) -> Iterator[InputOrigin]:
+    def origins(self, *, whole: bool = False) -> Iterator[InputOrigin]:
         """What it keeps of its files, by key.
+
+        Args:
+            whole: whether damage is to show before the first row, not after the last: the file is read twice for it.
 
         Raises:
             FileNotFoundError: it keeps nothing; one of local files that were not probed does so.
             OSError, ValueError, TypeError, KeyError: the file is damaged.
         """
-        with open_file(os.path.join(self.dataset.root, INPUTS_FILE)) as lines:
+        file = os.path.join(self.dataset.root, INPUTS_FILE)
+        if whole:
+            with open_file(file) as lines:
+                deque(unsealed_lines(lines), maxlen=0)
+        with open_file(file) as lines:
             yield from read_inputs(lines)
 
     def places(self, listing: Listing, known: Known) -> tuple[Places, list[str]]:
@@ -190,7 +211,7 @@ class Earlier:
             return None
         try:
             rows = [_entry(line) for line in data.splitlines()]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
         inside = all(offset >= 0 and length > 0 and offset + length <= shard.bytes for _, offset, length in rows)
         return rows if inside else None

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL
 
-from shardwright.commit import DatasetPlan
+from shardwright.commit import DatasetPlan, check_known_rejects
 from shardwright.config import ShardsConfig
 from shardwright.dedup.decide import Decision
 from shardwright.errors import CheckFailed
@@ -119,6 +119,14 @@ class PreparedIngest:
     positions: dict[PlannedShard, npt.NDArray[np.int64]]
     rejected: list[LedgerRow]
     places: Places | None = None
+
+    def check_rejects(self) -> None:
+        """Ends a run that could publish nothing before it writes anything.
+
+        Raises:
+            CheckFailed: more is rejected already than may be.
+        """
+        check_known_rejects(self.plan.dataset, self.rejected)
 
     def stage(self, staging: Staging, elsewhere: bool = False) -> None:
         """Writes task files and early ledger rows, unless an earlier attempt has.

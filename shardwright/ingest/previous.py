@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.commit import is_committed
 from shardwright.config import SplitConfig
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
@@ -17,13 +18,29 @@ from shardwright.storage import hash_file
 from shardwright.storage.key_places import KeyPlaces
 
 
+def named_dataset(option: str, path: str) -> Dataset:
+    """Opens the dataset that an option names.
+
+    Raises:
+        UsageError: there is none.
+        DatasetError: it is damaged.
+    """
+    try:
+        return Dataset.open(path)
+    except DatasetError as error:
+        if is_committed(path):
+            raise
+        raise UsageError(f"{option}: {error}") from None
+
+
 def previous_digest(path: str) -> str:
     """Digest of an earlier dataset: what stands for its path wherever there is a fingerprint.
 
     Raises:
-        DatasetError: it is no dataset, or damaged.
+        UsageError: it is no dataset.
+        DatasetError: it is damaged.
     """
-    return Dataset.open(path).manifest.digest
+    return named_dataset("split.previous", path).manifest.digest
 
 
 def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt.NDArray[np.int64]:

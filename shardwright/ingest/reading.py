@@ -57,13 +57,16 @@ def read_input(
         pixels=recipe.duplicates.pixels is not None,
     )
     known = surveyed.known(**wanted_of(recipe))
-    read = None
+    earlier, read = surveyed.earlier, None
+    alike = earlier is not None and earlier.looked_at_alike(recipe.options()["images"])
     if known is not None and known.proven.any():
         # What is not going to be written needs no more than its hash.
-        enough = known.sound | np.array([i in surveyed.rejected for i in range(len(listing.keys))])
+        enough = np.array([i in surveyed.rejected for i in range(len(listing.keys))])
+        if alike:
+            enough |= known.sound
         read = np.flatnonzero(~(known.proven & enough))
-    elif surveyed.earlier is not None and cache is not None:
-        _keep_rows(surveyed.earlier, ProbeCache.open(cache))
+    if earlier is not None and cache is not None and (read is None or not alike):
+        _keep_rows(earlier, ProbeCache.open(cache))
     part = listing if read is None else part_of(listing, read)
     skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
     with progress(len(part.keys), "probing", quiet=quiet) as shown:
@@ -81,9 +84,9 @@ def wanted_of(recipe: IngestRecipe) -> dict[str, bool]:
 def _keep_rows(earlier: Earlier, cache: ProbeCache) -> None:
     """Takes the probe rows of an earlier dataset into the cache: files that have to be read are found there by content.
 
-    Where the file that holds them is damaged, those before the damage were kept; each was read whole.
+    Where the file that holds them is damaged none is taken: what the cache says is believed from then on.
     """
     with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
-        rows = ((origin.sha256, origin.row) for origin in earlier.origins() if origin.row is not None)
+        rows = ((origin.sha256, origin.row) for origin in earlier.origins(whole=True) if origin.row is not None)
         while some := dict(islice(rows, _ROWS_AT_ONCE)):
             cache.keep(some)

@@ -112,7 +112,8 @@ class IngestRecipe:
             classes: names that were told from the data, where the configuration gives none.
 
         Raises:
-            DatasetError: `split.previous` is no dataset.
+            UsageError: `split.previous` is no dataset.
+            DatasetError: it is damaged.
         """
         labels = config.input.labels
         if labels.path is not None:

@@ -85,6 +85,7 @@ def ingest(
         _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
         _tell_marks(found, config, tell)
         return found
+    prepared.check_rejects()
     try:
         staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
     except OSError as error:

@@ -54,7 +54,7 @@ def test_what_was_rejected_is_read_again(broken, capsys):
 
 
 def test_what_cannot_be_is_told(broken, capsys):
-    assert main(["retry-rejects", "nowhere", "--config", "flowers.yaml", "--out", "two"]) == 1
+    assert main(["retry-rejects", "nowhere", "--config", "flowers.yaml", "--out", "two"]) == 2
     assert "no finished dataset" in capsys.readouterr().err
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 0
     mend(broken[1])

@@ -11,7 +11,7 @@ from ingesting import changed, config, ledger, run, tree
 from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling, write_months
 
 from shardwright.dataset import Dataset
-from shardwright.errors import ConfigError, DatasetError
+from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
 from shardwright.manifest import Manifest, ShardInfo
 from shardwright.staging import Staging
@@ -182,6 +182,11 @@ def damaged_copy(months, folder, damage):
     return folder
 
 
+def spoil_manifest(root: Path) -> None:
+    file = root / "manifest.json"
+    file.write_text(file.read_text().replace("classification", "segmentation"))
+
+
 def flip(file: Path, at: int) -> None:
     data = bytearray(file.read_bytes())
     data[at] ^= 1
@@ -219,7 +224,7 @@ def test_a_damaged_index_is_not_believed(months, tmp_path):
     assert any("is damaged; the images of that shard are read again" in note for note in told)
 
 
-@pytest.mark.parametrize("change", [{"offset": -1}, {"length": 1 << 70}, {"offset": "x"}, {"key": None, "length": 0}])
+@pytest.mark.parametrize("change", [{"offset": -1}, {"length": 1 << 70}, {"offset": 1e400}, {"key": None, "length": 0}])
 @pytest.mark.slow
 def test_an_index_of_a_stranger_leads_nowhere(months, tmp_path, change):
     """Its hash is the one that the manifest says, and the manifest has its digest: somebody made it so."""
@@ -306,8 +311,10 @@ def test_rejected_images_are_read_again(months, tmp_path):
 
 def test_what_is_no_dataset_of_an_ingest_is_refused(months, tmp_path, small_dataset):
     raw = raw_of(months / "second")
-    with pytest.raises(DatasetError, match="no finished dataset"):
+    with pytest.raises(UsageError, match="previous: .*no finished dataset"):
         run({**raw, "previous": str(months / "second")}, tmp_path / "out")
+    with pytest.raises(DatasetError, match="damaged"):
+        run({**raw, "previous": str(damaged_copy(months, tmp_path / "x", spoil_manifest))}, tmp_path / "out")
     with pytest.raises(ConfigError, match="previous: empty"):
         config({**raw, "previous": " "})
     with pytest.raises(ConfigError, match="previous"):
@@ -334,3 +341,31 @@ def test_records_of_others_as_input(months, tmp_path):
     told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "two")
     assert copied_of(told) == (OLD, 0)
     assert tree(tmp_path / "two") == tree(tmp_path / "one")
+
+
+def test_bytes_that_only_have_the_right_checksums_are_not_taken(months, tmp_path):
+    """Where the polynomial of CRC-32C is added, neither the record's checksum nor that of the image changes."""
+    unseen = (1 | 0x82F63B78 << 1).to_bytes(5, "little")
+
+    def spoil(root):
+        for file in root.glob("Split-*/*"):
+            data = bytearray(file.read_bytes())
+            at = data.index(b"\xff\xd8\xff") + 30
+            data[at : at + 5] = bytes(a ^ b for a, b in zip(data[at : at + 5], unseen, strict=True))
+            file.write_bytes(data)
+
+    earlier = damaged_copy(months, tmp_path / "one", spoil)
+    copied = copied_of(both(months, tmp_path, earlier))[0]
+    assert COPIED - len(list(earlier.glob("Split-*/*"))) <= copied < COPIED
+
+
+def test_what_pixels_told_is_not_taken_from_a_damaged_file(months, tmp_path, monkeypatch):
+    monkeypatch.setattr("shardwright.ingest.reading._ROWS_AT_ONCE", 4)
+    looking = {"images": {"verify": "full"}}
+    run(raw_of(months / "first", **looking), tmp_path / "one")
+    file = tmp_path / "one/origins/inputs.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows[1:-1]:
+        row[5][0][0] ^= 1
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    both(months, tmp_path, tmp_path / "one", **looking)

@@ -1,11 +1,13 @@
 """`previous` on object stores: an object that has not changed is never asked for, whatever became of its bytes."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
-from ingesting import config, run, tree
+from ingesting import config, ledger, run, tree
 from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, picture, raw_of, run_telling, write_months
 from object_stores import SCHEMES
+from PIL import Image
 
 from shardwright.bench.emulators import Trouble
 from shardwright.dataset import Dataset
@@ -187,4 +189,22 @@ def test_an_image_that_the_next_span_delivers_again_is_not_asked_for(stores, mon
         for month in ("first", "second")
     )
     assert names == {name for name, data in second.items() if first.get(name) != data}
+    assert tree(tmp_path / "copied") == tree(tmp_path / "full")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "code"),
+    [({}, {"max_pixels": 10_000}, "too_large"), ({"convert": "png"}, {}, "unsupported_format")],
+)
+def test_what_would_be_refused_now_is_refused(stores, months, tmp_path, before, now, code):
+    url = f"{stores.bucket('gs')}/in"
+    shutil.copytree(months / "first", tmp_path / "in")
+    kind = "bmp" if before else "jpeg"
+    Image.new("RGB", (200, 100), "red").save(tmp_path / "in/cat/large.jpg", kind)
+    deliver(stores, url, tmp_path / "in")
+    run(raw_of(url, images={"verify": "full", **before}), tmp_path / "one")
+    raw = raw_of(url, images={"verify": "full", **now})
+    run(raw, tmp_path / "full")
+    run({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    assert ledger(tmp_path / "full")["cat/large.jpg"].code == code
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")

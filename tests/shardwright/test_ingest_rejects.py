@@ -193,3 +193,18 @@ def test_annotations_are_partitioned_in_bounded_memory(tmp_path, image_input, mo
     monkeypatch.setattr("shardwright.ingest.tasks._BUFFERED_CHARACTERS", 100)
     assert run(raw, tmp_path / "small") == whole
     assert tree(tmp_path / "small") == tree(tmp_path / "whole")
+
+
+def test_what_is_rejected_too_much_already_ends_a_run_before_it_writes(tmp_path, image_input, monkeypatch):
+    from shardwright.ingest import run as module
+
+    raw = {**image_input(tmp_path / "in"), "images": {"verify": "full"}}
+    for number in range(11):
+        (tmp_path / "in" / "images" / f"{number:03d}.jpg").write_bytes(b"GIF89a")
+    monkeypatch.setattr(module, "write_shard", None)
+    with pytest.raises(CheckFailed, match=r"11 of 24 inputs were rejected, 10 are allowed .*\n  000.jpg: "):
+        run(raw, tmp_path / "out")
+    assert [path.name for path in tmp_path.glob(".out.staging/*")] == ["probed"]
+    monkeypatch.undo()
+    made = run({**raw, "rejects": {"max": 0.5}}, tmp_path / "out")
+    assert run(raw, tmp_path / "out") == made
