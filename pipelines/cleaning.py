@@ -110,6 +110,8 @@ def _family(run_root: str) -> Family:
         DatasetError: nothing says any more what a pushed model descends from.
     """
     places = [place for folder in (ARTIFACTS, PUSHED) for place in places_below(f"{run_root}/{folder}")]
+    # What an earlier call had begun to delete is no artifact any more.
+    places = [place for place in places if f"/{_GOING}" not in place.removeprefix(run_root)]
     family = Family(places)
     blessing = read_blessing(f"{run_root}/{PUSHED}")
     models = {place for place in places if os.path.dirname(place) == f"{run_root}/{PUSHED}"}
@@ -170,7 +172,7 @@ def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, s
     if not runs or _ended(runs[-1]):
         for folder in staged_folders(f"{run_root}/{STAGING}"):
             if not in_use(folder):
-                yield _sized(run_root, f"{STAGING}/{folder.name}")
+                yield _sized(run_root, os.path.relpath(folder, run_root))
     for name in _logs(f"{run_root}/{LOGS}")[:-keep]:
         yield _sized(run_root, f"{LOGS}/{name}")
 

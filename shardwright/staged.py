@@ -6,30 +6,35 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from shardwright.errors import UsageError
+from shardwright.errors import StorageError, UsageError
 from shardwright.staging import Staging
 from shardwright.storage import buckets, in_parallel, is_remote, readers
 from shardwright.storage.objects import split_url
 
-# What is staged: datasets by fingerprint, those of a TensorFlow, checkpoints. Whatever else lies there is not ours.
-_OURS = re.compile(r"[0-9a-f]{64}|tensorflow-[^/]+|training", re.ASCII)
+# What is staged: datasets by fingerprint, those of a TensorFlow, checkpoints; and what `clean` had begun to delete.
+# Whatever else lies there is not ours.
+_OURS = re.compile(r"(\.deleted-)?([0-9a-f]{64}|[0-9a-f]{32})", re.ASCII)
+_GROUPS = re.compile(r"tensorflow-[^/]+|training", re.ASCII)
 # In a staging folder, the folder of what pixels told (`shardwright.probe.cache`): it is for every dataset.
 PROBED = "probed"
 
 
 def staged_folders(staging_root: str) -> Iterator[Path]:
     """What is staged in a folder of this machine, by name; nothing where there is no such folder."""
-    if os.path.isdir(staging_root):
-        with os.scandir(staging_root) as entries:
-            found = sorted(e.name for e in entries if _OURS.fullmatch(e.name) and e.is_dir(follow_symlinks=False))
-        yield from (Path(staging_root, name) for name in found)
+    for name in _folders(staging_root):
+        if _is_ours(name):
+            yield Path(staging_root, name)
+        elif _GROUPS.fullmatch(name):
+            below = (f"{name}/{one}" for one in _folders(f"{staging_root}/{name}"))
+            yield from (Path(staging_root, one) for one in below if _is_ours(one))
 
 
 def in_use(folder: Path) -> bool:
-    """Whether another process is writing a dataset in a folder, or in one right below it."""
-    for lock in [*folder.glob(".lock"), *folder.glob("*/.lock")]:
+    """Whether another process is writing a dataset in a folder."""
+    for lock in folder.glob(".lock"):
         try:
             with Staging(str(lock.parent), lock.parent.name).locked():
                 continue
@@ -48,7 +53,7 @@ def empty(staging_root: str) -> list[str]:
         root = staging_root.rstrip("/")
         start = len(split_url(root)[2]) + 1
         names = (info.name[start:] for info in buckets.list_objects(f"{root}/"))
-        urls = [f"{root}/{name}" for name in names if _OURS.fullmatch(name.partition("/")[0])]
+        urls = [f"{root}/{name}" for name in names if _is_ours(name)]
         list(in_parallel(buckets.delete, urls, readers(staging_root)))
         return urls
     folders = list(staged_folders(staging_root))
@@ -56,5 +61,25 @@ def empty(staging_root: str) -> list[str]:
         if in_use(folder):
             raise UsageError(f"{folder}: another run is writing a dataset there. Wait for it or end it.")
     for folder in folders:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            raise StorageError(f"{folder}: cannot be deleted. Delete it yourself, then do this again.")
+        if _GROUPS.fullmatch(folder.parent.name):
+            with suppress(OSError):
+                folder.parent.rmdir()
     return [str(folder) for folder in folders]
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a name below a staging folder, of a folder or of anything in it, is one that we give."""
+    first, _, rest = name.partition("/")
+    return _OURS.fullmatch(first) is not None or (
+        _GROUPS.fullmatch(first) is not None and _OURS.fullmatch(rest.partition("/")[0]) is not None
+    )
+
+
+def _folders(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))

@@ -39,9 +39,14 @@ def _forget(options: argparse.Namespace) -> int:
     from shardwright.artifact_places import run_root_of
     from shardwright.dataset import Dataset
     from shardwright.derive import staging_root
+    from shardwright.errors import UsageError
     from shardwright.forgetting import contents_of
+    from shardwright.storage import is_remote
     from shardwright_pipelines.run_lock import only_run_in
 
+    for root in options.staging:
+        if not is_remote(root) and not os.path.isdir(root):
+            raise UsageError(f"--staging: {root} is no folder. Name the one of run.staging.")
     dataset = Dataset.open(options.dataset)
     keys = set(keys_of(options.keys))
     how = _without(dataset, keys, options.keys)

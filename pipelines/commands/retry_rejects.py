@@ -24,13 +24,14 @@ def add(commands: _Commands) -> None:
 
 def _retry(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
+    from shardwright.in_force import settle
     from shardwright.ingest.retry import retry_rejects
     from shardwright.manifest import REJECTED, WRITTEN
 
     notes: list[str] = []
     manifest, retried = retry_rejects(
         options.dataset,
-        load_config(options.config),
+        settle(load_config(options.config)),
         options.out,
         workers=options.workers,
         quiet=options.json,

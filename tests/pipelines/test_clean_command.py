@@ -13,12 +13,14 @@ from shardwright_pipelines.cli import main
 from shardwright_pipelines.metadata_store import past_runs, steps_to
 from shardwright_pipelines.run_lock import only_run_in
 
+STAGED = f"staging/tensorflow-1/{'a' * 64}/data"
+
 
 @pytest.fixture(scope="module")
 def made(small_dataset, tmp_path_factory):
     months = Months(tmp_path_factory.mktemp("months") / "run", small_dataset)
     record_months(months)
-    for name in ("logs/1.log", "logs/2.log", "staging/tensorflow-1/x/data", "staging/probed/probe-3.sqlite"):
+    for name in ("logs/1.log", "logs/2.log", STAGED, "staging/probed/probe-3.sqlite"):
         (months.root / name).parent.mkdir(parents=True, exist_ok=True)
         (months.root / name).write_text("x" * 10)
     return months.root
@@ -72,7 +74,7 @@ def test_a_dry_run_only_lists(root, capsys):
 def test_all_runs_are_kept_where_there_are_no_more(root, capsys):
     before = files(root)
     cleaned(capsys, root, "--keep", 9)
-    assert before - files(root) == {"staging/tensorflow-1/x/data"}
+    assert before - files(root) == {STAGED}
 
 
 def test_a_superseded_model_goes_only_when_asked_for(root, capsys):
@@ -92,10 +94,11 @@ def test_a_superseded_model_goes_only_when_asked_for(root, capsys):
 def test_staging_stays_where_the_last_run_would_go_on(small_dataset, tmp_path, capsys):
     months = Months(tmp_path / "run", small_dataset)
     record_months(months, ended="FAILED")
-    (months.root / "staging/training").mkdir(parents=True)
-    (months.root / "staging/training/step").write_text("x")
+    step = months.root / "staging/training" / ("a" * 32) / "step"
+    step.parent.mkdir(parents=True)
+    step.write_text("x")
     cleaned(capsys, months.root, "--keep", 1)
-    assert (months.root / "staging/training/step").exists()
+    assert step.exists()
     assert not months.datasets[2].exists()
 
 
@@ -138,11 +141,15 @@ def test_links_are_not_followed(root, tmp_path, capsys):
 
 def test_what_is_not_ours_stays(root, capsys):
     (root / "staging/notes.txt").write_text("mine")
-    (root / "staging/photos").mkdir()
+    for name in ("photos", "training/photos", "tensorflow-course"):
+        (root / "staging" / name).mkdir(parents=True)
+    (root / "staging" / f".deleted-{'b' * 64}").mkdir()
     (root / "artifacts/Trainer/model/mine").mkdir()
     cleaned(capsys, root, "--keep", 1)
     assert (root / "staging/notes.txt").exists()
-    assert (root / "staging/photos").is_dir()
+    for name in ("photos", "training/photos", "tensorflow-course"):
+        assert (root / "staging" / name).is_dir()
+    assert not (root / "staging" / f".deleted-{'b' * 64}").exists()
     assert (root / "artifacts/Trainer/model/mine").is_dir()
 
 
@@ -191,6 +198,15 @@ def test_nothing_goes_where_a_damaged_artifact_may_be_an_ancestor(root, capsys):
     assert main(["clean", str(root), "--keep", "1"]) == 1
     assert "transformed_examples/1: is damaged" in capsys.readouterr().err
     assert files(root) == before
+
+
+def test_what_a_kill_left_hides_no_lineage(root, capsys):
+    going = root / "artifacts/ImageExampleGen/examples/.deleted-2"
+    (root / "artifacts/ImageExampleGen/examples/2").rename(going)
+    (going / "manifest.json").unlink()
+    shutil.rmtree(root / "artifacts/ImageTransform/transformed_examples/1")
+    cleaned(capsys, root, "--keep", 1)
+    assert not going.exists()
 
 
 def test_folders_and_logs_of_a_user_stay(root, capsys):

@@ -71,7 +71,8 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
 
     assert rows() == 8
     Staging.open(tmp_path / "staging", "f" * 64).path("Split-train").mkdir()
-    (tmp_path / "staging/mine").mkdir()
+    for name in ("mine", "training/mine", "tensorflow-course", f"training/{'a' * 32}", f"tensorflow-2/{'b' * 64}"):
+        (tmp_path / "staging" / name).mkdir(parents=True)
     (tmp_path / "keys").write_text("001.jpg\n005.jpg\n")
     command = ["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
     with Staging.open(tmp_path / "staging", "f" * 64).locked():
@@ -79,8 +80,17 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     assert "another run is writing a dataset there" in capsys.readouterr().err
     told = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (told["probe_rows"], rows()) == (2, 6)
-    assert told["staged"] == [str(tmp_path / "staging" / ("f" * 64))]
-    assert (tmp_path / "staging/mine").is_dir()
+    ours = ["f" * 64, f"tensorflow-2/{'b' * 64}", f"training/{'a' * 32}"]
+    assert told["staged"] == [str(tmp_path / "staging" / name) for name in ours]
+    assert {path.name for path in (tmp_path / "staging").iterdir()} == {
+        "mine",
+        "training",
+        "tensorflow-course",
+        "probed",
+    }
+    assert (tmp_path / "staging/training/mine").is_dir()
+    assert main([*map(str, command), "--staging", str(tmp_path / "none")]) == 2
+    assert "is no folder. Name the one of run.staging" in capsys.readouterr().err
     assert told["held_by"] == [str(tmp_path / "ds")]
     again = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])
