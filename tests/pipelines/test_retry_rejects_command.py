@@ -60,3 +60,10 @@ def test_what_cannot_be_is_told(broken, capsys):
     mend(broken[1])
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 2
     assert "holds another dataset" in capsys.readouterr().err
+
+
+def test_the_dataset_of_the_model_in_force_may_be_meant_before_there_is_one(broken, tmp_path, capsys):
+    options = {"run": {"root": str(tmp_path / "root")}, "split": {"previous": "blessed"}, "previous": "blessed"}
+    Path("flowers.yaml").write_text(json.dumps({**broken[0], **options}))
+    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 0
+    assert "0 of 3 rejected inputs are written now" in capsys.readouterr().out
