@@ -41,12 +41,15 @@ def _forget(options: argparse.Namespace) -> int:
     from shardwright.derive import staging_root
     from shardwright.errors import UsageError
     from shardwright.forgetting import contents_of
-    from shardwright.storage import is_remote
+    from shardwright.storage import is_folder, is_remote
     from shardwright_pipelines.run_lock import only_run_in
 
     for root in options.staging:
         if not is_remote(root) and not os.path.isdir(root):
             raise UsageError(f"--staging: {root} is no folder. Name the one of run.staging.")
+    for root in options.search:
+        if not is_folder(root):
+            raise UsageError(f"--search: {root} is no folder. Name one that holds artifacts.")
     dataset = Dataset.open(options.dataset)
     keys = set(keys_of(options.keys))
     how = _without(dataset, keys, options.keys)

@@ -91,6 +91,9 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     assert (tmp_path / "staging/training/mine").is_dir()
     assert main([*map(str, command), "--staging", str(tmp_path / "none")]) == 2
     assert "is no folder. Name the one of run.staging" in capsys.readouterr().err
+    assert main([*map(str, command[:-1]), str(tmp_path / "late"), "--search", str(tmp_path / "none")]) == 2
+    assert "--search: " in capsys.readouterr().err
+    assert not (tmp_path / "late").exists()
     assert told["held_by"] == [str(tmp_path / "ds")]
     again = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (again["existed"], again["probe_rows"], again["staged"]) == (True, 0, [])
