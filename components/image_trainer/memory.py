@@ -12,16 +12,18 @@ _COPIES_OF_WEIGHTS = 4
 _FLOAT = 4
 
 
-def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT) -> int:
+def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT, kept: int = 0) -> int:
     """Bytes that a step needs at most, without what the libraries take themselves.
 
     Args:
         model: a built Keras model of the functional kind.
         batch_size: images of one device.
         itemsize: bytes of a value between layers, 2 for bfloat16.
+        kept: copies of the weights that the optimizer keeps beside its moments: a running mean, gradients it adds up.
     """
     values = sum(_values(layer) for layer in model._flatten_layers(include_self=False))
-    return values * batch_size * itemsize * _FORWARD_AND_BACK + model.count_params() * _FLOAT * _COPIES_OF_WEIGHTS
+    copies = model.count_params() * _FLOAT * (_COPIES_OF_WEIGHTS + kept)
+    return values * batch_size * itemsize * _FORWARD_AND_BACK + copies
 
 
 def out_of_memory(error: BaseException) -> bool:

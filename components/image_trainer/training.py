@@ -135,7 +135,12 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
         data=data,
         evaluation=evaluation if held_out else None,
         loss=loss_of(spec),
-        memory=step_bytes(model, batch_size // devices, itemsize=_BYTES[recipe.precision]),
+        memory=step_bytes(
+            model,
+            batch_size // devices,
+            itemsize=_BYTES[recipe.precision],
+            kept=int(recipe.ema > 0) + int(recipe.accumulate > 1),
+        ),
     )
 
 

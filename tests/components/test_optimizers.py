@@ -13,6 +13,7 @@ import pytest
 import steps_by_hand
 
 from shardwright.errors import ConfigError
+from shardwright_components.image_trainer.memory import step_bytes
 from shardwright_components.image_trainer.optimizers import build_optimizer
 from shardwright_components.image_trainer.spec import Recipe
 
@@ -77,6 +78,18 @@ def test_a_training_without_a_single_update_is_refused():
     build_optimizer(recipe, STEPS)
     with pytest.raises(ConfigError, match=r"trainer\.accumulate: 100 batches make one update, .* training has 99"):
         build_optimizer(recipe, STEPS - 1)
+
+
+@pytest.mark.parametrize(("options", "kept"), [({}, 0), ({"ema": 0.9}, 1), ({"ema": 0.9, "accumulate": 4}, 2)])
+def test_what_an_optimizer_keeps_is_in_the_estimate(options, kept):
+    inputs = keras.Input((8,))
+    model = keras.Model(inputs, keras.layers.Dense(50)(inputs))
+    optimizer = build_optimizer(dataclasses.replace(RECIPE, optimizer="adam", **options), STEPS)
+    optimizer.build(model.trainable_variables)
+    # Weights and gradients are not the optimizer's.
+    held = sum(int(np.prod(variable.shape)) for variable in optimizer.variables) // model.count_params() + 2
+    estimates = [step_bytes(model, 1, kept=copies) for copies in (kept, 0)]
+    assert estimates[0] - estimates[1] == (held - 4) * model.count_params() * 4
 
 
 @pytest.mark.slow
