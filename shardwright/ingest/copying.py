@@ -143,7 +143,7 @@ def _origins(root: str, digest: str, shard: str) -> Mapping[int, StoredOrigin]:
     try:
         with open_file(os.path.join(root, origins_path(shard))) as lines:
             return read_stored(lines)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
 
 

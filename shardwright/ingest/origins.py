@@ -28,6 +28,7 @@ from shardwright.storage import Listing
 
 INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
 _VERSION = 1
+_SHOWN = 200
 
 
 class InputOrigin(NamedTuple):
@@ -135,5 +136,8 @@ def read_stored(lines: Iterable[bytes]) -> dict[int, StoredOrigin]:
     found = {}
     for line in unsealed_lines(lines):
         offset, (sha256, tools, (height, width, orientation), stored) = json.loads(line)
+        # A seal is no signature: a stranger may have written it.
+        if not all(type(size) is int and size > 0 for size in (height, width, orientation, *stored[1:4])):
+            raise ValueError(f"no sizes of an image: {line!r}"[:_SHOWN])
         found[offset] = StoredOrigin(sha256, tools, (height, width, orientation), ImageHeader(*stored))
     return found

@@ -14,6 +14,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
 from shardwright.manifest import Manifest, ShardInfo
+from shardwright.sealed import sealed_lines
 from shardwright.staging import Staging
 from shardwright.storage.key_places import KeyPlaces
 from shardwright.verify import verify
@@ -369,3 +370,15 @@ def test_what_pixels_told_is_not_taken_from_a_damaged_file(months, tmp_path, mon
         row[5][0][0] ^= 1
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     both(months, tmp_path, tmp_path / "one", **looking)
+
+
+@pytest.mark.parametrize("told", [["x", 1, 1], [0, 1, 1], [None, None, None]])
+@pytest.mark.slow
+def test_origins_of_a_stranger_are_not_believed(months, tmp_path, told):
+    images = {"resize": "stretch", "size": [24, 32]}
+    run(raw_of(months / "first", images=images), tmp_path / "one")
+    for file in (tmp_path / "one" / "origins").rglob("data-*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text().splitlines()[:-1]]
+        lines = [json.dumps([offset, [*said[:2], told, said[3]]]) + "\n" for offset, said in rows]
+        file.write_text("".join(sealed_lines(lines)))
+    assert copied_of(both(months, tmp_path, tmp_path / "one", images=images)) == (0, COPIED + READ)
