@@ -70,6 +70,8 @@ def loader_memory(
         max(_GROUP, _GROUP_A_PROCESSOR * processors) * record,
         max(_GROUP_BYTES, _GROUP_BYTES_A_PROCESSOR * processors),
     )
+    # A group is whole batches, at least one.
+    group = max(group, batch * record)
     return LoaderMemory(
         libraries=_LIBRARIES,
         readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,

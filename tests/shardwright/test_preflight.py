@@ -278,6 +278,12 @@ def test_the_estimate_follows_the_dataset():
     assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
 
 
+def test_a_group_is_at_least_one_batch():
+    given = {"record": 1e5, "shuffle_buffer": 1, "size": (8, 8), "channels": 0, "shards": 1, "processors": 1}
+    groups = [loader_memory(batch=batch, **given).shuffle for batch in (4, 4096)]
+    assert groups == [100_000 + 3 * 128 * 100_000, 100_000 + 3 * 4096 * 100_000]
+
+
 def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset):
     def second_without_label(number, example):
         return {**example, **({"image/class/label": ints([])} if number == 1 else {})}
