@@ -12,6 +12,7 @@ from shardwright.dedup.hamming import Hashes, Positions, bit_counts, pairs_withi
 
 # Joins that are gathered before the groups are brought up to date, which costs a pass over all members.
 _GATHERED = 1 << 20
+_START = 8
 
 
 class Components:
@@ -75,6 +76,11 @@ def equal_clusters(digests: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_])
     """
     firsts = np.arange(len(digests))
     having = np.flatnonzero(there)
+    # All but those that share their first bytes are left out beforehand: of a million images that takes far less.
+    starts = np.ascontiguousarray(digests[having, :_START]).view(np.uint64)[:, 0]
+    order = np.argsort(starts, kind="stable")
+    again = np.diff(starts[order]) == 0
+    having = np.sort(having[order[np.append(again, False) | np.insert(again, 0, False)]]) if again.any() else having[:0]
     words = np.ascontiguousarray(digests[having]).view(np.uint64)
     # Stable, so that within equal digests the positions rise.
     order = np.lexsort(tuple(words.T))

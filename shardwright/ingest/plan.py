@@ -16,6 +16,7 @@ from shardwright.commit import DatasetPlan, check_known_rejects
 from shardwright.config import ShardsConfig
 from shardwright.dedup.decide import Decision
 from shardwright.errors import CheckFailed
+from shardwright.freed_memory import give_back
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.copying import CopySource
 from shardwright.ingest.duplicates import find_duplicates
@@ -157,6 +158,7 @@ class PreparedIngest:
         write_images(folder, self.positions, listing, self.hashed.contents, partial(probe_values, self.probed), *copied)
         # Most of what is known of a million images, and not needed while their annotations fill the memory.
         self.hashed, self.probed, self.places = replace(self.hashed, contents=Contents()), None, None
+        give_back()
         write_labels(folder, self.positions, len(listing.keys), annotations)
         publish_tasks(staging.root, folder)
 

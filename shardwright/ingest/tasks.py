@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.contents import Contents
+from shardwright.ingest.line_files import LineFiles
 from shardwright.manifest import shard_name
 from shardwright.mirror import Mirror
 from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample, Values
@@ -36,7 +37,6 @@ _FOLDER = "tasks"
 _DIGITS = 16
 # Of a machine that did not write them: what its own shards needed, fetched from a bucket.
 _FETCHED = "fetched"
-_BUFFERED_CHARACTERS = 1 << 25
 _BLOCK = 512
 
 
@@ -112,22 +112,15 @@ def write_labels(
         places = np.arange(len(positions), dtype=np.int32)
         block_of[positions] = len(files) + places // _BLOCK
         place_of[positions] = places
-        for block in range(_blocks(len(positions))):
-            files.append(_file(folder, planned, f"labels-{block}"))
-            files[-1].touch()
-    waiting: dict[int, list[str]] = defaultdict(list)
-    buffered = 0
+        files += [_file(folder, planned, f"labels-{block}") for block in range(_blocks(len(positions)))]
+    written = LineFiles(files)
     for image, label, text, row, values in annotations:
         number = int(block_of[image])
         if number < 0:
             continue
         line = canonical_json([int(place_of[image]), label, row, text, *([dict(values)] if values else [])]) + "\n"
-        waiting[number].append(line)
-        buffered += len(line)
-        if buffered > _BUFFERED_CHARACTERS:
-            _flush(waiting, files)
-            buffered = 0
-    _flush(waiting, files)
+        written.add(number, line.encode("utf-8"))
+    written.flush()
 
 
 def publish_tasks(staging_root: str, folder: Path) -> None:
@@ -262,14 +255,6 @@ def _files(planned: PlannedShard, images: int) -> list[str]:
 
 def _blocks(images: int) -> int:
     return -(-images // _BLOCK)
-
-
-def _flush(waiting: dict[int, list[str]], files: list[Path]) -> None:
-    """Appends what has gathered; one file open at a time, however many shards there are."""
-    for number, lines in sorted(waiting.items()):
-        with files[number].open("a", encoding="utf-8") as out:
-            out.writelines(lines)
-    waiting.clear()
 
 
 def _file(folder: Path, planned: PlannedShard, what: str) -> Path:

@@ -130,7 +130,8 @@ def assign_splits(
             places = {part: number for number, part in enumerate(splitter.names)}
             wanted = np.unique(units.unit_of[todo])
             of_unit = np.full(len(units.names), NOWHERE, dtype=np.int64)
-            of_unit[wanted] = [places[splitter.split(units.names[unit])] for unit in wanted.tolist()]
+            numbered = (places[splitter.split(units.names[int(unit)])] for unit in wanted)
+            of_unit[wanted] = np.fromiter(numbered, np.int64, len(wanted))
             part_of = of_unit[units.unit_of]
         split_of[todo] = np.array(numbers, dtype=np.int64)[part_of[todo]]
     return Assignment(

@@ -11,11 +11,12 @@ import os
 import re
 import unicodedata
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.storage.gathered import Found, Gathered
 from shardwright.storage.texts import Texts
 
 EVERYTHING: tuple[str, ...] = ("**", "*")
@@ -78,29 +79,7 @@ class Listing:
         return self.checksums[position] if self.checksums else ""
 
 
-class Found(NamedTuple):
-    """A file that may become an input.
-
-    Attributes:
-        key: its key.
-        respelled: whether the key is spelled otherwise than the name.
-        name: its name below the root, as the storage spells it.
-        size: its bytes.
-        pin: its version, empty for a local file.
-        checksum: of its bytes, where the store lists one.
-    """
-
-    key: str
-    respelled: bool
-    name: str
-    size: int
-    pin: str = ""
-    checksum: str = ""
-
-
-def make_listing(
-    images: str, root: str, pattern: tuple[str, ...], found: list[Found], refused: list[Refusal]
-) -> Listing:
+def make_listing(images: str, root: str, pattern: tuple[str, ...], found: Gathered, refused: list[Refusal]) -> Listing:
     """Sorts what was found; of names that differ only in their spelling, one is refused.
 
     Args:
@@ -116,25 +95,35 @@ def make_listing(
     if not found and not refused:
         what = "holds no files" if pattern == EVERYTHING else "matches no file"
         raise NothingThere(f"input.images: {images} {what}. Check the path.")
-    kept: list[Found] = []
+    names: dict[int, str] = {}
+    sizes, pins, checksums = array("q"), [], []
     twice: list[Refusal] = []
-    found.sort()
-    for file in found:
-        if kept and kept[-1].key == file.key:
-            spellings = f"{kept[-1].name!a} beside {file.name!a}"
-            reason = f"another file's name differs only in how Unicode spells it: {spellings}"
-            twice.append(Refusal(file.name if file.respelled else file.key, "duplicate_key", reason))
-        else:
-            kept.append(file)
-    keys = Texts(file.key for file in kept)
+
+    def kept() -> Iterator[str]:
+        before: Found | None = None
+        for file in found.by_key():
+            if before is not None and before.key == file.key:
+                spellings = f"{before.name!a} beside {file.name!a}"
+                reason = f"another file's name differs only in how Unicode spells it: {spellings}"
+                twice.append(Refusal(file.name if file.respelled else file.key, "duplicate_key", reason))
+                continue
+            if file.respelled:
+                names[len(sizes)] = file.name
+            sizes.append(file.size)
+            pins.append(file.pin)
+            checksums.append(file.checksum)
+            yield file.key
+            before = file
+
+    keys = Texts(kept())
     return Listing(
         root,
         keys,
-        Texts(file.name for file in kept) if any(file.respelled for file in kept) else keys,
-        array("q", [file.size for file in kept]),
+        Texts(names.get(i, key) for i, key in enumerate(keys)) if names else keys,
+        sizes,
         sorted([*refused, *twice]),
-        tuple(file.pin for file in kept) if any(file.pin for file in kept) else (),
-        Texts(file.checksum for file in kept) if any(file.checksum for file in kept) else (),
+        tuple(pins) if any(pins) else (),
+        Texts(checksums) if any(checksums) else (),
     )
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import IO
 
 from shardwright.errors import UsageError
+from shardwright.storage.gathered import Found, Gathered
 from shardwright.storage.listing import (
     EVERYTHING,
-    Found,
     Listing,
     NothingThere,
     Pattern,
@@ -82,11 +82,11 @@ class _LeftOut:
         return same and os.path.realpath(entry.path) == self._path  # Not another hard link to it.
 
 
-def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[list[Found], list[Refusal]]:
+def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[Gathered, list[Refusal]]:
     """The files that the pattern takes, and what is refused."""
     pattern = Pattern(segments)
     real_root = os.path.join(os.path.realpath(root), "")
-    found: list[Found] = []
+    found = Gathered()
     refused: list[Refusal] = []
     folders = [("", pattern.start())]
     while folders:

@@ -12,9 +12,9 @@ from typing import IO
 
 from shardwright.errors import UsageError
 from shardwright.storage import buckets
+from shardwright.storage.gathered import Found, Gathered
 from shardwright.storage.listing import (
     EVERYTHING,
-    Found,
     Listing,
     NothingThere,
     Pattern,
@@ -80,14 +80,14 @@ def _split(images: str) -> tuple[str, tuple[str, ...]]:
     return root, pattern
 
 
-def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[list[Found], list[Refusal]]:
+def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[Gathered, list[Refusal]]:
     """The objects that the pattern takes, and what is refused."""
     pattern = Pattern(segments)
     folder = _folder(root)
     start = len(split_url(folder)[2])
     # A folder of masks is left out with all that lies in it, but not one that the images themselves lie in.
     inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
-    found: list[Found] = []
+    found = Gathered()
     refused: list[Refusal] = []
     # What stands before the wildcard of the first segment needs no more than its own part of the listing.
     for info in buckets.list_objects(folder + _literal(segments[0])):

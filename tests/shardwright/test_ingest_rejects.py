@@ -190,7 +190,7 @@ def test_a_file_that_changes_under_the_run_is_noticed(tmp_path, image_input, mon
 def test_annotations_are_partitioned_in_bounded_memory(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
     whole = run(raw, tmp_path / "whole")
-    monkeypatch.setattr("shardwright.ingest.tasks._BUFFERED_CHARACTERS", 100)
+    monkeypatch.setattr("shardwright.ingest.line_files._BYTES", 100)
     assert run(raw, tmp_path / "small") == whole
     assert tree(tmp_path / "small") == tree(tmp_path / "whole")
 
