@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from shardwright import bucket_output, lineage
 from shardwright import manifest as layout
@@ -316,8 +316,7 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
             f"{records} records. Delete the staging folder and run it again."
         )
     if not written:
-        counts, shown = tally.told
-        raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
+        _refuse_nothing(tally, rows)
     _check_rejects(tally, plan, rows)
 
 
@@ -337,8 +336,15 @@ def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:
     _check_rejects(tally, plan, plan.inputs)
 
 
+def _refuse_nothing(tally: _Tally, rows: int) -> NoReturn:
+    counts, shown = tally.told
+    raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
+
+
 def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
     allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
+    if rows and tally.counts[layout.REJECTED] == rows:
+        _refuse_nothing(tally, rows)
     unwanted = tally.counts[layout.REJECTED] - tally.rejected_codes.get(layout.UNLISTED, 0)
     if unwanted <= allowed:
         return
