@@ -83,5 +83,6 @@ class _Packed(NamedTuple):
 
     def files(self) -> Iterator[Found]:
         pins, checksums = self.pins or repeat(""), self.checksums or repeat("")
-        for key, name, size, pin, checksum in zip(self.keys, self.names, self.sizes, pins, checksums):  # noqa: B905
+        # What stands in for absent pins and checksums has no end of its own.
+        for key, name, size, pin, checksum in zip(self.keys, self.names, self.sizes, pins, checksums, strict=False):
             yield Found(key, key != name, name, size, pin, checksum)

@@ -18,6 +18,16 @@ from shardwright_components.image_trainer.training_summary import read_summary
 pytestmark = pytest.mark.slow
 
 
+def said_until_the_second_epoch(process: "subprocess.Popen[str]") -> str:
+    assert process.stderr
+    said = ""
+    for line in process.stderr:
+        said += line
+        if "epoch 2/" in line:
+            break
+    return said
+
+
 def test_ctrl_c_while_training(tmp_path: Path) -> None:
     write_sample(str(tmp_path / "data"), images=30, height=64, width=96, seed=4, quiet=True)
     config = {
@@ -41,12 +51,7 @@ def test_ctrl_c_while_training(tmp_path: Path) -> None:
         # A shell that runs the tests in the background lets them ignore it, and a child inherits that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
-        assert process.stderr
-        said = ""
-        for line in process.stderr:
-            said += line
-            if "epoch 2/" in line:
-                break
+        said = said_until_the_second_epoch(process)
         process.send_signal(signal.SIGINT)
         out, rest = process.communicate()
     assert process.returncode == 130, said + rest
@@ -81,12 +86,7 @@ def test_a_training_that_is_told_to_end_goes_on_in_the_next_run_to_the_same_weig
         text=True,
         start_new_session=True,
     ) as process:
-        assert process.stderr
-        said = ""
-        for line in process.stderr:
-            said += line
-            if "epoch 2/" in line:
-                break
+        said = said_until_the_second_epoch(process)
         # As Kubernetes tells a pod: its first process, and no other.
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate()
