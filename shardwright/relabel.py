@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,20 +21,13 @@ from shardwright.fingerprint import sha256_file
 from shardwright.image_facts import FactsReader
 from shardwright.ingest.features import mask_feature
 from shardwright.manifest import MASKS, REJECTED, UNLISTED, Manifest
-from shardwright.records import (
-    DecodedFeature,
-    FeatureValue,
-    byte_strings,
-    decode_example,
-    encode_example,
-    floats,
-    ints,
-)
+from shardwright.records import FeatureValue, byte_strings, decode_example, encode_example, ints
 from shardwright.report.picks import Place, read_again
 from shardwright.rle import RleError, Runs, area, union
 from shardwright.sources.base import IGNORE, Images, Source, Survey
 from shardwright.sources.detect import open_source
 from shardwright.staging import Outcome
+from shardwright.transformed import typed
 
 AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
 _WAYS = (AUTO, EMPTY, REJECT, FAIL)
@@ -154,7 +147,7 @@ class _Writer:
             return Outcome(key, None, REJECTED, *self._rejected[key])
         example = decode_example(payload)
         features: dict[str, FeatureValue] = {
-            name: _typed(values) for name, values in example.items() if not name.startswith(_MASK_PREFIX)
+            name: typed(values) for name, values in example.items() if not name.startswith(_MASK_PREFIX)
         }
         rows = self._said.get(key, [])
         labels = sorted({row.label for row in rows if row.label >= 0})
@@ -180,10 +173,3 @@ class _Writer:
                     if drawn != IGNORE:
                         parts[drawn].append(runs)
         return [union(runs) for runs in parts]
-
-
-def _typed(values: DecodedFeature) -> Any:
-    """A decoded feature as one that can be written again, empty ones with their kind."""
-    if isinstance(values, list):
-        return byte_strings(values)
-    return ints(values) if values.dtype == np.int64 else floats(values)
