@@ -10,12 +10,11 @@ ARG BEAM_SDK=apache/beam_python3.13_sdk:2.77.0
 
 FROM ${BEAM_SDK} AS beam
 
-FROM ${BASE} AS build
+FROM ${BASE} AS packages
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl g++ python3 python3-dev unzip \
     && rm -rf /var/lib/apt/lists/*
-# The packages change with the lock only, the code with every commit: two layers.
 ARG LOCK=current
 ARG UV_DEFAULT_INDEX=
 WORKDIR /build
@@ -23,29 +22,34 @@ COPY requirements/${LOCK}.lock requirements/
 COPY tools/lib/ tools/lib/
 COPY tools/image/install tools/image/
 RUN tools/image/install packages "requirements/${LOCK}.lock"
+
+FROM packages AS code
 COPY setup.py README.md LICENSE ./
 COPY src/ src/
 COPY shardwright/ shardwright/
 COPY components/ components/
 COPY pipelines/ pipelines/
 COPY schemas/ schemas/
-RUN tools/image/install shardwright
+RUN tools/image/install shardwright /opt/code
 
+# The packages change with the lock only, the code with every commit: gigabytes that registries and nodes have already,
+# and a few megabytes that they have not.
 FROM ${BASE}
 ARG DEBIAN_FRONTEND=noninteractive
-ARG REVISION=unknown
-LABEL org.opencontainers.image.title="shardwright" \
-    org.opencontainers.image.description="Images and segmentation CSVs into TFRecord datasets, and training on them" \
-    org.opencontainers.image.licenses="Apache-2.0" \
-    org.opencontainers.image.revision="${REVISION}"
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 1000 --create-home shardwright \
     && mkdir /workspace && chown shardwright:shardwright /workspace
-COPY --from=build /opt/shardwright /opt/shardwright
+COPY --from=packages /opt/shardwright /opt/shardwright
 COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
 COPY tools/image/entrypoint /opt/shardwright/entrypoint
+COPY --from=code /opt/code /opt/shardwright
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="shardwright" \
+    org.opencontainers.image.description="Images and segmentation CSVs into TFRecord datasets, and training on them" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.revision="${REVISION}"
 ENV PATH=/opt/shardwright/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Pipelines put their own command in the place of this; what is mounted or written goes below an empty folder.
 USER shardwright

@@ -47,9 +47,13 @@ build() {
     arguments+=(--build-arg "REVISION=$(git -C "$checkout" -c safe.directory='*' rev-parse HEAD)")
     [ -z "${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-}}" ] ||
         arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
-    # Layers are kept: the packages are installed again when the lock changes.
-    buildah "${store[@]}" build --quiet --layers --isolation chroot --volume "$certificates:/etc/ssl/certs/ca-certificates.crt:ro" \
-        "${arguments[@]}" -t "$image" "$checkout" >/dev/null
+    arguments+=(--quiet --layers --isolation chroot --volume "$certificates:/etc/ssl/certs/ca-certificates.crt:ro")
+    # By a name of its own the stage of the packages outlives what follows: they are installed again when the lock changes.
+    buildah "${store[@]}" build "${arguments[@]}" --target packages -t "$image-packages" "$checkout" >/dev/null
+    buildah "${store[@]}" build "${arguments[@]}" -t "$image" "$checkout" >/dev/null
+    # An image of every earlier code, and the containers of builds that were broken off, would each stay for good.
+    buildah "${store[@]}" rm --all >/dev/null
+    podman "${store[@]}" image prune --force >/dev/null
     podman "${store[@]}" image list --format '{{.Repository}} {{.Size}}' "$image"
 }
 
