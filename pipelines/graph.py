@@ -10,7 +10,6 @@ absolute and no clock.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -41,7 +40,7 @@ class GraphInputs:
 
     Attributes:
         input_fingerprint: content fingerprint of images and annotations; a dynamic value in compiled pipelines.
-        ingest_recipe: ImageExampleGen's options as canonical JSON.
+        ingest_recipe: ImageExampleGen's options as canonical JSON; a dynamic value where a dataset is looked up.
         transform_recipe: ImageTransform's options as canonical JSON.
         classes: class names in the order of their labels.
         multi: whether an image may have several.
@@ -53,10 +52,11 @@ class GraphInputs:
         input_location: where the input lies, where the environment does not say so.
         resolver: the InputResolver that the dynamic values come from.
         custom_job: what TFX's extension for Vertex AI is told, where that trains.
+        drift: Report's parameter, where the reference is looked up when the pipeline runs.
     """
 
     input_fingerprint: Any
-    ingest_recipe: str
+    ingest_recipe: Any
     transform_recipe: str
     classes: tuple[str, ...]
     multi: bool
@@ -67,6 +67,7 @@ class GraphInputs:
     input_location: Any = ""
     resolver: tfx.types.BaseNode | None = None
     custom_job: Mapping[str, Any] | None = None
+    drift: Any = None
 
 
 def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]:
@@ -82,7 +83,8 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     infer_schema = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     anomalies = validator.outputs["anomalies"]
-    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=_drift(config, inputs))
+    drift = _drift(config, inputs) if inputs.drift is None else inputs.drift
+    report = Report(examples=examples, anomalies=anomalies, schema=schema, drift=drift)
     gate = DataGate(anomalies, examples, schema, allow=config.gate.allow, report=report.outputs["report"])
     transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
@@ -117,17 +119,14 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
 
 
 def _drift(config: Config, inputs: GraphInputs) -> str:
-    """`gate.drift` with place and digest of its reference, as canonical JSON; empty where it is not asked for."""
+    """`gate.drift` with the digest of its reference, as canonical JSON; empty where it is not asked for."""
     if config.gate.drift is None:
         return ""
     options = asdict(config.gate.drift)
-    location = config.resolve(options["reference"])
-    digest = open_reference(location).manifest.digest
-    here = os.path.join(os.getcwd(), "")
-    if inputs.schema_file and location.startswith(here):
-        # A run works inside its folder: what lies there is found, and cached, when the folder has moved.
-        location = location[len(here) :]
-    return canonical_json({**options, "location": location, "digest": digest})
+    location = config.resolve(options.pop("reference"))
+    options["digest"] = open_reference(location).manifest.digest
+    # On this machine the environment says where the reference lies: no path comes into a cache key.
+    return canonical_json(options if inputs.schema_file else {**options, "location": location})
 
 
 def _schema(inputs: GraphInputs) -> tfx.types.BaseNode:

@@ -22,7 +22,9 @@ from shardwright.ancestry import Family
 from shardwright.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
 from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
+from shardwright.config.sections import TELL
 from shardwright.config.trainer import BLESSED, FRESH
+from shardwright.drift.watch import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.in_force import run_root as root_of
 from shardwright.ingest import INPUT_VARIABLE
@@ -139,8 +141,9 @@ def _room(config: Config, prepared: PreparedInput, run_root: str) -> Iterator[st
     """Tells what the run takes on the disk; what an earlier one has left for it takes nothing.
 
     Raises:
-        StorageError: there is less room.
+        StorageError: there is less room, and `run.space` wants that checked.
     """
+    only_tell = config.run.space == TELL
     needed = space_needed(prepared.images, prepared.bytes, config.images, config.transform)
     family = Family(places_below(f"{run_root}/{ARTIFACTS}"))
     there = [one.digest for one in family.artifacts.values() if one.data == prepared.fingerprint]
@@ -148,8 +151,8 @@ def _room(config: Config, prepared: PreparedInput, run_root: str) -> Iterator[st
     dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
     staging = config.resolve(config.run.staging) if config.run.staging else run_root
     if not is_remote(staging) and not same_disk(run_root, staging):
-        yield refuse_full(staging, max(dataset, transformed), "staging")
-    yield refuse_full(run_root, dataset + transformed + needed.rest, "the run")
+        yield refuse_full(staging, max(dataset, transformed), "staging", only_tell=only_tell)
+    yield refuse_full(run_root, dataset + transformed + needed.rest, "the run", only_tell=only_tell)
 
 
 def _ours(error: BaseException) -> ShardwrightError | None:
@@ -184,6 +187,8 @@ def _working_in(run_root: Path, config: Config, prepared: PreparedInput) -> Iter
         variables[WARM_START_VARIABLE] = config.resolve(config.trainer.warm_start)
     if config.trainer.weights:
         variables[WEIGHTS_VARIABLE] = config.resolve(config.trainer.weights)
+    if config.gate.drift is not None:
+        variables[REFERENCE_VARIABLE] = config.resolve(config.gate.drift.reference)
     before = {name: os.environ.get(name) for name in variables}
     here = os.getcwd()
     os.environ.update(variables)

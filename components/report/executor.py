@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tfx.types import artifact_utils
 
 from shardwright.config.drift import DriftConfig
 from shardwright.dataset import Dataset
-from shardwright.drift.watch import watch
+from shardwright.drift.watch import REFERENCE_VARIABLE, watch
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage import write_lineage
 from shardwright.report.contacts import CHAPTER_BUDGET, Sheets
@@ -40,9 +41,10 @@ class Executor(base_executor.BaseExecutor):
         parents = {"dataset": dataset.manifest.digest}
         if exec_properties["drift"]:
             options = json.loads(exec_properties["drift"])
-            reference, parents["reference"] = options.pop("location"), options.pop("digest")
-            config = DriftConfig(**{**options, "ignore": tuple(options["ignore"])})
-            watched = watch(dataset, config, reference)
+            parents["reference"] = options.pop("digest")
+            place = options.pop("location", "") or os.environ.get(REFERENCE_VARIABLE, "")
+            config = DriftConfig(place, **{**options, "ignore": tuple(options["ignore"])})
+            watched = watch(dataset, config, parents["reference"])
             troubles += watched.troubles()
             chapters.append(watched.chapter(sheets))
         write_verdict(report, troubles)

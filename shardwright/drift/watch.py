@@ -14,6 +14,8 @@ from shardwright.report.contacts import Sheets
 from shardwright.report.page import Chapter
 from shardwright.report.troubles import DRIFT, Trouble
 
+# Says where the reference of a run on this machine lies: a place is no part of what is cached.
+REFERENCE_VARIABLE = "SHARDWRIGHT_DRIFT_REFERENCE"
 _TOLD = 6
 
 
@@ -46,18 +48,24 @@ class Watched:
         return drift_chapter(self.comparison, self.reference, self.current, sheets)
 
 
-def watch(dataset: Dataset, config: DriftConfig, reference: str) -> Watched:
+def watch(dataset: Dataset, config: DriftConfig, digest: str) -> Watched:
     """Compares a dataset with its reference.
 
     Args:
         dataset: the new one.
-        config: `gate.drift`.
-        reference: where the reference lies, absolute or a URL.
+        config: `gate.drift`, with an absolute path or a URL as its reference.
+        digest: of the reference's manifest, as it was when the run was planned.
 
     Raises:
-        UsageError: the reference is no dataset.
+        UsageError: the reference is no dataset, or another one by now.
     """
-    before = sample_dataset(open_reference(reference), size=config.images, name="the reference")
+    reference = open_reference(config.reference)
+    if reference.manifest.digest != digest:
+        raise UsageError(
+            f"gate.drift.reference: {config.reference} holds another dataset (digest {reference.manifest.digest[:12]}) "
+            f"than when the run was planned ({digest[:12]}). Restore it, or run or compile again."
+        )
+    before = sample_dataset(reference, size=config.images, name="the reference")
     now = sample_dataset(dataset, size=config.images, name="this dataset")
     return Watched(compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 

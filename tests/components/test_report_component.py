@@ -10,8 +10,10 @@ from tfx.types import standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
 from shardwright.dataset import Dataset
-from shardwright.errors import CheckFailed, DatasetError
+from shardwright.drift.watch import REFERENCE_VARIABLE
+from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import text_number
+from shardwright.lineage import read_lineage
 from shardwright.report.troubles import read_verdict
 from shardwright.schema import render_schema
 from shardwright_components.data_gate.executor import Executor as GateExecutor
@@ -116,6 +118,24 @@ def test_near_copies_within_a_split_are_no_leak(small_dataset: Any, tmp_path: Pa
     dataset = small_dataset(tmp_path / "in", counts={"train": [7], "eval": [0]}, change=nearly_the_same)
     given = inputs(dataset, tmp_path, anomalies_pb2.Anomalies())
     assert read_verdict(reported(given, tmp_path)) == []
+
+
+def test_the_environment_says_where_the_reference_lies_and_its_digest_what_it_is(
+    small_dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
+    before = small_dataset(tmp_path / "before", counts={"train": [3]})
+    digest = Dataset.open(before).manifest.digest
+    monkeypatch.setenv(REFERENCE_VARIABLE, str(before))
+    report = reported(given, tmp_path, json.dumps({"images": 20, "alpha": 0.006, "ignore": [], "digest": digest}))
+    assert "against 3 of <bdi>the reference</bdi>" in (report / "report.html").read_text()
+    lineage = read_lineage(report)
+    assert lineage["parents"]["reference"] == digest
+    assert str(tmp_path) not in json.dumps(lineage["recipe"])
+    (tmp_path / "again").mkdir()
+    other = {"images": 20, "alpha": 0.006, "ignore": [], "digest": "0" * 64, "location": str(before)}
+    with pytest.raises(UsageError, match=r"gate\.drift\.reference: .*before.* another dataset .* when the run was"):
+        reported(given, tmp_path / "again", json.dumps(other))
 
 
 def test_a_damaged_verdict_is_no_clean_bill(small_dataset: Any, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def shifted(number, example):
 
 def chapter(before, now):
     dataset = Dataset.open(now)
-    watched = watch(dataset, DriftConfig(str(before)), str(before))
+    watched = watch(dataset, DriftConfig(str(before)), Dataset.open(before).manifest.digest)
     return watched, watched.chapter(Sheets(see(dataset).found)).body
 
 
