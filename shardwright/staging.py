@@ -9,33 +9,32 @@ Inside `<staging root>/<fingerprint>/`:
     Split-<split>/, index/Split-<split>/   as in the dataset, under the default names
     rows/<name>.jsonl                      ledger rows of one shard, or of what was rejected before any shard; by key
     origins/                               see `shardwright.ingest.origins`; where there is anything to be kept
+    (further files beside a shard)         as the shard's writer names them
     done/<split>-<i>-of-<n>.json           the `ShardResult`
     .lock                                  held by the run that uses this folder
 
-Where the staging root is on a bucket, files are made in a working folder of this machine, and of a finished shard all
-four go to the bucket, the `done` row last (`shardwright.mirror`).
+Where the staging root is on a bucket, files are made in a working folder of the machine at work, and of a finished
+shard all go to the bucket, the `done` row last (`shardwright.mirror`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import errno
-import fcntl
 import json
 import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import Any, NamedTuple
 
 from shardwright import manifest as layout
-from shardwright.errors import StorageError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.ledger_rows import RowSorter, merged
+from shardwright.locked import locked_folder
 from shardwright.manifest import LedgerRow, ShardInfo
 from shardwright.mirror import Mirror, working_folder
 from shardwright.records import RecordWriter
@@ -51,9 +50,7 @@ STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
 ORIGINS_FOLDER = "origins"
 
 _DEFAULT_NAMES = ShardNames()
-
-# What a write meets when there is no room for it.
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DONE = "done/"
 
 
 class Outcome(NamedTuple):
@@ -108,6 +105,7 @@ class ShardResult:
         origins_bytes: size of its file of origins, 0 where there is none.
         copied: images that were taken over from an earlier dataset.
         damaged: images whose record there was damaged, so that they were read.
+        beside: further staged files that belong to it, with their sizes.
     """
 
     split: str
@@ -123,6 +121,7 @@ class ShardResult:
     origins_bytes: int = 0
     copied: int = 0
     damaged: int = 0
+    beside: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ class Staging:
     """The staging folder of one plan. Picklable, so that workers can be handed it.
 
     Attributes:
-        root: the folder, absolute; the working folder, where the staging root is on a bucket.
+        root: the folder, absolute; this machine's working folder, where the staging root is on a bucket.
         fingerprint: of the dataset that is being made.
         mirror: what of it is on a bucket, if it is.
         tools: names and versions of what the bytes depend on besides the plan, such as an encoder. Shards that others
@@ -152,6 +151,12 @@ class Staging:
         root.mkdir(parents=True, exist_ok=True)
         return Staging(str(root), fingerprint, tools=tools)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A worker on another machine has a working folder of its own, perhaps elsewhere."""
+        if self.mirror is None:
+            return Staging, (self.root, self.fingerprint, None, self.tools)
+        return Staging.open, (self.mirror.url.removesuffix(f"/{self.fingerprint}"), self.fingerprint, self.tools)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Holds the folder for this run; a killed process lets go by itself.
@@ -160,25 +165,22 @@ class Staging:
             UsageError: another run is writing the same dataset.
             StorageError: the disk is full.
         """
-        with ExitStack() as stack:
-            file = _locked_file(Path(self.root, ".lock"))
-            stack.callback(file.close)
-            try:
-                yield
-            except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
-                raise StorageError(
-                    f"{error.filename or self.root}: cannot be written ({error.strerror}). Nothing was published. Make "
-                    "room, or set run.staging to a folder with more; finished shards are kept."
-                ) from None
+        with locked_folder(Path(self.root)):
+            yield
 
     def path(self, relative: str) -> Path:
         """A path inside the staging folder."""
         return Path(self.root, relative)
 
+    def location(self, name: str) -> str:
+        """Where a finished file of the folder can be read by any worker: its path, or its URL."""
+        return f"{self.mirror.url}/{name}" if self.mirror else str(self.path(name))
+
     def result(self, planned: PlannedShard) -> ShardResult | None:
         """The result of a shard when it is finished, else `None`."""
+        return self._result(planned, self._size)
+
+    def _result(self, planned: PlannedShard, size_of: Callable[[str], int | None]) -> ShardResult | None:
         try:
             raw = json.loads(self._read(_done(planned)))
             result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"])})
@@ -188,19 +190,39 @@ class Staging:
                 layout.index_path(shard): result.index_bytes,
                 _rows(planned): result.rows_bytes,
                 **({origins_path(shard): result.origins_bytes} if result.origins_bytes else {}),
+                **result.beside,
             }
             complete = result.tools == self.tools
-            complete = complete and all(self._size(name) == size for name, size in sizes.items())
+            complete = complete and all(size_of(name) == size for name, size in sizes.items())
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return result if complete else None
 
     def results(self, planned: Iterable[PlannedShard]) -> list[ShardResult | None]:
         """The results of shards, each as `result` tells it."""
-        return list(in_parallel(self.result, planned, readers(self.mirror.url if self.mirror else self.root)))
+        if self.mirror is None:
+            return list(in_parallel(self.result, planned, readers(self.root)))
+        # One listing, where every question would be a request.
+        sizes = self.mirror.sizes()
+
+        def result(one: PlannedShard) -> ShardResult | None:
+            return self._result(one, sizes.get) if _done(one) in sizes else None
+
+        return list(in_parallel(result, planned, readers(self.mirror.url)))
+
+    def unfinished(self, planned: Iterable[PlannedShard]) -> list[PlannedShard]:
+        """Those of the shards that are not finished: on a bucket, that have no `done` row, which one listing tells."""
+        if self.mirror is None:
+            return [one for one in planned if self.result(one) is None]
+        done = self.mirror.sizes(_DONE)
+        return [one for one in planned if _done(one) not in done]
 
     def write_shard(
-        self, planned: PlannedShard, outcomes: Iterable[Outcome], names: ShardNames = _DEFAULT_NAMES
+        self,
+        planned: PlannedShard,
+        outcomes: Iterable[Outcome],
+        names: ShardNames = _DEFAULT_NAMES,
+        beside: Sequence[str] = (),
     ) -> ShardResult:
         """Writes a shard with its index and ledger rows, unless it is finished already.
 
@@ -209,6 +231,8 @@ class Staging:
             outcomes: one per input planned for it, in the order of the records; consumed lazily.
             names: what the shard will be called in the dataset. Here it keeps the default name, since a pattern may ask
                 for the number of records, which is known in the end.
+            beside: names of further files of this folder, which are there (`write_file`) when the last outcome was
+                taken; they are part of what is finished.
 
         Returns:
             The shard's result, new or from an earlier attempt.
@@ -255,16 +279,31 @@ class Staging:
             origins_bytes=origins_bytes,
             copied=copied,
             damaged=damaged,
+            beside={name: self.path(name).stat().st_size for name in beside},
         )
         if self.mirror:
             kept = (origins_path(shard),) if origins else ()
-            self.mirror.push(Path(self.root), (shard, index, _rows(planned), *kept))
+            self.mirror.move(Path(self.root), (shard, index, _rows(planned), *kept, *beside))
         with WholeFile(self.path(_done(planned))) as done:
             done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         if self.mirror:
-            self.mirror.push(Path(self.root), (_done(planned),))
-            self.path(shard).unlink()
+            self.mirror.move(Path(self.root), (_done(planned),))
         return result
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Writes a file of this machine's folder; `write_shard` or `share` hands it to others."""
+        with WholeFile(self.path(name)) as file:
+            file.write(data)
+
+    def share(self, name: str, data: bytes) -> None:
+        """Writes a file that workers on any machine read at its `location`."""
+        self.write_file(name, data)
+        if self.mirror:
+            self.mirror.move(Path(self.root), (name,))
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a file is at its `location`."""
+        return self._size(name) is not None
 
     def write_lines(self, name: str, lines: Iterable[str]) -> int:
         """Writes a file of lines; returns its size."""
@@ -323,8 +362,13 @@ class Staging:
     def _read(self, name: str) -> bytes:
         return self.mirror.read(name) if self.mirror else self.path(name).read_bytes()
 
-    def _size(self, name: str) -> int:
-        return self.mirror.size(name) if self.mirror else self.path(name).stat().st_size
+    def _size(self, name: str) -> int | None:
+        if self.mirror:
+            return self.mirror.size(name)
+        try:
+            return self.path(name).stat().st_size
+        except FileNotFoundError:
+            return None
 
 
 def origins_path(shard: str) -> str:
@@ -337,22 +381,4 @@ def _rows(planned: PlannedShard) -> str:
 
 
 def _done(planned: PlannedShard) -> str:
-    return f"done/Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.json"
-
-
-def _locked_file(path: Path) -> IO[str]:
-    while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise UsageError(f"{path.parent}: another run is writing this dataset. Wait for it or end it.") from None
-        try:
-            # The run before us may have deleted the folder between our opening and locking the file.
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                return file
-        except FileNotFoundError:
-            pass
-        file.close()
+    return f"{_DONE}Split-{planned.split}-{layout.shard_name(planned.number, planned.total)}.json"

@@ -10,6 +10,8 @@ from shardwright.console import Progress, progress
 from shardwright.staging import PlannedShard, Staging
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+# There every look is a listing, which costs.
+_ON_A_BUCKET = 10.0
 
 
 @contextmanager
@@ -21,7 +23,7 @@ def shards_shown(staging: Staging, planned: Sequence[PlannedShard], label: str) 
         planned: the shards.
         label: what is being done.
     """
-    left = [shard for shard in planned if staging.result(shard) is None]
+    left = staging.unfinished(planned)
     ended = threading.Event()
     with progress(len(left), label) as shown:
         watcher = threading.Thread(target=_watch, args=(staging, left, shown, ended), daemon=True)
@@ -35,8 +37,8 @@ def shards_shown(staging: Staging, planned: Sequence[PlannedShard], label: str) 
 
 def _watch(staging: Staging, left: list[PlannedShard], shown: Progress, ended: threading.Event) -> None:
     while left:
-        last_look = ended.wait(_SECONDS_BETWEEN_LOOKS)
-        still = [shard for shard in left if staging.result(shard) is None]
+        last_look = ended.wait(_ON_A_BUCKET if staging.mirror else _SECONDS_BETWEEN_LOOKS)
+        still = staging.unfinished(left)
         shown.advance(len(left) - len(still))
         left = still
         if last_look:

@@ -306,3 +306,26 @@ def test_a_kill_at_any_moment_shows_no_dataset_or_the_whole_one(tmp_path):
         if survived:
             break
     assert survived
+
+
+def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
+    staging = Staging.open(tmp_path, "f" * 64)
+
+    def written(data):
+        def all_outcomes():
+            yield Outcome("a", b"a")
+            staging.write_file("figures/a", data)
+
+        return staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"])
+
+    assert written(b"123").beside == {"figures/a": 3}
+    assert written(b"12345").beside == {"figures/a": 3}
+    assert staging.unfinished(SHARDS) == list(SHARDS[1:])
+    assert Path(staging.location("figures/a")).read_bytes() == b"123"
+    # As a power failure may leave it.
+    staging.path("figures/a").write_bytes(b"1")
+    assert staging.unfinished(SHARDS) == list(SHARDS)
+    assert written(b"1234").beside == {"figures/a": 4}
+    staging.path("figures/a").unlink()
+    assert not staging.is_shared("figures/a")
+    assert staging.result(SHARDS[0]) is None
