@@ -46,6 +46,11 @@ def url_of(folder: str, root: str = "/") -> str:
     return folder
 
 
+def place_of(folder: str) -> str:
+    """A folder of this container as other ones know it."""
+    return url_of(folder, os.environ.get(MOUNTS_VARIABLE, "/"))
+
+
 def opened(invocation: dict[str, Any], how: str, root: str = "/") -> dict[str, Any]:
     """An ExecutorInput whose places can be opened as files.
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shardwright.blessed_data import REFERENCE, SPLITS, BlessedData
 from shardwright.config import Config
 from shardwright.config.cloud import Resources
+from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.ingest.places import location_json, relative_places
 from shardwright.lineage import IMAGE_VARIABLE
@@ -105,6 +107,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     prepared = prepare_input(config, config_file, hashed=False)
     own_root, places = relative_places(prepared.location)
     data_root = target.data_root or own_root
+    asked = BlessedData.of(config, target.push_directory)
     # Not above: it takes seconds, and a wrong configuration is refused without it.
     from google.protobuf import json_format
     from tfx import v1 as tfx
@@ -113,6 +116,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     from shardwright_components.baseline_resolver.executor import IN_FORCE
     from shardwright_components.image_transform.recipe import transform_recipe
     from shardwright_components.input_resolver.component import InputResolver
+    from shardwright_components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
     from shardwright_pipelines.graph import GraphInputs, build_nodes
 
     resolver = InputResolver(
@@ -120,10 +124,16 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
         places=location_json(dataclasses.replace(places, span=NEWEST)),
         data_root=RuntimeParameter(DATA_ROOT, str, default=data_root),
         span=RuntimeParameter(SPAN, str, default=config.input.span),
+        blessed=asked,
     )
+
+    def found(name: str) -> Any:
+        return resolver.outputs[name].future()[0].value
+
+    options = () if asked is None else asked.options
     inputs = GraphInputs(
-        input_fingerprint=resolver.outputs["fingerprint"].future()[0].value,
-        ingest_recipe=prepared.recipe,
+        input_fingerprint=found(FINGERPRINT),
+        ingest_recipe=found(SETTLED_RECIPE) if SPLITS in options else prepared.recipe,
         transform_recipe=transform_recipe(config),
         classes=prepared.classes,
         multi=prepared.labels == MULTI,
@@ -131,14 +141,15 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
         schema_text=prepared.schema_text,
         push_directory=target.push_directory,
         baseline_digest=IN_FORCE,
-        input_location=resolver.outputs["location"].future()[0].value,
+        input_location=found(LOCATION),
         resolver=resolver,
         custom_job=target.custom_job,
+        drift=found(SETTLED_DRIFT) if REFERENCE in options else None,
     )
     pipeline = tfx.dsl.Pipeline(
         pipeline_name=config.name,
         pipeline_root=target.pipeline_root,
-        components=build_nodes(_with_beam(config, target), inputs),
+        components=build_nodes(_with_beam(prepared.config, target), inputs),
         enable_cache=True,
     )
     runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
@@ -150,7 +161,8 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     if not isinstance(job, dict):
         job = json_format.MessageToDict(job)
     _mend(job, target, {DATA_ROOT: data_root, SPAN: config.input.span})
-    return Compiled(job, data_root, prepared.notes)
+    looked_up = tuple(f"{option}: {BLESSED!r} is looked up when the pipeline runs" for option in options)
+    return Compiled(job, data_root, (*prepared.notes, *looked_up))
 
 
 def executor_label(component: str) -> str:

@@ -15,8 +15,10 @@ import yaml
 
 from shardwright.config import Config, KubeflowConfig
 from shardwright.config.cloud import COMPONENTS
+from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
+from shardwright.in_force import asks_for_blessed
 from shardwright_components.mounts import LOCAL
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, containers, executor_label, required
@@ -213,7 +215,14 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
     places = {"kubeflow.data_root": section.data_root}
     if section.data_root is None:
         places = {"input.images": config.resolve(config.input.images)}
-    if config.gate.drift is not None:
+    for option in asks_for_blessed(config):
+        if not str(section.pipeline_root).startswith(("gs://", "s3://")):
+            raise ConfigError(
+                option,
+                f"{BLESSED!r} is a dataset of an earlier run, and no task can read the cluster's own store by itself",
+                "Let kubeflow.pipeline_root be gs:// or s3://, or name a dataset by its path.",
+            )
+    if config.gate.drift is not None and config.gate.drift.reference != BLESSED:
         places["gate.drift.reference"] = config.resolve(config.gate.drift.reference)
     for path, place in places.items():
         if place is not None and not f"{place.rstrip('/')}/".startswith(("gs://", "s3://", *mounted)):

@@ -10,7 +10,7 @@ from pathlib import Path
 from shardwright.config import Config
 from shardwright.config.layout import RLE_TEXT
 from shardwright.errors import ConfigError, UsageError
-from shardwright.in_force import asks_for_blessed, refuse_blessed, settle
+from shardwright.in_force import asks_for_blessed, settle, without_blessed
 from shardwright.ingest import (
     IngestRecipe,
     InputLocation,
@@ -33,7 +33,8 @@ class PreparedInput:
     """The input of a run.
 
     Attributes:
-        config: the configuration, in which every dataset is named by its path.
+        config: the configuration, in which every dataset is named by its path. Those of the model in force are left out
+            where the input is not hashed.
         location: absolute paths of images and annotations.
         fingerprint: of their content.
         images: how many there are.
@@ -69,9 +70,7 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     Raises:
         ShardwrightError: something about the input or the schema is wrong.
     """
-    if not hashed:
-        refuse_blessed(config, "is looked up when a run starts on this machine, which a compiled pipeline is not")
-    asked, config = config, settle(config)
+    asked, config = config, settle(config) if hashed else without_blessed(config)
     _refuse_presets(config)
     _refuse_values(config)
     surveyed = survey_input(IngestRecipe.of(config), locate(config))
@@ -93,9 +92,11 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
         schema_text = rendered
         _write_schema(rendered, schema_file)
         notes = (*notes, f"schema rendered to {schema_file}: commit it")
-    fingerprint = hash_input(surveyed).fingerprint if hashed else ""
-    config = settle(asked, fingerprint, classes)
-    notes = (*notes, *_settled_notes(asked, config))
+    fingerprint = ""
+    if hashed:
+        fingerprint = hash_input(surveyed).fingerprint
+        config = settle(asked, fingerprint, classes)
+        notes = (*notes, *_settled_notes(asked, config))
     recipe = ingest_recipe(config, classes)
     sizes = surveyed.listing.sizes
     return PreparedInput(

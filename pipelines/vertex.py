@@ -8,6 +8,7 @@ from typing import Any
 
 from shardwright.config import Config, VertexConfig
 from shardwright.config.cloud import check_bucket
+from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED
 from shardwright_pipelines import tpu
@@ -145,7 +146,7 @@ def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
 
 def _check_places(config: Config, section: VertexConfig) -> None:
     drift = config.gate.drift
-    if drift is not None:
+    if drift is not None and drift.reference != BLESSED:
         check_bucket("gate.drift.reference", drift.reference)
     if section.data_root is not None:
         return

@@ -16,8 +16,11 @@ from typing import Any
 
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import sha256_file
+from shardwright.storage import is_folder, read_bytes
 
 BLESSING_FILE = "BLESSED.json"
+# In `Blessing.examples`.
+PLACE, DIGEST = "place", "digest"
 
 
 @dataclass(frozen=True)
@@ -29,19 +32,22 @@ class Blessing:
         digest: hash of the model's files, see `model_digest`.
         metrics: what it reached.
         fingerprints: role (`training`, `dataset`, ...) -> fingerprint of what it was made from.
+        examples: `place` and `digest` of the dataset of its images. Told by compiled pipelines alone: on one machine
+            all artifacts are found by what they are.
     """
 
     model: str
     digest: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
     """Reads the blessing in force.
 
     Args:
-        push_directory: folder that models are pushed to; it may be missing.
+        push_directory: folder or URL that models are pushed to; it may be missing.
 
     Returns:
         The blessing, or `None` when no model was ever blessed there.
@@ -49,16 +55,15 @@ def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
     Raises:
         DatasetError: the file is damaged, or the model it names is gone.
     """
-    file = Path(push_directory, BLESSING_FILE)
+    file = os.path.join(push_directory, BLESSING_FILE)
     try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-        blessing = Blessing(**raw)
-        model = Path(push_directory, blessing.model)
+        blessing = Blessing(**json.loads(read_bytes(file)))
+        model = os.path.join(push_directory, blessing.model)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise DatasetError(f"{file}: no readable blessing ({error}). Restore it, or delete it to start anew.") from None
-    if not model.is_dir():
+    if not is_folder(model):
         raise DatasetError(f"{file}: names the model {model}, which is not there. Restore it, or delete the file.")
     return blessing
 
@@ -92,4 +97,7 @@ def model_digest(folder: str | os.PathLike[str]) -> str:
 
 
 def _plain(blessing: Blessing) -> dict[str, Any]:
-    return {**vars(blessing), "metrics": dict(blessing.metrics), "fingerprints": dict(blessing.fingerprints)}
+    told = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(blessing).items()}
+    if not blessing.examples:
+        del told["examples"]  # Versions that know nothing of it read the file.
+    return told

@@ -9,7 +9,7 @@ the same run again: it takes the dataset that was taken then, so that its cache 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,16 +22,16 @@ from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest import IngestRecipe
 
-_DATASET, _INPUT, _PREVIOUS = "dataset", "input", "previous"
+_DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
 # The option that changes nothing of what is made.
-_COPIED = "previous"
+COPIED = "previous"
 
 
 def asks_for_blessed(config: Config) -> list[str]:
     """YAML paths of the options that name the dataset of the model in force."""
     drift = config.gate.drift
     options = {
-        _COPIED: config.previous,
+        COPIED: config.previous,
         "split.previous": config.split.previous,
         "gate.drift.reference": None if drift is None else drift.reference,
     }
@@ -43,14 +43,16 @@ def run_root(config: Config) -> str:
     return config.resolve(config.run.root or f"shardwright-runs/{config.name}")
 
 
-def refuse_blessed(config: Config, why: str) -> None:
-    """Refuses options that only a run on this machine can settle.
+def without_blessed(config: Config) -> Config:
+    """The configuration as it is where no model was ever blessed."""
+    config = _with(config, None)
+    return replace(config, previous=None) if config.previous == BLESSED else config
 
-    Raises:
-        ConfigError: there is one.
-    """
-    for path in asks_for_blessed(config):
-        raise ConfigError(path, f"{BLESSED!r} {why}", "Name a dataset by its path.")
+
+def without_kept_splits(recipe: Mapping[str, Any]) -> str:
+    """A recipe, as canonical JSON, but for the dataset that its splits were kept from."""
+    split = {name: value for name, value in recipe.get("split", {}).items() if name != PREVIOUS}
+    return canonical_json({**recipe, "split": split})
 
 
 def settle(config: Config, data: str = "", classes: Sequence[str] = ()) -> Config:
@@ -81,17 +83,17 @@ def settle(config: Config, data: str = "", classes: Sequence[str] = ()) -> Confi
                 f"the dataset of the model in force ({model.place}) is not in {root}",
                 f"Restore it (`shardwright lineage {model.place}` tells its digest), or name a dataset by its path.",
             )
-        shaping = [path for path in asked if path != _COPIED]
-        if shaping and found.data == data and _options(found.recipe) == _options(_fresh(config, classes)):
-            before = found.parents.get(_PREVIOUS)
-            found = None if before is None else _known(family.find(_PREVIOUS, before), before, shaping[0], root)
+        shaping = [path for path in asked if path != COPIED]
+        if shaping and found.data == data and without_kept_splits(found.recipe) == _fresh(config, classes):
+            before = found.parents.get(PREVIOUS)
+            found = None if before is None else _known(family.find(PREVIOUS, before), before, shaping[0], root)
     settled = _with(config, None if found is None else found.place)
     return replace(settled, previous=None if last is None else last.place) if config.previous == BLESSED else settled
 
 
-def _fresh(config: Config, classes: Sequence[str]) -> dict[str, Any]:
+def _fresh(config: Config, classes: Sequence[str]) -> str:
     """The options of a configuration whose splits are kept from none."""
-    return IngestRecipe.of(_with(config, None), classes).options()
+    return without_kept_splits(IngestRecipe.of(_with(config, None), classes).options())
 
 
 def _dataset_of(model: Artifact, family: Family) -> Artifact | None:
@@ -118,9 +120,3 @@ def _with(config: Config, path: str | None) -> Config:
         watched = None if path is None else replace(drift, reference=path)
         config = replace(config, gate=replace(config.gate, drift=watched))
     return config
-
-
-def _options(recipe: Any) -> str:
-    """A recipe but for the dataset that its splits were kept from."""
-    split = {name: value for name, value in recipe.get("split", {}).items() if name != _PREVIOUS}
-    return canonical_json({**recipe, "split": split})

@@ -24,10 +24,18 @@ from tfx.utils import path_utils
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.lineage import read_lineage, write_lineage
+from shardwright.storage import is_remote
 from shardwright_components.baseline_resolver.executor import has_baseline
 from shardwright_components.evaluator.pictures import draw_confusion, draw_pictures
 from shardwright_components.evaluator.slices import write_sliced
-from shardwright_components.evaluator.summary import details, summarize, write_details, write_evaluation
+from shardwright_components.evaluator.summary import (
+    EXAMPLES_PLACE,
+    details,
+    summarize,
+    write_details,
+    write_evaluation,
+)
+from shardwright_components.mounts import place_of
 
 Artifacts = dict[str, list[Artifact]]
 
@@ -69,6 +77,7 @@ class Executor(executor.Executor):
                 {"file": draw_confusion(found["confusion"], found["classes"], Path(evaluation)), "kind": "confusion"}
             )
         write_details(evaluation, {**vars(summary), **found, "splits": splits, "pictures": pictures})
+        _tell_place(artifact_utils.get_single_instance(output_dict[EVALUATION_KEY]), input_dict)
         model = read_lineage(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
         parents = {"model": model["fingerprint"], "examples": examples.manifest.digest}
         if inputs.get(BASELINE_MODEL_KEY):
@@ -89,6 +98,13 @@ class Executor(executor.Executor):
         artifact = copy.deepcopy(artifact_utils.get_single_instance(input_dict[EXAMPLES_KEY]))
         artifact.uri = folder
         return artifact, left_out
+
+
+def _tell_place(evaluation: Artifact, input_dict: Artifacts) -> None:
+    """Tells the Pusher where the images lie, where that is a place that the next run can find."""
+    place = place_of(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
+    if is_remote(place) or os.path.isabs(place):
+        evaluation.set_string_custom_property(EXAMPLES_PLACE, place)
 
 
 def _check_split(examples: Dataset, splits: list[str], left_out: list[str]) -> None:

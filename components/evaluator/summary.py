@@ -18,6 +18,8 @@ from shardwright_components.json_records import read_record, write_record
 
 SUMMARY_FILE = "summary.json"
 DETAILS_FILE = "evaluation.json"
+# Property of the evaluation: where its images lie. One of a run on this machine, which works in a folder, has none.
+EXAMPLES_PLACE = "examples_place"
 
 # Entries that are no figures of the model: how many images a slice has, and the confusion matrix.
 IMAGES = "images"

@@ -11,6 +11,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
+from shardwright.blessed_data import kept_from
 from shardwright.commit import commit
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
@@ -64,7 +65,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             for note in copied:
                 print(f"  {note}", flush=True)
             notes = [*plan.notes, *copied]
-            manifest = commit(staging, plan.dataset, examples.uri, {"runner": "tfx", "notes": notes})
+            build = {"runner": "tfx", "notes": notes, **kept_from(location)}
+            manifest = commit(staging, plan.dataset, examples.uri, build)
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # `file_format` stays unset: it has no word for plain TFRecords, and StatisticsGen fails on words it lacks.
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)

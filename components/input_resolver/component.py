@@ -7,6 +7,7 @@ from typing import Any
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
+from shardwright.blessed_data import BlessedData
 from shardwright_components.input_resolver import executor
 
 
@@ -16,11 +17,11 @@ class InputResolverSpec(component_spec.ComponentSpec):
     PARAMETERS = {
         name: component_spec.ExecutionParameter(type=str)
         for name in (executor.RECIPE, executor.PLACES, executor.DATA_ROOT, executor.SPAN)
-    }
+    } | {executor.BLESSED: component_spec.ExecutionParameter(type=str, optional=True)}
     INPUTS: dict[str, component_spec.ChannelParameter] = {}
     OUTPUTS = {
-        name: component_spec.ChannelParameter(type=standard_artifacts.String)
-        for name in (executor.FINGERPRINT, executor.LOCATION)
+        name: component_spec.ChannelParameter(type=standard_artifacts.String, optional=name in executor.SETTLED)
+        for name in (executor.FINGERPRINT, executor.LOCATION, *executor.SETTLED)
     }
 
 
@@ -35,17 +36,23 @@ class InputResolver(base_component.BaseComponent):
         places: where the input lies below `data_root`, as JSON (`shardwright.ingest.places`).
         data_root: folder or URL; a runtime parameter.
         span: `input.span`; a runtime parameter. `newest` is pinned to the span that is newest now.
+        blessed: what is to be looked up of the model in force, where a dataset is named `blessed`: then there are also
+            outputs `settled_recipe` and `settled_drift`, with what was found.
     """
 
     SPEC_CLASS = InputResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    def __init__(self, recipe: str, places: str, data_root: Any, span: Any) -> None:
+    def __init__(self, recipe: str, places: str, data_root: Any, span: Any, blessed: BlessedData | None = None) -> None:
         values = {
             executor.RECIPE: recipe,
             executor.PLACES: places,
             executor.DATA_ROOT: data_root,
             executor.SPAN: span,
         }
-        channels = {name: Channel(type=standard_artifacts.String) for name in (executor.FINGERPRINT, executor.LOCATION)}
+        outputs: tuple[str, ...] = (executor.FINGERPRINT, executor.LOCATION)
+        if blessed is not None:
+            values[executor.BLESSED] = blessed.to_json()
+            outputs += executor.SETTLED
+        channels = {name: Channel(type=standard_artifacts.String) for name in outputs}
         super().__init__(InputResolverSpec(**values, **channels))

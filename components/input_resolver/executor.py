@@ -8,6 +8,7 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
+from shardwright.blessed_data import BlessedData, settle
 from shardwright.console import progress
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
 from shardwright.ingest.places import absolute_places, location_json
@@ -17,8 +18,10 @@ RECIPE = "recipe"
 PLACES = "places"
 DATA_ROOT = "data_root"
 SPAN = "span"
+BLESSED = "blessed"
 FINGERPRINT = "fingerprint"
 LOCATION = "location"
+SETTLED_RECIPE, SETTLED_DRIFT = SETTLED = ("settled_recipe", "settled_drift")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -34,16 +37,22 @@ class Executor(base_executor.BaseExecutor):
 
         Args:
             input_dict: empty.
-            output_dict: `fingerprint` (64 hex digits) and `location` (JSON of an `InputLocation`), both strings.
+            output_dict: `fingerprint` (64 hex digits) and `location` (JSON of an `InputLocation`), both strings; where
+                `blessed` is given also `settled_recipe` (ImageExampleGen's) and `settled_drift` (Report's).
             exec_properties: see `InputResolver`.
 
         Raises:
-            ShardwrightError: something about the input is wrong.
+            ShardwrightError: something about the input, or about the dataset of the model in force, is wrong.
         """
         del input_dict
         places = InputLocation.from_json(exec_properties[PLACES])
         location = replace(absolute_places(exec_properties[DATA_ROOT], places), span=exec_properties[SPAN])
-        surveyed = survey_input(IngestRecipe.from_json(exec_properties[RECIPE]), location)
+        recipe = IngestRecipe.from_json(exec_properties[RECIPE])
+        asked = BlessedData.from_json(exec_properties[BLESSED]) if exec_properties.get(BLESSED) else None
+        found = None if asked is None else asked.find()
+        # What that dataset knows of the files is not read again; the fingerprint is the same.
+        copied = None if asked is None or found is None else asked.copied_from(found)
+        surveyed = survey_input(recipe, location if copied is None else replace(location, earlier=copied))
         for note in surveyed.survey.notes:
             print(f"  {note}", flush=True)
         with progress(len(surveyed.listing.keys), "hashing the input") as shown:
@@ -51,5 +60,16 @@ class Executor(base_executor.BaseExecutor):
         newest = surveyed.delivered.newest
         if location.span == NEWEST and newest is not None:
             location = replace(location, span=str(newest))
-        artifact_utils.get_single_instance(output_dict[FINGERPRINT]).write(fingerprint)
-        artifact_utils.get_single_instance(output_dict[LOCATION]).write(location_json(location))
+        if asked is not None:
+            settled = settle(asked, found, recipe, location, fingerprint)
+            location = settled.location
+            _write(output_dict, SETTLED_RECIPE, settled.recipe.to_json())
+            _write(output_dict, SETTLED_DRIFT, settled.drift)
+            place = "none yet, since no model was ever blessed" if found is None else found.place
+            print(f"  dataset of the model in force: {place}", flush=True)
+        _write(output_dict, FINGERPRINT, fingerprint)
+        _write(output_dict, LOCATION, location_json(location))
+
+
+def _write(output_dict: dict[str, list[Artifact]], name: str, value: str) -> None:
+    artifact_utils.get_single_instance(output_dict[name]).write(value)

@@ -12,10 +12,10 @@ from tfx.types import Artifact, artifact_utils
 from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODEL_KEY
 from tfx.utils import io_utils, proto_utils
 
-from shardwright.blessing import Blessing, model_digest, read_blessing, write_blessing
+from shardwright.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
 from shardwright.errors import CheckFailed
 from shardwright.lineage import read_lineage
-from shardwright_components.evaluator.summary import read_evaluation
+from shardwright_components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
 from shardwright_components.pusher.answers import check_answers
 
 EVALUATION = "evaluation"
@@ -55,7 +55,8 @@ class Executor(executor.Executor):
             super().Do(input_dict, output_dict, exec_properties)
             version = pushed.get_string_custom_property("pushed_version")
             _check_copy(Path(folder, version), digest)
-        summary = read_evaluation(artifact_utils.get_single_uri(input_dict[EVALUATION]))
+        evaluation = artifact_utils.get_single_instance(input_dict[EVALUATION])
+        summary = read_evaluation(evaluation.uri)
         lineage = read_lineage(Path(folder, version))
         write_blessing(
             folder,
@@ -64,8 +65,15 @@ class Executor(executor.Executor):
                 digest=digest,
                 metrics=summary.metrics,
                 fingerprints={"training": lineage["fingerprint"], **lineage["parents"]},
+                examples=_examples(evaluation),
             ),
         )
+
+
+def _examples(evaluation: Artifact) -> dict[str, str]:
+    """Where the images lie that a model was evaluated on, and what they are, for the next run to look up."""
+    place = evaluation.get_string_custom_property(EXAMPLES_PLACE)
+    return {PLACE: place, DIGEST: read_lineage(evaluation.uri)["parents"]["examples"]} if place else {}
 
 
 def _check_copy(folder: Path, digest: str) -> None:

@@ -10,7 +10,7 @@ from shardwright.blessing import BLESSING_FILE
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.in_force import refuse_blessed, settle
+from shardwright.in_force import settle, without_blessed
 from shardwright.ingest import IngestRecipe
 from shardwright.ingest import ingest as run_ingest
 from shardwright.lineage import read_lineage, write_lineage
@@ -88,12 +88,11 @@ def test_a_dataset_that_is_gone_is_told(months, tmp_path):
         settle(config(root))
 
 
-def test_a_compiled_pipeline_refuses_it(tmp_path):
-    with pytest.raises(ConfigError, match=r"^previous: 'blessed' cannot be. Name a dataset by its path"):
-        refuse_blessed(config(tmp_path), "cannot be")
-    with pytest.raises(ConfigError, match=r"gate\.drift\.reference"):
-        refuse_blessed(config(tmp_path, previous="ds", split={}), "cannot be")
-    refuse_blessed(config(tmp_path, previous="ds", split={}, gate={}), "cannot be")
+def test_a_compiled_pipeline_is_made_as_if_no_model_was_ever_blessed(months):
+    without = without_blessed(config(months.root))
+    assert without.previous is without.split.previous is without.gate.drift is None
+    plain = config(months.root, previous="ds", split={"previous": "ds"}, gate={})
+    assert without_blessed(plain) is plain
 
 
 def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
