@@ -1,0 +1,163 @@
+"""`blessed` in a compiled pipeline: the dataset of the model in force, looked up where the pipeline runs."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+from ingesting import config as parsed
+from ingesting import run as ingest
+from object_stores import SCHEMES
+
+from shardwright.blessed_data import BlessedData, kept_from, settle
+from shardwright.blessing import Blessing, read_blessing, write_blessing
+from shardwright.dataset import Dataset
+from shardwright.errors import ConfigError, DatasetError
+from shardwright.fingerprint import canonical_json
+from shardwright.in_force import without_blessed
+from shardwright.ingest import IngestRecipe, hash_input, locate, survey_input
+from shardwright.sealed import sealed_json
+
+WORDS = {"previous": "blessed", "split": {"previous": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
+
+
+class Months:
+    """Two deliveries and their datasets; the second one's splits were kept from the first one's, as a pipeline does."""
+
+    def __init__(self, folder, image_input):
+        self.folder = folder
+        self.raw = {
+            month: image_input(folder / str(month), layout="class_folders", images=images)
+            for month, images in ((1, 10), (2, 14))
+        }
+        self.datasets = {1: folder / "first", 2: folder / "second"}
+        ingest(self.raw[1], self.datasets[1], workers=1)
+        first = {"previous": str(self.datasets[1])}
+        made = parsed({**self.raw[2], **first, "split": first})
+        ingest({**self.raw[2], **first, "split": first}, self.datasets[2], workers=1)
+        build = self.datasets[2] / "build.json"
+        told = {name: value for name, value in json.loads(build.read_text()).items() if name != "digest"}
+        build.write_text(sealed_json({**told, **kept_from(locate(made))}))
+
+    def digest(self, month):
+        return Dataset.open(self.datasets[month]).manifest.digest
+
+    def push(self, folder, month, **changes):
+        """Puts a model in force that was evaluated on a month's dataset."""
+        (folder / "1").mkdir(parents=True, exist_ok=True)
+        (folder / "1" / "saved_model.pb").write_text("model")
+        examples = {"place": str(self.datasets[month]), "digest": self.digest(month), **changes}
+        write_blessing(folder, Blessing("1", "d" * 64, examples=examples))
+        return str(folder)
+
+    def settled(self, push, month, words=WORDS):
+        """What the first task of a pipeline comes to that is given a month's delivery."""
+        config = parsed({**self.raw[month], **words})
+        asked = BlessedData.from_json(BlessedData.of(config, push).to_json())
+        without = without_blessed(config)
+        recipe, location = IngestRecipe.of(without, ["Fish", "Sugar"]), locate(without)
+        found = asked.find()
+        copied = None if found is None else asked.copied_from(found)
+        data = hash_input(survey_input(recipe, replace(location, earlier=copied))).fingerprint
+        return settle(asked, found, recipe, location, data)
+
+
+@pytest.fixture(scope="module")
+def months(tmp_path_factory, image_input):
+    return Months(tmp_path_factory.mktemp("months"), image_input)
+
+
+def kept(settled):
+    """What an ingest is kept from, and compared with."""
+    drift = json.loads(settled.drift) if settled.drift else {}
+    return (
+        settled.recipe.split.previous,
+        settled.location.previous,
+        settled.location.earlier,
+        drift.get("location"),
+        drift.get("digest"),
+    )
+
+
+def test_it_is_the_dataset_of_the_model_in_force(months, tmp_path):
+    settled = months.settled(months.push(tmp_path, 1), 2)
+    place, digest = str(months.datasets[1]), months.digest(1)
+    assert kept(settled) == (digest, place, place, place, digest)
+    assert json.loads(settled.drift)["images"] == 2000
+    # Cached by what it is.
+    assert json.loads(settled.recipe.to_json())["options"]["split"]["previous"] == digest
+    assert kept(months.settled(str(tmp_path), 2, {"previous": "blessed"})) == (None, None, place, None, None)
+    assert kept(months.settled(str(tmp_path), 2, {"split": WORDS["split"]})) == (digest, place, None, None, None)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_on_a_bucket_as_on_a_disk(months, tmp_path, stores, scheme):
+    bucket = stores.bucket(scheme)
+    stores.copy_of(months.datasets[1], f"{bucket}/runs/7/ImageExampleGen/examples")
+    place = f"{bucket}/runs/7/ImageExampleGen/examples"
+    months.push(tmp_path, 1, place=place)
+    assert read_blessing(f"{bucket}/pushed") is None
+    stores.copy_of(tmp_path, f"{bucket}/pushed")
+    settled = months.settled(f"{bucket}/pushed", 2)
+    assert kept(settled) == (months.digest(1), place, place, place, months.digest(1))
+
+
+def test_without_a_blessed_model_there_is_none(months, tmp_path):
+    assert kept(months.settled(str(tmp_path / "none"), 2)) == (None, None, None, None, None)
+
+
+def test_the_same_run_again_is_kept_from_what_it_was_kept_from(months, tmp_path):
+    """Or no run would ever be cached: a recipe names what the dataset in force was kept from, never that itself."""
+    first = months.settled(months.push(tmp_path / "a", 1), 1)
+    assert kept(first) == (None, None, None, None, None)
+    second = months.settled(months.push(tmp_path / "b", 2), 2)
+    place, digest = str(months.datasets[1]), months.digest(1)
+    assert kept(second) == (digest, place, place, place, digest)
+    assert second.recipe.options() == Dataset.open(months.datasets[2]).manifest.recipe
+    # Another salt is another run.
+    salted = months.settled(str(tmp_path / "b"), 2, {"split": {"previous": "blessed", "salt": "x"}})
+    assert salted.recipe.split.previous == months.digest(2)
+
+
+def test_what_the_dataset_in_force_was_kept_from_is_gone(months, tmp_path):
+    moved = tmp_path / "second"
+    shutil.copytree(months.datasets[2], moved)
+    told = json.loads((moved / "build.json").read_text())
+    told["kept_from"]["split.previous"] = str(tmp_path / "gone")
+    (moved / "build.json").write_text(canonical_json(told))
+    push = months.push(tmp_path / "pushed", 2, place=str(moved))
+    with pytest.raises(ConfigError, match=r"split\.previous: .*gone is not the dataset .* Restore it\. Name a dataset"):
+        months.settled(push, 2)
+    # Copying changes nothing of what is made, so nothing has to be there.
+    assert months.settled(push, 2, {"previous": "blessed"}).location.earlier == str(months.datasets[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"place": ""}, r"previous: .*BLESSED\.json does not say where the dataset of the model in force lies"),
+        ({"place": "/nowhere/at/all"}, r"previous: /nowhere/at/all: .*It is the dataset of the model in force"),
+        ({"digest": "0" * 64}, r"previous: .*first is not the dataset 000000000000 any more"),
+    ],
+)
+def test_a_dataset_that_is_not_there_is_told_with_the_fix(months, tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=message + r".* Name a dataset by its path"):
+        months.settled(months.push(tmp_path, 1, **changes), 2)
+
+
+def test_a_damaged_blessing_is_told(months, tmp_path):
+    push = months.push(tmp_path, 1)
+    (tmp_path / "BLESSED.json").write_text("{")
+    with pytest.raises(DatasetError, match="no readable blessing"):
+        months.settled(push, 2)
+
+
+def test_a_blessing_on_one_machine_tells_no_place(tmp_path):
+    (tmp_path / "1").mkdir()
+    write_blessing(tmp_path, Blessing("1", "d" * 64, {"mean_dice": 0.5}, {"training": "t"}))
+    assert set(json.loads((tmp_path / "BLESSED.json").read_text())) == {"model", "digest", "metrics", "fingerprints"}
+
+
+def test_where_every_dataset_has_a_path_nothing_is_looked_up(months):
+    assert BlessedData.of(parsed({**months.raw[1], "previous": "ds"}), "/push") is None
+    assert kept_from(locate(parsed(months.raw[1]))) == {}
