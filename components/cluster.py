@@ -84,6 +84,14 @@ class Cluster:
         self._check("get", path, status, answer)
         return answer
 
+    def find(self, path: str) -> dict[str, Any] | None:
+        """An object; `None` where there is none."""
+        status, answer = self._ask("GET", path)
+        if status == HTTPStatus.NOT_FOUND:
+            return None
+        self._check("get", path, status, answer)
+        return answer
+
     def delete(self, path: str) -> None:
         """Deletes an object and all that it made; nothing where there is none."""
         status, answer = self._ask("DELETE", f"{path}?propagationPolicy=Foreground")

@@ -4,12 +4,15 @@ The pods of the set run the very task that this one was given, on copies of its 
 all of them mount. Host 0 publishes there; then it is copied to where Kubeflow's launcher looks. A task that starts
 again finds the set that runs and waits for it; one that is told to end takes it away, and the training goes on from its
 last checkpoint when the task is run again.
+
+The copies go when the set has ended, well or not. What a task has left that could not clear up, a later one does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -30,6 +33,9 @@ from shardwright_components.mounts import AS_THEY_ARE, MODULE, change_uris, else
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
 _PORT = 8476
 _FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
+_NAME = re.compile(r"shardwright-[0-9a-f]{12}")
+# Longer than any task takes from its first copy to its set.
+_SECONDS_LEFT_ALONE = 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -97,11 +103,12 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         ShardwrightError: the cluster refused.
     """
     handed = task.handed_over(opened)
+    sets = _JOBSETS.format(namespace=cluster.namespace)
+    _clear_up_after_others(cluster, sets, task)
     for source, target in _places(opened, handed, "inputs"):
         _copy_once(Path(source), Path(target))
-    sets = _JOBSETS.format(namespace=cluster.namespace)
     with _taken_away_at_the_end(cluster, f"{sets}/{task.name}"):
-        made = cluster.create(sets, task.manifest(opened))
+        made = _create(cluster, sets, task, opened)
         print(f"JobSet {cluster.namespace}/{task.name} {'started' if made else 'is there already'}", flush=True)
         _wait(cluster, f"{sets}/{task.name}", task)
         for target, source in _places(opened, handed, "outputs"):
@@ -113,6 +120,39 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         output_file.parent.mkdir(parents=True, exist_ok=True)
         output_file.write_text(json.dumps(said, sort_keys=True), encoding="utf-8")
     shutil.rmtree(task.folder)
+
+
+def _create(cluster: Cluster, sets: str, task: JobSetTask, opened: dict[str, Any]) -> bool:
+    """Creates the set, in place of one that an earlier attempt left because it failed; `False` where one is there."""
+    path, manifest = f"{sets}/{task.name}", task.manifest(opened)
+    if cluster.create(sets, manifest):
+        return True
+    there = cluster.find(path)
+    if there is not None and "Failed" not in _conditions(there):
+        return False
+    cluster.delete(path)
+    while cluster.find(path) is not None:
+        time.sleep(_FIRST_LOOK)
+    return cluster.create(sets, manifest)
+
+
+def _clear_up_after_others(cluster: Cluster, sets: str, task: JobSetTask) -> None:
+    """Removes copies of tasks that were ended before they could, and whose sets have ended, too."""
+    for folder in sorted(task.shared.glob("shardwright-*")):
+        if not _NAME.fullmatch(folder.name) or folder == task.folder or not folder.is_dir():
+            continue
+        touched = max(place.stat().st_mtime for place in (folder, *folder.glob("*"), *folder.glob("*/*")))
+        if time.time() - touched < _SECONDS_LEFT_ALONE:
+            continue
+        there = cluster.find(f"{sets}/{folder.name}")
+        if there is None or {"Completed", "Failed"} & _conditions(there).keys():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _conditions(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is true of a set, by its kind."""
+    listed = found.get("status", {}).get("conditions", [])
+    return {one["type"]: one for one in listed if one.get("status") == "True"}
 
 
 def _places(opened: dict[str, Any], handed: dict[str, Any], side: str) -> list[tuple[str, str]]:
@@ -137,16 +177,18 @@ def _copy_once(source: Path, target: Path) -> None:
 def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:
     pause, told = _FIRST_LOOK, ""
     while True:
-        status = cluster.get(path).get("status", {})
-        conditions = {one["type"]: one for one in status.get("conditions", []) if one.get("status") == "True"}
+        found = cluster.get(path)
+        status, conditions = found.get("status", {}), _conditions(found)
         if "Completed" in conditions:
             return
         if "Failed" in conditions:
+            # No pod of it runs any more. The set itself stays a while, for its logs.
+            shutil.rmtree(task.folder, ignore_errors=True)
             reason = conditions["Failed"].get("message", "no reason told")
             raise CheckFailed(
                 f"JobSet {cluster.namespace}/{task.name} failed: {reason}. `kubectl logs -n {cluster.namespace} -l "
-                f"jobset.sigs.k8s.io/jobset-name={task.name}` tells why. Checkpoints are kept: delete the JobSet, "
-                "run the step again, and it goes on from the last one."
+                f"jobset.sigs.k8s.io/jobset-name={task.name}` tells why. Checkpoints are kept: run the step again, and "
+                "it goes on from the last one."
             )
         jobs = ", ".join(f"{job.get('ready', 0)} ready" for job in status.get("replicatedJobsStatus", []))
         now = f"{jobs or 'waiting for nodes'}; restarts {status.get('restarts', 0)}"

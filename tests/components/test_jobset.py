@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,7 +115,46 @@ def test_a_set_that_failed_is_left_for_its_logs(task, opened):
     with pytest.raises(CheckFailed, match=r"pipelines/shardwright-.* failed: no room\. `kubectl logs -n pipelines"):
         run(task, opened, kubernetes)
     assert task.name in kubernetes.made
-    assert (task.folder / "inputs" / "examples" / "manifest.json").exists()
+    # The copies are of no use to anyone.
+    assert not task.folder.exists()
+
+
+def test_a_set_that_failed_makes_room_for_the_next_attempt(task, opened, capsys):
+    kubernetes = FakeCluster(statuses=[FAILED, DONE])
+    kubernetes.made[task.name] = {"of": "an earlier attempt"}
+    start = kubernetes.start
+
+    def begin(manifest):
+        start(manifest)
+        trained(task)
+
+    kubernetes.start = begin
+    run(task, opened, kubernetes)
+    assert "started" in capsys.readouterr().out
+    assert [method for method, _ in kubernetes.asked] == ["POST", "GET", "DELETE", "GET", "POST", "GET", "DELETE"]
+
+
+@pytest.mark.parametrize(
+    ("status", "days", "goes"),
+    [(None, 2, True), (FAILED, 2, True), (DONE, 2, True), ({"restarts": 1}, 2, False), (None, 0.5, False)],
+)
+def test_copies_that_others_left_go_with_the_next_run(task, opened, status, days, goes):
+    """A set that runs is never disturbed, nor a task that copies and has not made its set yet."""
+    kubernetes = FakeCluster(statuses=[DONE])
+    left = task.shared / "shardwright-0123456789ab"
+    examples = left / "inputs" / "examples"
+    examples.mkdir(parents=True)
+    (task.shared / "staging").mkdir()
+    (task.shared / "shardwright-mine").mkdir()
+    for place in (examples, left / "inputs", left, task.shared / "staging", task.shared / "shardwright-mine"):
+        os.utime(place, (time.time() - days * 86400,) * 2)
+    if status is not None:
+        kubernetes.made[left.name] = {}
+        kubernetes.statuses = [status, DONE]
+    trained(task)
+    run(task, opened, kubernetes)
+    assert left.exists() is not goes
+    assert sorted(path.name for path in task.shared.iterdir() if path != left) == ["shardwright-mine", "staging"]
 
 
 @pytest.mark.parametrize(
