@@ -99,8 +99,16 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     for name, measure in figures["measures"].items():
         low, middle, high = measure["quartiles"]
         if not math.isnan(middle):
-            rows.append((name, f"mean {measure['mean']:.4g}, middle half {low:.4g} to {high:.4g}"))
-    told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures["duplicates"].items())
+            rows.append((name, f"mean {_shown(measure['mean'])}, middle half {_shown(low)} to {_shown(high)}"))
+    told = ", ".join(
+        f"{name.replace('_', ' ')} {'not looked for' if value is None else value}"
+        for name, value in figures["duplicates"].items()
+    )
     rows.append(("duplicates", told))
     width = max(len(label) for label, _ in rows) + 2
     return [f"{label:<{width}}{value}" for label, value in rows]
+
+
+def _shown(value: float) -> str:
+    """Four digits, and never a power of ten where people read pixels and bytes."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -142,7 +142,8 @@ def _tell(
     conflicts: str,
 ) -> None:
     count = sum(len(members) for members in groups)
-    found = f"{way.code}: {count} images in {len(groups)} groups, e.g. {_shown(keys, groups)}"
+    within = "1 group" if len(groups) == 1 else f"{len(groups)} groups"
+    found = f"{way.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
     if way.action == "fail":
         raise CheckFailed(f"{found}. {way.option} is fail: remove all but one of each, or set it to first or keep.")
     what = "kept, each group on one side of the split" if way.action == "keep" else "the first of each is kept"

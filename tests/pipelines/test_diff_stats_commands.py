@@ -11,6 +11,7 @@ from shardwright.dataset import Dataset
 from shardwright.differences import find_differences
 from shardwright.records import ints
 from shardwright_pipelines.cli import main
+from shardwright_pipelines.commands.stats import _shown
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,18 @@ def test_stats(one, capsys):
     text = capsys.readouterr().out
     assert "images        9 (eval 3, train 6)" in text
     assert "sizes         24x36 9" in text
+    assert "pixels        mean 864, middle half 864 to 864" in text
+    assert "near groups not looked for" in text
+
+
+def test_large_figures_are_written_out():
+    assert [_shown(value) for value in (0.04, 12.3456, 999.94, 40_000.4, 2_940_000)] == [
+        "0.04",
+        "12.35",
+        "999.9",
+        "40,000",
+        "2,940,000",
+    ]
 
 
 def test_what_is_no_dataset(tmp_path, capsys):

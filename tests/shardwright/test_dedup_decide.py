@@ -84,7 +84,7 @@ def test_a_conflict_names_both_sides():
 
 
 def test_the_message_of_a_failure_shows_three():
-    with pytest.raises(CheckFailed, match=r"exact_duplicate: 4 images in 1 groups, e.g. a = b = c = …\. duplicates"):
+    with pytest.raises(CheckFailed, match=r"exact_duplicate: 4 images in 1 group, e.g. a = b = c = …\. duplicates"):
         decide(list("abcd"), np.ones(4, np.bool_), [way([0, 0, 0, 0], "fail")], "report")
     with pytest.raises(CheckFailed, match="1 of these groups disagree on labels, e.g. a = b. duplicates.conflicts"):
         decide(list("ab"), np.ones(2, np.bool_), [way([0, 0], "keep", ["x", "y"])], "fail")

@@ -68,7 +68,7 @@ def test_exact_ones_are_kept_on_one_side_and_told(tmp_path, folder):
     assert manifest.totals["written"] == 18
     where = sides(tmp_path / "out")
     assert len({where[f"a/copy-{copy}.jpg"] for copy in range(8)} | {where["a/0.jpg"]}) == 1
-    assert [note for note in notes if "exact_duplicate: 9 images in 1 groups, e.g. a/0.jpg = a/copy-0.jpg" in note]
+    assert [note for note in notes if "exact_duplicate: 9 images in 1 group, e.g. a/0.jpg = a/copy-0.jpg" in note]
 
 
 def test_the_first_by_key_is_kept(tmp_path, folder):
@@ -85,7 +85,7 @@ def test_the_first_by_key_is_kept(tmp_path, folder):
 
 def test_they_may_end_the_run(tmp_path, folder):
     put(folder, "a/x.jpg", (folder / "a/0.jpg").read_bytes())
-    with pytest.raises(CheckFailed, match=r"2 images in 1 groups, e.g. a/0.jpg = a/x.jpg. duplicates.exact is fail"):
+    with pytest.raises(CheckFailed, match=r"2 images in 1 group, e.g. a/0.jpg = a/x.jpg. duplicates.exact is fail"):
         run(raw(folder, {"exact": "fail"}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
