@@ -13,7 +13,7 @@ from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
 from shardwright.artifact_places import METADATA_FILE
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, NotThere
 
 # Contexts of TFX: one a run, one a component.
 _RUN, _NODE = "pipeline_run", "node"
@@ -61,6 +61,7 @@ def past_runs(run_root: str) -> list[PastRun]:
     """The runs that a run's folder knows, from old to new.
 
     Raises:
+        NotThere: there is no such folder.
         DatasetError: there is no metadata store, or a damaged one.
     """
     runs = []
@@ -101,6 +102,8 @@ def steps_to(run_root: str, place: str) -> list[Step]:
 @contextmanager
 def _opened(run_root: str) -> Iterator[metadata_store.MetadataStore]:
     file = os.path.join(run_root, METADATA_FILE)
+    if not os.path.isdir(run_root):
+        raise NotThere(f"{run_root}: there is no such folder. Give the folder of `shardwright run`.")
     if not os.path.isfile(file):
         raise DatasetError(
             f"{run_root}: no {METADATA_FILE}, so no folder of a run. Give the folder of `shardwright run`."

@@ -15,12 +15,12 @@ from typing import Any
 
 from shardwright.artifact_places import holds, known_places
 from shardwright.blessing import BLESSING_FILE, model_digest
-from shardwright.errors import DatasetError, ShardwrightError
+from shardwright.errors import DatasetError, NotThere, ShardwrightError
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage import LINEAGE_FILE, files_digest
 from shardwright.manifest import MANIFEST_FILE, Manifest
 from shardwright.sealed import is_whole
-from shardwright.storage import hash_file, is_remote, read_bytes
+from shardwright.storage import hash_file, is_folder, is_remote, read_bytes
 
 MODEL, EVALUATION = "model", "evaluation"
 # They go by the fingerprint of the model that they belong to, so it does not name them.
@@ -216,6 +216,8 @@ def artifact_at(path: str) -> str:
             continue
         if isinstance(named, str) and os.path.basename(named) == named and holds(f"{folder}/{named}", LINEAGE_FILE):
             return f"{folder}/{named}"
+    if not is_folder(root):
+        raise NotThere(f"{root}: there is no such folder, so nothing says where it comes from. Check the path.")
     raise DatasetError(
         f"{root}: no {LINEAGE_FILE} and no model in force, so nothing says where it comes from. Give a model, a "
         "dataset or the folder of a run that shardwright made."

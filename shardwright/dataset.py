@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, NotThere
 from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
 from shardwright.records import RecordError, read_records
-from shardwright.storage import buckets, is_remote, open_file, read_bytes
+from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Dataset:
             directory: the folder that holds `manifest.json`, or its URL.
 
         Raises:
+            NotThere: there is no such folder.
             DatasetError: no manifest, a damaged one, or a shard that is missing or has another size.
             UsageError: the bucket is missing or closed to us.
         """
@@ -75,11 +76,13 @@ class Dataset:
         try:
             text = read_bytes(file).decode("utf-8")
         except FileNotFoundError:
+            if not is_folder(root):
+                raise NotThere(f"{root}: there is no such folder, so no finished dataset. Check the path.") from None
             raise DatasetError(
                 f"{root}: no {MANIFEST_FILE}, so no finished dataset. Give a folder that `shardwright ingest` wrote."
             ) from None
         except NotADirectoryError:
-            raise DatasetError(
+            raise NotThere(
                 f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and "
                 "`shardwright ingest` with them as input.images makes a dataset of them."
             ) from None

@@ -45,4 +45,8 @@ class StorageError(ShardwrightError):
 
 
 class DatasetError(ShardwrightError):
-    """A dataset on disk is missing, half-written or damaged. Exit code 1."""
+    """A dataset on disk is half-written or damaged. Exit code 1."""
+
+
+class NotThere(UsageError, DatasetError):
+    """Where a dataset, or the folder of a run, was said to lie there is none at all: the path is wrong. Exit code 2."""

@@ -62,29 +62,33 @@ def _estimate(images: int, size: int, shape: tuple[int, int] | None, encoding: s
     return round(pixels) + images * _BESIDE
 
 
-def refuse_full(place: str, needed: int, what: str) -> str:
+def refuse_full(place: str, needed: int, what: str, *, only_tell: bool = False) -> str:
     """Looks whether there is room.
 
     Args:
         place: folder on this machine, which need not be there yet; on a bucket there is always room.
-        needed: bytes.
+        needed: bytes, estimated.
         what: what takes them, for people.
+        only_tell: whether a lack of room is only told (`run.space`).
 
     Returns:
         A line for people; empty for a bucket.
 
     Raises:
-        StorageError: the disk has less.
+        StorageError: the disk has less, and that is not only to be told.
     """
     if is_remote(place):
         return ""
     free = shutil.disk_usage(_existing(place)).free
     told = f"{what} takes about {_shown(needed)} in {place}, where {_shown(free)} are free"
-    if free < needed:
-        raise StorageError(
-            f"{told}. Make room (`shardwright clean` removes old runs), or set run.root or run.staging to another disk."
-        )
-    return told
+    if free >= needed:
+        return told
+    if only_tell:
+        return f"{told}: too few by that estimate; it is tried, since run.space says so"
+    raise StorageError(
+        f"{told}. Make room (`shardwright clean` removes old runs), or set run.root or run.staging to another disk. It "
+        "is an estimate by the images' number and sizes: where you know better, run.space: tell starts all the same."
+    )
 
 
 def same_disk(one: str, other: str) -> bool:

@@ -32,17 +32,29 @@ from shardwright.errors import ConfigError
 from shardwright.spans import NEWEST, SpanPath
 
 TASKS = ("segmentation", "classification")
+CHECK, TELL = "check", "tell"
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Where a run lives. `staging` defaults to a folder inside `root`."""
+    """Where a run lives.
+
+    Attributes:
+        root: its folder.
+        staging: folder of what is half done; by default one inside `root`.
+        space: what becomes of a run that is going to take more than the disk has, by an estimate: `check` refuses it,
+            `tell` only says so.
+    """
 
     PATH: ClassVar[str] = "run"
 
     root: str | None = None
     staging: str | None = None
+    space: str = CHECK
+
+    def __post_init__(self) -> None:
+        one_of("run.space", self.space, (CHECK, TELL))
 
 
 @dataclass(frozen=True)

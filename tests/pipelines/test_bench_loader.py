@@ -55,7 +55,7 @@ def test_what_cannot_be_loaded_is_told_without_a_traceback(tmp_path, capsys, sma
         (["DATASET", "--batch", "9"], 2, "--batch 9: split 'train' has only 5 records"),
         (["DATASET", "--split", "test"], 1, "no split 'test'"),
         (["DATASET", "--batch", "2", "--augment", "turn"], 2, "turn"),
-        (["/nowhere"], 1, "no manifest.json"),
+        (["/nowhere"], 2, "there is no such folder"),
         (["gs://bucket/dataset"], 2, "Copy the dataset to this machine"),
     ],
 )

@@ -172,6 +172,31 @@ def test_a_half_written_dataset_on_a_store_ends_in_one_message(local, stores, tm
     assert not stores.tree(f"{url}/made")
 
 
+def test_what_is_not_there_is_a_wrong_call(tmp_path, capsys):
+    """Of a folder that is there and holds no whole dataset the exit code is 1."""
+    for name, text in {
+        "keys": "a.jpg\n",
+        "new.csv": "image,label\na.jpg,Fish\n",
+        "c.yaml": "task: classification\ninput: {images: images}\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    further = [
+        ["clean", "DS", "--keep", "1"],
+        ["preflight", "LOCAL/c.yaml", "--tpu", "v5e-2x4", "--dataset", "DS"],
+        ["retry-rejects", "DS", "--config", "LOCAL/c.yaml", "--out", "OUT"],
+    ]
+    places = {"DS": tmp_path / "absent", "OUT": tmp_path / "out", "LOCAL": tmp_path, "KEY": "a.jpg"}
+    for parts in [*ALL.values(), *further]:
+        filled = list(parts)
+        for name, place in places.items():
+            filled = [part.replace(name, str(place)) for part in filled]
+        assert main(filled) == 2, filled
+        said = capsys.readouterr().err
+        assert said.startswith("shardwright: ")
+        assert str(tmp_path / "absent") in said, said
+        assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.shared_data
 def test_records_of_others(shared_data, local, tmp_path, capsys):
     """`inspect` shows them; what needs a dataset says so, and how they become one."""

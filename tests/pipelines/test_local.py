@@ -25,7 +25,9 @@ def test_only_one_run_in_a_root(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_is_told_before_any_work(tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_before_any_work(
+    tmp_path: Path, image_input: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
     (tmp_path / "full.yaml").write_text(yaml.safe_dump(raw))
     monkeypatch.chdir(tmp_path)
@@ -34,6 +36,10 @@ def test_a_full_disk_is_told_before_any_work(tmp_path: Path, image_input: Any, m
     with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Make room"):
         local.run_local("full.yaml", root="run")
     assert not (tmp_path / "run" / local.METADATA_FILE).exists()
+    (tmp_path / "full.yaml").write_text(yaml.safe_dump({**raw, "run": {"space": "tell"}}))
+    monkeypatch.setattr(local, "_run", lambda *arguments: 0)
+    assert local.run_local("full.yaml", root="run") == 0
+    assert "where 1 MB are free: too few by that estimate; it is tried" in capsys.readouterr().out
 
 
 def test_a_compiled_pipeline_wants_the_path_of_an_earlier_dataset(tmp_path: Path, image_input: Any) -> None:

@@ -123,6 +123,7 @@ REFUSED = [
     ({"evaluator": {"min_dice": 1.5}}, r"evaluator\.min_dice: 1\.5 is out of range"),
     ({"gate": {"allow": ["no such kind"]}}, r"gate\.allow: 'no such kind'"),
     ({"task": "detection"}, r"task: 'detection' is not known"),
+    ({"run": {"space": "ignore"}}, r"run\.space: 'ignore' is not known"),
     ({"name": "Clouds!"}, r"name: 'Clouds!' is no pipeline name"),
     ({"base": "/"}, r"base: not a key"),
 ]

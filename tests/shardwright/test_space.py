@@ -48,6 +48,11 @@ def test_a_full_disk_is_refused_with_what_to_do(tmp_path, monkeypatch):
         StorageError, match=r"takes about 3\.5 GB .* 3\.4 GB are free\. Make room \(`shardwright clean`"
     ):
         refuse_full(str(tmp_path), 3_500_000_000, "the run")
+    with pytest.raises(StorageError, match=r"It is an estimate .* run\.space: tell starts all the same"):
+        refuse_full(str(tmp_path), 3_500_000_000, "the run")
+    told = refuse_full(str(tmp_path), 3_500_000_000, "the run", only_tell=True)
+    assert "3.4 GB are free: too few by that estimate" in told
+    assert refuse_full(str(tmp_path), 3_000_000_000, "the run", only_tell=True).endswith("3.4 GB are free")
     assert refuse_full("gs://bucket/x", 10**15, "the run") == ""
     monkeypatch.undo()
     assert shutil.disk_usage(tmp_path).free > 0
