@@ -11,9 +11,11 @@ import argparse
 import hashlib
 import json
 import logging
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPConnection
@@ -29,6 +31,9 @@ from werkzeug.serving import make_server
 
 _HOST = "127.0.0.1"
 _PAGE = 1000
+# What a listing asks for of each object (`fields`), and what stands behind all names that begin alike.
+_ITEM_FIELDS = re.compile(r"items\(([^)]*)\)")
+_LAST = "\U0010ffff"
 _GONE = 404
 _PRECONDITION_FAILED = 412
 
@@ -116,6 +121,27 @@ class _GcsStorage(Storage):
         super().__init__(**options)
         self.wanted = threading.local()
         self._writing = threading.Lock()
+        # Of a bucket, sorted, until an object comes or goes: a page of a listing costs what is on it, as it should.
+        self._sorted: dict[str, list[str]] = {}
+
+    def names(self, bucket: str) -> list[str]:
+        """The names in a bucket, sorted.
+
+        Raises:
+            NotFound: there is no such bucket.
+        """
+        if bucket not in self.buckets:
+            raise NotFound
+        with self._writing:
+            names = self._sorted.get(bucket)
+            if names is None:
+                names = self._sorted[bucket] = sorted(self.objects.get(bucket, {}))
+            return names
+
+    def delete_file(self, bucket_name: str, file_name: str) -> None:
+        with self._writing:
+            super().delete_file(bucket_name, file_name)
+            self._sorted.pop(bucket_name, None)
 
     def generation(self, bucket: str, name: str) -> str:
         try:
@@ -135,6 +161,7 @@ class _GcsStorage(Storage):
             if wanted not in (None, self.generation(bucket_name, file_name)):
                 raise _NotThatGeneration
             super().create_file(bucket_name, file_name, *rest)
+            self._sorted.pop(bucket_name, None)
 
 
 class _GcsHandler(RequestHandler):
@@ -177,23 +204,36 @@ class _GcsHandler(RequestHandler):
         bucket, _, name = inside.partition("/o")
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         if inside.endswith("/o"):
-            self._list(bucket, query.get("prefix", ""), query.get("delimiter"), int(query.get("pageToken", 0)))
+            self._list(bucket, query)
         elif "generation" in query and query["generation"] != self.storage.generation(bucket, unquote(name[1:])):
             self._say(_GONE, {"error": {"code": _GONE, "message": "No such object"}})
         else:
             super().do_GET()
 
-    def _list(self, bucket: str, prefix: str, delimiter: str | None, start: int) -> None:
+    def _list(self, bucket: str, query: Mapping[str, str]) -> None:
+        prefix, delimiter, after = query.get("prefix", ""), query.get("delimiter"), query.get("pageToken", "")
         try:
-            found = self.storage.get_file_list(bucket, prefix or None, delimiter, None, soft_deleted=False)
+            names = self.storage.names(bucket)
         except NotFound:
             self._say(_GONE, {"error": {"code": _GONE, "message": "The specified bucket does not exist."}})
             return
-        rows = sorted([*((str(item["name"]), item) for item in found[0]), *((str(name), None) for name in found[1])])
-        more = {"nextPageToken": str(start + _PAGE)} if len(rows) > start + _PAGE else {}
-        items = [item for _, item in rows[start : start + _PAGE] if item is not None]
-        prefixes = [name for name, item in rows[start : start + _PAGE] if item is None]
-        self._say(200, {"kind": "storage#objects", "items": items, "prefixes": prefixes, **more})
+        wanted = _ITEM_FIELDS.search(query.get("fields", ""))
+        items: list[dict[str, Any]] = []
+        prefixes: list[str] = []
+        at = bisect_left(names, max(prefix, after))
+        while at < len(names) and names[at].startswith(prefix) and len(items) + len(prefixes) < _PAGE:
+            name = names[at]
+            inside = name.find(delimiter, len(prefix)) if delimiter else -1
+            if inside < 0:
+                at += 1
+                # It may have gone meanwhile.
+                item = self.storage.objects[bucket].get(name)
+                items += [] if item is None else [_chosen(item, wanted)]
+                continue
+            prefixes.append(name[: inside + 1])
+            at = bisect_left(names, prefixes[-1] + _LAST)
+        token = {"nextPageToken": names[at]} if at < len(names) and names[at].startswith(prefix) else {}
+        self._say(200, {"kind": "storage#objects", "items": items, "prefixes": prefixes, **token})
 
     def _say(self, status: int, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()
@@ -202,6 +242,11 @@ class _GcsHandler(RequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+
+def _chosen(item: Mapping[str, Any], wanted: re.Match[str] | None) -> dict[str, Any]:
+    """The fields of an object that a listing asks for."""
+    return {name: item[name] for name in wanted[1].split(",") if name in item} if wanted else dict(item)
 
 
 class _Troubled:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import IO, Any, TypeVar
 
@@ -35,12 +36,18 @@ def list_names(url: str) -> Iterator[str]:
 
 
 def _pages(url: str, read: Callable[[str | None], tuple[list[_Out], str | None]]) -> Iterator[_Out]:
-    page: str | None = None
-    while True:
-        found, page = _RETRIES.call(url, partial(read, page))
-        yield from found
-        if page is None:
-            return
+    """What pages hold; the next one is asked for while one is worked with."""
+    with ThreadPoolExecutor(1) as ahead:
+        page = ahead.submit(_RETRIES.call, url, partial(read, None))
+        while True:
+            found, token = page.result()
+            # Whoever wants to know whether there is anything takes no more than the first.
+            yield from found[:1]
+            if token is not None:
+                page = ahead.submit(_RETRIES.call, url, partial(read, token))
+            yield from found[1:]
+            if token is None:
+                return
 
 
 def stat(url: str) -> ObjectInfo | None:

@@ -32,9 +32,12 @@ def list_files(images: str, leave_out: str | None) -> Listing:
     images = _trimmed(images)
     if has_wildcard(split_url(images)[1]):
         raise UsageError(f"input.images: {images} has a wildcard in the bucket's name. Name one bucket.")
-    root, pattern = (images, EVERYTHING) if is_folder(images) else _split(images)
-    found, refused = _walk(root, pattern, leave_out)
-    return make_listing(images, root, pattern, found, refused)
+    globbed = has_wildcard(images) and not is_folder(images)
+    root, pattern = split_glob(images) if globbed else (images, EVERYTHING)
+    listed = _Listed(root, pattern, leave_out)
+    if not listed.any:
+        _refuse_missing(images, root)
+    return make_listing(images, root, pattern, listed.found, listed.refused)
 
 
 def list_names(folder: str) -> list[str]:
@@ -69,41 +72,55 @@ def _folder(url: str) -> str:
     return _trimmed(url) + "/"
 
 
-def _split(images: str) -> tuple[str, tuple[str, ...]]:
-    if not has_wildcard(images):
+def _refuse_missing(images: str, root: str) -> None:
+    """Looks what is wrong where nothing was listed.
+
+    Raises:
+        UsageError: it is a file, or there is no such folder. One that is there holds nothing that was asked for.
+    """
+    if root == images and split_url(images)[2]:
         if buckets.stat(images) is not None:
             raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
         raise NothingThere(f"input.images: {images} does not exist. Check the path.")
-    root, pattern = split_glob(images)
     if not is_folder(root):
         raise NothingThere(f"input.images: the folder {root} of {images} does not exist. Check the path.")
-    return root, pattern
 
 
-def _walk(root: str, segments: tuple[str, ...], leave_out: str | None) -> tuple[Gathered, list[Refusal]]:
-    """The objects that the pattern takes, and what is refused."""
-    pattern = Pattern(segments)
-    folder = _folder(root)
-    start = len(split_url(folder)[2])
-    # A folder of masks is left out with all that lies in it, but not one that the images themselves lie in.
-    inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
-    found = Gathered()
-    refused: list[Refusal] = []
-    # What stands before the wildcard of the first segment needs no more than its own part of the listing.
-    for info in buckets.list_objects(folder + _literal(segments[0])):
-        name = info.name[start:]
+class _Listed:
+    """What lies below a root: the objects that the pattern takes, and what is refused.
+
+    Args:
+        root: URL of the folder.
+        segments: the pattern.
+        leave_out: see `list_files`.
+    """
+
+    def __init__(self, root: str, segments: tuple[str, ...], leave_out: str | None) -> None:
+        self.any = False
+        self.found = Gathered()
+        self.refused: list[Refusal] = []
+        pattern = Pattern(segments)
+        folder = _folder(root)
+        start = len(split_url(folder)[2])
+        # A folder of masks is left out with all that lies in it, but not one that the images themselves lie in.
+        inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
+        # What stands before the wildcard of the first segment needs no more than its own part of the listing.
+        for info in buckets.list_objects(folder + _literal(segments[0])):
+            self.any = True
+            name = info.name[start:]
+            if not inside or not f"{folder}{name}/".startswith(inside):
+                self._take(pattern, name, info)
+
+    def _take(self, pattern: Pattern, name: str, info: ObjectInfo) -> None:
         parts = name.split("/")
         if any(part.startswith(".") and part not in (".", "..") for part in parts) or not _takes(pattern, parts):
-            continue
+            return
         key, problem = key_of(name)
         problem = problem or _problem_of(name, info)
-        if inside and f"{folder}{name}/".startswith(inside):
-            continue
         if problem:
-            refused.append(Refusal(key, *problem))
+            self.refused.append(Refusal(key, *problem))
         elif not name.endswith("/"):
-            found.append(Found(key, key != name, name if key != name else key, info.size, info.pin, info.checksum))
-    return found, refused
+            self.found.append(Found(key, key != name, name if key != name else key, info.size, info.pin, info.checksum))
 
 
 def _literal(segment: str) -> str:
