@@ -22,8 +22,9 @@ from shardwright.ingest import (
     locate,
     survey_input,
 )
-from shardwright.manifest import NONE
+from shardwright.manifest import MULTI, NONE
 from shardwright.schema import check_schema, render_schema, schema_file_for
+from shardwright_components.image_trainer.checked_model import check_model
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.recipe import Recipe as TransformRecipe
 
@@ -83,6 +84,8 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
         raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
     _refuse_transform(config, surveyed, labels)
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
+    # What a compiled pipeline imports may be installed in its image alone.
+    check_model(config, classes, multi=labels == MULTI, own=hashed)
     rendered = _render(config, surveyed)
     schema_file = schema_file_for(config_file)
     if schema_file.exists():

@@ -8,7 +8,7 @@ import keras
 
 from shardwright.config.learning import COMPACT, is_import_path
 from shardwright_components.image_trainer.encoder_weights import load_encoder_weights
-from shardwright_components.image_trainer.encoders import build_encoder, classifier, padded, segmenter
+from shardwright_components.image_trainer.encoders import build_encoder, classifier, other_encoders, padded, segmenter
 from shardwright_components.image_trainer.models import build_model
 from shardwright_components.image_trainer.own_models import build_own_model, import_function
 from shardwright_components.image_trainer.spec import TrainSpec
@@ -48,7 +48,7 @@ def model_of(spec: TrainSpec) -> keras.Model:
     keras.utils.set_random_seed(recipe.seed)
     encoder = build_encoder(recipe.encoder, padded(spec.height), padded(spec.width))
     if spec.weights_from:
-        load_encoder_weights(encoder, spec.weights_from, recipe.encoder)
+        load_encoder_weights(encoder, spec.weights_from, recipe.encoder, other_encoders(recipe.encoder))
     if spec.task == "segmentation":
         return segmenter(
             encoder, spec.height, spec.width, classes, recipe.filters, words, deeplab=recipe.model == "deeplab"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from shardwright_components.image_trainer.warm_start import difference
 Named = list[tuple[str, Any]]
 
 
-def load_encoder_weights(encoder: keras.Model, path: str, name: str) -> None:
+def load_encoder_weights(
+    encoder: keras.Model, path: str, name: str, others: Mapping[str, Callable[[], keras.Model]] | None = None
+) -> None:
     """Sets an encoder's weights.
 
     Args:
@@ -25,6 +28,7 @@ def load_encoder_weights(encoder: keras.Model, path: str, name: str) -> None:
         path: file or URL, `.keras`, `.weights.h5` or `.h5`; what it holds beyond the encoder, a classifier's top, is
             left alone.
         name: the encoder's name, for messages.
+        others: other encoders by their names; the one that the weights are of is named where they do not fit.
 
     Raises:
         UsageError: the file cannot be read, or holds weights of another architecture; names the first differing ones.
@@ -34,26 +38,35 @@ def load_encoder_weights(encoder: keras.Model, path: str, name: str) -> None:
         file = Path(folder, f"file{suffix}")
         try:
             file.write_bytes(read_bytes(path))
-            if suffix == ".weights.h5":
-                pairs = _matched(encoder, file, Path(folder))
-            else:
-                stored = _of_model(file) if suffix == ".keras" else _of_layers(file)
-                pairs = _in_order(encoder), stored
+            wanted, stored = _pairs(encoder, file)
         except Exception as error:
             # h5py and Keras tell a broken file by errors of any kind.
             raise UsageError(
                 f"trainer.weights: {path} cannot be read as weights ({error}). Give another file."
             ) from None
-    wanted, stored = pairs
-    stored = stored[: len(wanted)]
-    found = difference(_shapes(wanted), _shapes(stored))
-    if found:
-        raise UsageError(
-            f"trainer.weights: {os.path.basename(path)} holds weights of another architecture than {name}: {found}. "
-            "Give weights of this encoder, or set trainer.encoder to theirs."
-        )
+        found = difference(_shapes(wanted), _shapes(stored))
+        if found:
+            theirs = next((other for other, build in (others or {}).items() if _fits(build(), file)), "")
+            held = f"weights of {theirs}, not of {name}" if theirs else f"weights of another architecture than {name}"
+            change = f"set trainer.encoder: {theirs}" if theirs else "set trainer.encoder to theirs"
+            raise UsageError(
+                f"trainer.weights: {os.path.basename(path)} holds {held}: {found}. "
+                f"Give weights of this encoder, or {change}."
+            )
     for (_, variable), (_, value) in zip(wanted, stored, strict=True):
         variable.assign(value)
+
+
+def _pairs(encoder: keras.Model, file: Path) -> tuple[Named, Named]:
+    """An encoder's weights, and what a file has in their places."""
+    if file.name.endswith(".weights.h5"):
+        return _matched(encoder, file)
+    wanted, stored = _in_order(encoder), _of_model(file) if file.suffix == ".keras" else _of_layers(file)
+    return wanted, stored[: len(wanted)]
+
+
+def _fits(encoder: keras.Model, file: Path) -> bool:
+    return not difference(*(_shapes(named) for named in _pairs(encoder, file)))
 
 
 def _in_order(model: keras.Model) -> Named:
@@ -78,11 +91,11 @@ def _of_layers(file: Path) -> Named:
     return found
 
 
-def _matched(encoder: keras.Model, file: Path, folder: Path) -> tuple[Named, Named]:
+def _matched(encoder: keras.Model, file: Path) -> tuple[Named, Named]:
     """By the paths in the file, which has no order: those that the encoder's own weights get when they are written."""
     import h5py
 
-    own = folder / "own.weights.h5"
+    own = file.with_name("own.weights.h5")
     # Every weight is written as its own number, which tells where it went.
     before = encoder.get_weights()
     encoder.set_weights([np.full(value.shape, number, value.dtype) for number, value in enumerate(before)])

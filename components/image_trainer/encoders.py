@@ -7,6 +7,8 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
@@ -23,6 +25,7 @@ _FAMILY = {
     "efficientnetv2-b3": "EfficientNetV2B3",
 }
 _STRIDES = (2, 4, 8, 16, 32)
+_SMALLEST = _STRIDES[-1]
 _WIDEST = 8
 _DROPOUT = 0.2
 
@@ -46,6 +49,11 @@ def build_encoder(name: str, height: int, width: int) -> keras.Model:
     architecture = getattr(keras.applications, _FAMILY[name])
     # Weights are those of a file or none: Keras would download its own otherwise.
     return architecture(include_top=False, weights=None, input_shape=(height, width, 3), include_preprocessing=False)
+
+
+def other_encoders(name: str) -> dict[str, Callable[[], keras.Model]]:
+    """The other members of an encoder's family, to be built when they are asked for."""
+    return {other: partial(build_encoder, other, _SMALLEST, _SMALLEST) for other in _FAMILY if other != name}
 
 
 def padded(side: int) -> int:

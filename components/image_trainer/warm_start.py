@@ -71,8 +71,9 @@ def begin_with(model: Any, file: str) -> bool:
     found = difference([_told(w) for w in model.weights], [_told(w) for w in other.weights])
     if found:
         raise UsageError(
-            f"trainer.warm_start: {file} holds weights of another architecture: {found}. Use the same model, width, "
-            "encoder and classes, or trainer.warm_start: none."
+            f"trainer.warm_start: {file} holds weights of another architecture, {_architecture(other)}, and the "
+            f"configuration asks for {_architecture(model)}: {found}. Use the same model, width, encoder and classes, "
+            "or trainer.warm_start: none."
         )
     # By its name such a layer is that of its words, see `texts.Words`.
     strange = {layer.name for layer in model.layers if layer.name.startswith(_OF_WORDS)}
@@ -98,6 +99,12 @@ def difference(wanted: Sequence[tuple[str, tuple[int, ...]]], given: Sequence[tu
     ]
     more = f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
     return "; ".join(different[:_SHOWN]) + more
+
+
+def _architecture(model: Any) -> str:
+    """What a model is, in words; its outputs are as many as its classes."""
+    channels = model.output_shape[-1]
+    return f"{model.name} of {model.count_params():,} weights and {channels} outputs"
 
 
 def _told(weight: Any) -> tuple[str, tuple[int, ...]]:

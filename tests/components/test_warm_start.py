@@ -53,7 +53,10 @@ def test_the_weights_of_a_file_are_taken_or_refused_with_the_difference(tmp_path
     begin_with(ours, file)
     for mine, theirs in zip(ours.get_weights(), earlier.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    with pytest.raises(UsageError, match=r"another architecture: \S*kernel \[3, 5\] here, \S*kernel \[3, 4\] there"):
+    with pytest.raises(
+        UsageError,
+        match=r"another architecture, sequential\S* of 26 .*: \S*kernel \[3, 5\] here, \S*kernel \[3, 4\] there",
+    ):
         begin_with(model(5), file)
     (tmp_path / "model.keras").write_bytes(b"no model")
     with pytest.raises(UsageError, match="cannot be read"):
