@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions, WorkerOptions
+
+from shardwright.errors import UsageError
+from shardwright.staging import STAGING_VARIABLE
+from shardwright.storage import is_remote
 
 _IMAGE = "--sdk_container_image"
 # Their workers are processes of this machine and this installation.
 _LOCAL_RUNNERS = {None, "DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner"}
+
+_ON_OTHER_MACHINES = "DataflowRunner"
 
 
 @contextmanager
@@ -25,6 +33,41 @@ def in_process_beam() -> Iterator[None]:
         yield
     finally:
         StandardOptions.DEFAULT_RUNNER = before
+
+
+def in_process_pipeline() -> beam.Pipeline:
+    """A pipeline that runs in this process, whatever the runner of all others is."""
+    with in_process_beam():
+        return beam.Pipeline(argv=[])
+
+
+def staging_root(options: Sequence[str], temporary: Callable[[], str]) -> str:
+    """Where shards are staged, for workers that may be on other machines.
+
+    Args:
+        options: of Beam.
+        temporary: gives a folder where `SHARDWRIGHT_STAGING` names none.
+
+    Raises:
+        UsageError: workers cannot reach it.
+    """
+    root = os.environ.get(STAGING_VARIABLE) or temporary()
+    reachable(options, "the staging folder (run.staging)", root)
+    return root
+
+
+def reachable(options: Sequence[str], what: str, place: str) -> None:
+    """Looks whether Beam's workers can reach a place; only of Dataflow's it is known that they share no folder.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    runner = PipelineOptions(list(options)).view_as(StandardOptions).runner
+    if runner is not None and runner.rpartition(".")[2] == _ON_OTHER_MACHINES and not is_remote(place):
+        raise UsageError(
+            f"{what}, {place}, is a folder of this machine, and the workers of {_ON_OTHER_MACHINES} are on others. "
+            "Name a place on a bucket, gs://BUCKET/FOLDER."
+        )
 
 
 def beam_args(options: Sequence[str]) -> list[str]:

@@ -18,9 +18,8 @@ from shardwright import pixels
 from shardwright.config import Config
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright_components.image_transform import executor
+from shardwright_components.image_transform import plan as planning
 from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
-from shardwright_components.image_transform.rewrite import write_shard
 from shardwright_pipelines.transforming import transform_dataset
 
 _QUALITY = 90
@@ -114,9 +113,10 @@ def pixels_only(encoded: Sequence[bytes], ratio: int, threads: int) -> None:
 def shards(config: Config, dataset: str, out: str) -> int:
     """Writes the transformed shards, as a worker of Beam does; returns the number of records."""
     source = Dataset.open(dataset)
-    plan = executor.plan_transform(source, *read_recipe(transform_recipe(config)))
-    staging = executor.open_staging(out, plan.dataset)
-    return sum(write_shard(job) for job in executor.shard_jobs(source, plan, staging, {}))
+    plan = planning.plan_transform(source, *read_recipe(transform_recipe(config)))
+    staging = planning.open_staging(out, plan.dataset)
+    work = planning.TransformWork.of(source, plan, staging, {})
+    return sum(planning.write_numbered(number, work) for number in range(len(work.shards)))
 
 
 def transform(config: Config, dataset: str, out: str) -> None:

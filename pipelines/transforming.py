@@ -18,6 +18,7 @@ from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
 from shardwright_components.beam_runner import beam_args, in_process_beam
 from shardwright_components.image_transform import executor
+from shardwright_components.image_transform import plan as planning
 from shardwright_components.image_transform.recipe import read_recipe
 
 EXAMPLES = "transformed_examples"
@@ -54,7 +55,7 @@ def transform_dataset(
         raise UsageError(f"{dataset}: a transform works on folders of this machine. Copy it first.")
     out = out.absolute()
     source = Dataset.open(dataset)
-    plan = executor.plan_transform(source, *read_recipe(recipe))
+    plan = planning.plan_transform(source, *read_recipe(recipe))
     if out.exists():
         found = committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None
         if found is None:

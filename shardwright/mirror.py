@@ -38,6 +38,21 @@ def local_folder(staging_root: str) -> str:
     return str(working_folder(staging_root)) if is_remote(staging_root) else staging_root
 
 
+def put_folder(folder: Path, target: str) -> None:
+    """Copies all files of a folder of this machine into another one, or to a bucket.
+
+    Args:
+        folder: what is copied.
+        target: a folder, there or not, or its URL.
+    """
+    if not is_remote(target):
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+        return
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    url = target.rstrip("/")
+    list(in_parallel(lambda file: buckets.upload(f"{url}/{file.relative_to(folder).as_posix()}", str(file)), files))
+
+
 @dataclass(frozen=True)
 class Mirror:
     """The part of a staging folder that is on a bucket.

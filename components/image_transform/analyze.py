@@ -26,16 +26,16 @@ from shardwright.config.transform import KEEP, TextConfig
 from shardwright.encoding import encode
 from shardwright.manifest import NONE
 from shardwright.transformed import CLASSES
+from shardwright_components.beam_runner import in_process_pipeline
 from shardwright_components.image_transform import text
 from shardwright_components.image_transform.as_ingested import as_ingested
-from shardwright_components.image_transform.figures import read_rows
+from shardwright_components.image_transform.figures import PIXELS, RECORDS, in_groups, read_sums
 from shardwright_components.image_transform.recipe import Recipe
 
 IMAGE_INPUT = "image/encoded"
 IMAGE_OUTPUT = "image"
 LABELS_OUTPUT = "labels"
 CLASSES_ASSET = "vocabulary_classes"
-RECORDS = "records"
 _PREFIX = "statistics/"
 
 
@@ -62,12 +62,15 @@ class GraphPlan:
     @property
     def widths(self) -> dict[str, int]:
         """Name -> numbers of each sum."""
-        sums = {"channel_sum": 3, "channel_square_sum": 3, "pixels": 1, RECORDS: 1}
+        sums = {"channel_sum": 3, "channel_square_sum": 3, PIXELS: 1, RECORDS: 1}
         return {**sums, "present": len(self.classes), "area": len(self.classes)} if self.classes else sums
 
 
-def write_transform_graph(p: Any, figures: Sequence[Path], output: str, plan: GraphPlan) -> None:
-    """Runs the analyzers and writes a TransformGraph, within a pipeline and a context of TFT.
+def write_transform_graph(sums: Sequence[str], output: str, plan: GraphPlan, temporary: str) -> None:
+    """Runs the analyzers and writes a TransformGraph.
+
+    They run in this process, whatever Beam's runner is: TFT hands its graph to workers in a folder that TensorFlow must
+    reach, and there is one row a shard to look at.
 
     The graph takes `image/encoded` (string [B]) and gives `image`: float32 [B, H, W, 3], the resized uint8 values (a
     TFT graph's outputs must be kinds a tf.train.Example can hold, and uint8 is none); where images keep sizes that
@@ -76,10 +79,10 @@ def write_transform_graph(p: Any, figures: Sequence[Path], output: str, plan: Gr
     `statistics/std`, float32 [B, 3] on the 0..255 scale, and the sums they come from, int64 [B, n], need no input.
 
     Args:
-        p: the Beam pipeline.
-        figures: files with the figures of the train split's images; at least one image.
-        output: folder of the TransformGraph.
+        sums: files with the sums of the train split's shards; at least one image.
+        output: folder of the TransformGraph, on this machine.
         plan: what it does.
+        temporary: folder for TFT's scratch files.
     """
     spec: dict[str, Any] = {IMAGE_INPUT: tf.io.FixedLenFeature([], tf.string)}
     spec |= {_PREFIX + name: tf.io.VarLenFeature(tf.int64) for name in plan.widths}
@@ -87,22 +90,20 @@ def write_transform_graph(p: Any, figures: Sequence[Path], output: str, plan: Gr
     if plan.classes and plan.labels != NONE:
         spec[CLASSES] = tf.io.VarLenFeature(tf.string)
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
-    files = p | "Files" >> beam.Create([str(file) for file in figures])
-    rows = files | "Figures" >> beam.FlatMap(_rows, names=sorted(set(spec) - {IMAGE_INPUT}))
-    transform_fn = (rows, metadata) | "Analyze" >> tft_beam.AnalyzeDataset(lambda inputs: _preprocess(inputs, plan))
-    _ = transform_fn | "WriteTransformFn" >> tft_beam.WriteTransformFn(output)
-    raw = str(Path(output, tft.TFTransformOutput.RAW_METADATA_DIR))
-    _ = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(raw, pipeline=p)
+    with in_process_pipeline() as p, tft_beam.Context(temp_dir=temporary):
+        files = p | "Files" >> beam.Create(in_groups(sums))
+        rows = files | "Sums" >> beam.FlatMap(_rows, names=sorted(set(spec) - {IMAGE_INPUT}))
+        transform_fn = (rows, metadata) | "Analyze" >> tft_beam.AnalyzeDataset(lambda inputs: _preprocess(inputs, plan))
+        _ = transform_fn | "WriteTransformFn" >> tft_beam.WriteTransformFn(output)
+        raw = str(Path(output, tft.TFTransformOutput.RAW_METADATA_DIR))
+        _ = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(raw, pipeline=p)
 
 
-def _rows(file: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for row in read_rows(file):
-        figures = row.figures
-        height, width = figures.size
-        values: dict[str, Any] = {_PREFIX + name: value for name, value in figures._asdict().items()}
-        values |= {_PREFIX + "pixels": [height * width], _PREFIX + RECORDS: [1]}
+def _rows(files: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for one in read_sums(files):
+        values: dict[str, Any] = {_PREFIX + name: value for name, value in one.sums.items()}
         # No pixels here: the analyzers do not need them, and the graph is only traced for them.
-        yield {IMAGE_INPUT: b"", **{name: values.get(name, row.inputs.get(name, [])) for name in names}}
+        yield {IMAGE_INPUT: b"", **{name: values.get(name, one.inputs.get(name, [])) for name in names}}
 
 
 def _preprocess(inputs: Mapping[str, Any], plan: GraphPlan) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def _preprocess(inputs: Mapping[str, Any], plan: GraphPlan) -> dict[str, Any]:
         )
         for name, width in plan.widths.items()
     }
-    mean, std = _moments(sums["channel_sum"], sums["channel_square_sum"], sums["pixels"])
+    mean, std = _moments(sums["channel_sum"], sums["channel_square_sum"], sums[PIXELS])
     constants = {**sums, "mean": mean, "std": std}
     batch = tf.size(inputs[IMAGE_INPUT])
     made = {_PREFIX + name: tf.tile(value[tf.newaxis], [batch, 1]) for name, value in constants.items()}
@@ -157,7 +158,7 @@ def _moments(total: Any, squares: Any, pixel_count: Any) -> tuple[Any, Any]:
     return tf.cast(mean, tf.float32), tf.cast(tf.sqrt(variance), tf.float32)
 
 
-def read_sums(output: str, plan: GraphPlan) -> dict[str, list[int]]:
+def served_sums(output: str, plan: GraphPlan) -> dict[str, list[int]]:
     """The sums as the written graph tells them to whoever serves it."""
     height, width = plan.size or (1, 1)
     blank, _ = encode(Image.new("RGB", (width, height)), "png")

@@ -1,67 +1,55 @@
-"""Maps every shard of a dataset to one of the wanted size, analyzes the train split, writes the TransformGraph."""
+"""Maps every shard of a dataset to one of the wanted size, analyzes the train split, writes the TransformGraph.
+
+Input, staging and outputs may each lie on this machine or on a bucket. What workers read and write lies in the input
+and in staging, so that they may be anywhere that reaches both; the rest is small and is done here.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
-import tensorflow as tf
-import tensorflow_transform.beam as tft_beam
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.commit import DatasetPlan, commit
-from shardwright.config.transform import TextConfig
+from shardwright.commit import commit
 from shardwright.dataset import Dataset
-from shardwright.errors import CheckFailed, DatasetError
-from shardwright.fingerprint import fingerprint, sha256_file
+from shardwright.errors import CheckFailed
+from shardwright.fingerprint import fingerprint
 from shardwright.lineage import write_lineage
 from shardwright.loader import STATISTICS_FILE
 from shardwright.manifest import MASKS, REJECTED
-from shardwright.mirror import local_folder
-from shardwright.presets import StoredFeatures
-from shardwright.staging import STAGING_VARIABLE, PlannedShard, Staging
+from shardwright.mirror import put_folder
+from shardwright.staging import Staging
+from shardwright.storage import hash_bytes, read_bytes
 from shardwright.watch import shards_shown
-from shardwright.whole_files import write_text
+from shardwright.whole_files import write_bytes, write_text
+from shardwright_components.beam_runner import reachable, staging_root
 from shardwright_components.image_transform import post
-from shardwright_components.image_transform.analyze import GraphPlan, read_sums, write_transform_graph
+from shardwright_components.image_transform.analyze import GraphPlan, served_sums, write_transform_graph
 from shardwright_components.image_transform.as_ingested import ingested_options
-from shardwright_components.image_transform.features import stored_features
-from shardwright_components.image_transform.figures import figures_file, one_size
-from shardwright_components.image_transform.recipe import Recipe, read_recipe
-from shardwright_components.image_transform.rewrite import ShardJob, write_shard
+from shardwright_components.image_transform.figures import one_size, sums_file
+from shardwright_components.image_transform.plan import (
+    TRAIN,
+    TransformPlan,
+    TransformWork,
+    open_staging,
+    plan_transform,
+    write_numbered,
+)
+from shardwright_components.image_transform.recipe import read_recipe
 from shardwright_components.image_transform.summary import statistics
 from shardwright_components.image_transform.text import Text, write_vocabularies
 
-TRAIN = "train"
 _EXAMPLES = 3
-
-
-class TransformPlan(NamedTuple):
-    """What a run will do.
-
-    Attributes:
-        dataset: the dataset that will be written.
-        recipe: options that change bytes.
-        stored: how features are stored.
-        texts: feature -> what becomes of its texts.
-    """
-
-    dataset: DatasetPlan
-    recipe: Recipe
-    stored: StoredFeatures
-    texts: Mapping[str, TextConfig]
-
-    @property
-    def train(self) -> list[PlannedShard]:
-        """The shards that are analyzed."""
-        return [planned for planned in self.dataset.shards if planned.split == TRAIN]
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -80,166 +68,116 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             CheckFailed: too many records could not be transformed, or none of the train split.
             ConfigError: the recipe does not fit the input.
             DatasetError: the input is no finished dataset, or one in forms that only others read.
+            UsageError: Beam's workers are on other machines, and the input or the staging folder is not on a bucket.
         """
         source = Dataset.open(artifact_utils.get_single_uri(input_dict["examples"]))
-        examples = artifact_utils.get_single_instance(output_dict["transformed_examples"])
-        graph = artifact_utils.get_single_uri(output_dict["transform_graph"])
+        outputs = {name: artifact_utils.get_single_instance(artifacts) for name, artifacts in output_dict.items()}
         recipe, max_rejects = read_recipe(exec_properties["recipe"])
 
         plan = plan_transform(source, recipe, max_rejects)
-        dataset = plan.dataset
-        staging = open_staging(os.environ.get(STAGING_VARIABLE) or self._get_tmp_dir(), dataset)
-        with staging.locked():
-            self._write_shards(source, plan, staging, self._vocabularies(source, plan, staging))
-            _check_train(staging, plan.train)
-            ingested = ingested_options(source.manifest.recipe)
-            graph_plan = GraphPlan(
-                recipe, dataset.classes, str(dataset.labels), _size(staging, plan), plan.texts, ingested
+        reachable(self._beam_pipeline_args, "the examples", source.root)
+        staging = open_staging(staging_root(self._beam_pipeline_args, self._get_tmp_dir), plan.dataset)
+        with staging.locked(), tempfile.TemporaryDirectory(prefix="shardwright-") as made:
+            texts = self._vocabularies(source, plan, staging)
+            self._write_shards(staging, TransformWork.of(source, plan, staging, texts))
+            _check_train(staging, plan)
+            graph_plan = _graph_plan(source, plan, staging)
+            self._statistics(plan, staging, Path(made, "statistics"))
+            _write_graph(plan, staging, Path(made, "graph"), graph_plan)
+            _write_schema(source, plan, graph_plan, Path(made, "schema"))
+            lineage = {"kind": "transform_graph", "recipe": plan.dataset.recipe, "parent": plan.dataset.parent}
+            write_lineage(
+                Path(made, "graph"),
+                kind="transform_graph",
+                fingerprint=fingerprint(lineage),
+                parents=_parents(source, input_dict),
+                recipe=plan.dataset.recipe,
             )
-            self._analyze(plan, staging, graph, output_dict["post_transform_stats"], graph_plan)
-            figures = statistics(read_sums(graph, graph_plan), graph_plan, masks=dataset.labels == MASKS)
-            manifest = commit(staging, dataset, examples.uri, {"runner": "beam"})
+            write_text(staging.path(STATISTICS_FILE), Path(made, "graph", STATISTICS_FILE).read_text(encoding="utf-8"))
+            put_folder(Path(made, "graph"), outputs["transform_graph"].uri)
+            put_folder(Path(made, "statistics"), outputs["post_transform_stats"].uri)
+            put_folder(Path(made, "schema"), outputs["post_transform_schema"].uri)
+            examples = outputs["transformed_examples"]
+            kept = replace(plan.dataset, kept=(STATISTICS_FILE,))
+            manifest = commit(staging, kept, examples.uri, {"runner": "beam"})
 
-        text = json.dumps(figures, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
-        for folder in (graph, examples.uri):
-            write_text(Path(folder, STATISTICS_FILE), text)
-        self._write_schema(
-            source, plan, graph_plan, artifact_utils.get_single_uri(output_dict["post_transform_schema"])
-        )
-        parents = {"examples": source.manifest.digest}
-        if input_dict.get("schema"):
-            # Outside a pipeline nothing has checked the examples against one.
-            schema = Path(artifact_utils.get_single_uri(input_dict["schema"]), post.SCHEMA_NAME)
-            parents["schema"] = sha256_file(schema)
-        identity = {"kind": "transform_graph", "recipe": dataset.recipe, "parent": dataset.parent}
-        write_lineage(
-            graph, kind="transform_graph", fingerprint=fingerprint(identity), parents=parents, recipe=dataset.recipe
-        )
-        examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
+        splits = artifact_utils.encode_split_names(list(manifest.splits))
+        examples.split_names = outputs["post_transform_stats"].split_names = splits
         # file_format stays unset: TFX knows no value for TFRecords that are not compressed.
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
 
-    def _vocabularies(self, source: Dataset, plan: TransformPlan, staging: Staging) -> dict[str, Text]:
+    def _vocabularies(self, source: Dataset, plan: TransformPlan, staging: Staging) -> Mapping[str, Text]:
         if not plan.texts:
             return {}
-        train = [shard.file for shard in source.shards(TRAIN)]
-        output, scratch = (str(staging.path(name)) for name in ("vocabularies", "tft-vocabularies"))
-        return write_vocabularies(self._make_beam_pipeline, train, plan.texts, output, scratch)
+        shards = list(zip(plan.train, (shard.file for shard in source.shards(TRAIN)), strict=True))
+        return write_vocabularies(self._make_beam_pipeline, staging, shards, plan.texts)
 
-    def _write_shards(self, source: Dataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> None:
-        jobs = shard_jobs(source, plan, staging, texts)
-        shown = shards_shown(staging, plan.dataset.shards, "transforming shards")
+    def _write_shards(self, staging: Staging, work: TransformWork) -> None:
+        shown = shards_shown(staging, [planned for planned, _ in work.shards], "transforming shards")
         with shown, self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
-                | "Shards" >> beam.Create(jobs)
-                # Spreads the jobs over the workers; they are a few hundred bytes each.
+                | "ShardNumbers" >> beam.Create(range(len(work.shards)))
+                # Without it the numbers stay one bundle, and one worker writes every shard.
                 | "Spread" >> beam.Reshuffle()
-                | "Write" >> beam.Map(write_shard)
+                | "WriteShard" >> beam.Map(write_numbered, work=work)
             )
 
-    def _analyze(
-        self, plan: TransformPlan, staging: Staging, graph: str, outputs: list[Any], graph_plan: GraphPlan
-    ) -> None:
-        """One pipeline for the TransformGraph and the statistics of what was written."""
-        by_split: dict[str, list[Path]] = {}
-        for planned in plan.dataset.shards:
-            by_split.setdefault(planned.split, []).append(figures_file(staging, planned))
-        artifact = artifact_utils.get_single_instance(outputs)
-        artifact.split_names = artifact_utils.encode_split_names(sorted(by_split))
-        with self._make_beam_pipeline() as p, tft_beam.Context(temp_dir=str(staging.path("tft"))):
-            write_transform_graph(p, by_split[TRAIN], graph, graph_plan)
-            post.write_statistics(p, by_split, artifact.uri)
-
-    def _write_schema(self, source: Dataset, plan: TransformPlan, graph_plan: GraphPlan, folder: str) -> None:
-        schema = post.render_post_schema(
-            plan.recipe,
-            source.manifest.features,
-            plan.stored,
-            plan.texts,
-            task=plan.dataset.task,
-            classes=plan.dataset.classes,
-            labels=str(plan.dataset.labels),
-            size=graph_plan.size,
-        )
-        write_text(Path(folder, post.SCHEMA_NAME), schema)
+    def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
+        with self._make_beam_pipeline() as pipeline:
+            post.write_statistics(pipeline, plan.totals, staging)
+        for split in plan.totals:
+            name = post.statistics_file(split)
+            write_bytes(folder / name, read_bytes(staging.location(name)))
 
 
-def shard_jobs(source: Dataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> list[ShardJob]:
-    """A job for every shard of the plan."""
-    files = {shard.path: shard.file for split in source.splits for shard in source.shards(split)}
-    dataset = plan.dataset
-    return [
-        ShardJob(staging, planned, files[shard.path], plan.recipe, dataset.task, dataset.classes, plan.stored, texts)
-        for planned, shard in zip(dataset.shards, source.manifest.shards, strict=True)
-    ]
+def _graph_plan(source: Dataset, plan: TransformPlan, staging: Staging) -> GraphPlan:
+    dataset, size = plan.dataset, plan.recipe.size
+    if size is None:
+        size = one_size([staging.location(sums_file(planned)) for planned in dataset.shards])
+    ingested = ingested_options(source.manifest.recipe)
+    return GraphPlan(plan.recipe, dataset.classes, str(dataset.labels), size, plan.texts, ingested)
 
 
-def open_staging(root: str, plan: DatasetPlan) -> Staging:
-    """The staging folder of a plan, one a TensorFlow: re-encoded pixels are promised to be equal within one only.
+def _write_graph(plan: TransformPlan, staging: Staging, folder: Path, graph_plan: GraphPlan) -> None:
+    """The TransformGraph, and in it the figures of the train split."""
+    sums = [staging.location(sums_file(planned)) for planned in plan.train]
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+        write_transform_graph(sums, str(folder), graph_plan, scratch)
+    figures = statistics(served_sums(str(folder), graph_plan), graph_plan, masks=plan.dataset.labels == MASKS)
+    write_text(folder / STATISTICS_FILE, json.dumps(figures, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
 
-    It is on this machine also where `root` is on a bucket: figures of the pixels lie beside the shards.
-    """
-    return Staging.open(os.path.join(local_folder(root), f"tensorflow-{tf.__version__}"), plan.fingerprint)
 
-
-def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> TransformPlan:
-    """Plans the transformed dataset: a shard for every shard, an input for every record.
-
-    Raises:
-        ConfigError: the recipe does not fit the input.
-        DatasetError: the input has other names or forms than our own.
-    """
-    manifest = source.manifest
-    _refuse_foreign(source)
-    totals = {split: len(source.shards(split)) for split in source.splits}
-    numbers = dict.fromkeys(totals, 0)
-    planned = []
-    for shard in manifest.shards:
-        planned.append(PlannedShard(shard.split, numbers[shard.split], totals[shard.split]))
-        numbers[shard.split] += 1
-    stored, texts = stored_features(recipe, manifest.features, labels=manifest.labels, classes=len(manifest.classes))
-    dataset = DatasetPlan(
-        kind="transform",
-        task=manifest.task,
-        classes=manifest.classes,
-        recipe=recipe.to_dict(),
-        parent=manifest.digest,
-        features=stored.kinds,
-        names=stored.names,
-        inputs=sum(shard.records for shard in manifest.shards),
-        shards=tuple(planned),
-        max_rejects=max_rejects,
-        labels=manifest.labels,
+def _write_schema(source: Dataset, plan: TransformPlan, graph_plan: GraphPlan, folder: Path) -> None:
+    schema = post.render_post_schema(
+        plan.recipe,
+        source.manifest.features,
+        plan.stored,
+        plan.texts,
+        task=plan.dataset.task,
+        classes=plan.dataset.classes,
+        labels=str(plan.dataset.labels),
+        size=graph_plan.size,
     )
-    return TransformPlan(dataset, recipe, stored, texts)
+    write_text(folder / post.SCHEMA_NAME, schema)
 
 
-def _refuse_foreign(source: Dataset) -> None:
-    recipe = source.manifest.recipe
-    stored_as = recipe.get("images", {}).get("reencode", "none")
-    problem = ""
-    if source.manifest.names or recipe.get("features"):
-        problem = "its features have the names of a preset or of features.map. Ingest without the section features"
-    elif stored_as in ("tensor", "raw"):
-        problem = f"its images are stored as {stored_as}. Ingest with images.reencode: jpeg, png or none"
-    if problem:
-        raise DatasetError(f"{source.root}: cannot be transformed: {problem}.")
+def _parents(source: Dataset, input_dict: dict[str, list[Any]]) -> dict[str, str]:
+    parents = {"examples": source.manifest.digest}
+    if input_dict.get("schema"):
+        # Outside a pipeline nothing has checked the examples against one.
+        schema = os.path.join(artifact_utils.get_single_uri(input_dict["schema"]), post.SCHEMA_NAME)
+        parents["schema"] = hash_bytes(read_bytes(schema)).sha256.hex()
+    return parents
 
 
-def _size(staging: Staging, plan: TransformPlan) -> tuple[int, int] | None:
-    if plan.recipe.size is not None:
-        return plan.recipe.size
-    return one_size([figures_file(staging, planned) for planned in plan.dataset.shards])
-
-
-def _check_train(staging: Staging, train: Sequence[PlannedShard]) -> None:
-    results = [staging.result(planned) for planned in train]
+def _check_train(staging: Staging, plan: TransformPlan) -> None:
+    results = staging.results(plan.train)
     if sum(result.info.records for result in results if result is not None):
         return
-    rejected = [row for row in map(json.loads, staging.ledger_lines(train)) if row["status"] == REJECTED]
+    rejected = [row for row in map(json.loads, staging.ledger_lines(plan.train)) if row["status"] == REJECTED]
     shown = "".join(f"\n  {row['key']}: {row['code']}: {row['reason']}" for row in rejected[:_EXAMPLES])
     raise CheckFailed(
         f"The split {TRAIN!r} has no image left to train on: {len(rejected)} were rejected. Mend the input or change "

@@ -1,13 +1,14 @@
 """What is kept beside a shard for the analyzers: of every image the sums of its pixels, and its features but pixels.
 
-One file a shard, of Examples: numbers and words only, so that whatever goes through Beam is small and no pixel is read
-again. Like the shard, it is written once and reused by a resumed run.
+Two files a shard: Examples of its images, for statistics, and one Example in which they are added up, for TFT. Numbers
+and words only, so that whatever goes through Beam is small and no pixel is read again. Like the shard, they are written
+once, on the bucket where that is, and reused by a resumed run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +16,15 @@ import numpy.typing as npt
 
 from shardwright import records
 from shardwright.manifest import shard_name
-from shardwright.staging import PlannedShard, Staging
+from shardwright.staging import PlannedShard
+from shardwright.storage import in_parallel, read_bytes, readers
 
 # No feature of an image is called so: sums, and what the TransformGraph takes by our own names.
 _PREFIX, _INPUTS = "shardwright/figures/", "shardwright/inputs/"
+_SIZES = "shardwright/sizes"
+_TOLD_SIZES = 2
+_AT_A_TIME = 256
+PIXELS, RECORDS = "pixels", "records"
 # So many squares of bytes add up below 2**24, where float32 is exact.
 _ROWS = 256
 
@@ -66,9 +72,14 @@ def figures_of(values: npt.NDArray[np.uint8], present: list[int], area: list[int
     )
 
 
-def figures_file(staging: Staging, planned: PlannedShard) -> Path:
-    """Where the figures of a shard lie: one Example per written record, in its order."""
-    return staging.path(f"figures/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord")
+def figures_file(planned: PlannedShard) -> str:
+    """Where in staging the figures of a shard lie: one Example per written record, in its order."""
+    return f"figures/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
+
+
+def sums_file(planned: PlannedShard) -> str:
+    """Where in staging the `Sums` of a shard lie."""
+    return f"sums/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
 
 
 class Row(NamedTuple):
@@ -95,28 +106,103 @@ def encode_row(figures: Figures, told: Mapping[str, bytes], inputs: Mapping[str,
 
 
 def read_rows(file: str) -> Iterator[Row]:
-    """Reads such a file."""
+    """Reads such a file, on this machine or a bucket."""
     for _, payload in records.read_records(file):
-        row = Row({}, {}, Figures([], [], (0, 0), [], []))
-        sums = {}
-        for name, values in records.decode_example(payload).items():
+        yield decode_row(payload)
+
+
+def decode_row(payload: bytes) -> Row:
+    """Reads what `encode_row` wrote."""
+    row = Row({}, {}, Figures([], [], (0, 0), [], []))
+    sums = {}
+    for name, values in records.decode_example(payload).items():
+        if name.startswith(_PREFIX):
+            sums[name[len(_PREFIX) :]] = np.asarray(values).tolist()
+        elif name.startswith(_INPUTS):
+            row.inputs[name[len(_INPUTS) :]] = values
+        else:
+            row.told[name] = values
+    return row._replace(figures=Figures(**{**sums, "size": tuple(sums["size"])}))
+
+
+class Sums(NamedTuple):
+    """The figures of all images of a shard, added up.
+
+    Attributes:
+        sums: by name, those of `Figures`, `pixels` and `records`; empty where the shard has no image.
+        sizes: heights and widths of the images, those of the first two that differ.
+        inputs: the texts that the TransformGraph takes, of all images one after the other.
+    """
+
+    sums: dict[str, list[int]]
+    sizes: list[tuple[int, int]]
+    inputs: dict[str, list[bytes]]
+
+
+def sums_of(rows: Iterable[Row]) -> Sums:
+    """Adds up the images of a shard, in whole numbers."""
+    added = Sums({}, [], {})
+    for row in rows:
+        figures = row.figures._asdict()
+        height, width = figures.pop("size")
+        for name, values in {**figures, PIXELS: [height * width], RECORDS: [1]}.items():
+            before = added.sums.get(name, [0] * len(values))
+            added.sums[name] = [total + value for total, value in zip(before, values, strict=True)]
+        if len(added.sizes) < _TOLD_SIZES and (height, width) not in added.sizes:
+            added.sizes.append((height, width))
+        for name, texts in row.inputs.items():
+            added.inputs.setdefault(name, []).extend(bytes(text) for text in texts)
+    return added
+
+
+def encode_sums(sums: Sums) -> bytes:
+    """Serializes sums as a TFRecord of one Example."""
+    features: dict[str, records.FeatureValue] = {
+        f"{_PREFIX}{name}": records.ints(values) for name, values in sums.sums.items()
+    }
+    features[_SIZES] = records.ints([side for size in sums.sizes for side in size])
+    features |= {f"{_INPUTS}{name}": records.byte_strings(texts) for name, texts in sums.inputs.items()}
+    return records.frame(records.encode_example(features))
+
+
+def read_sums(files: Sequence[str]) -> Iterator[Sums]:
+    """Reads such files, many at a time where they are on a bucket."""
+    for example in read_examples(files):
+        sides = np.asarray(example.pop(_SIZES)).tolist()
+        sums, inputs = {}, {}
+        for name, values in example.items():
             if name.startswith(_PREFIX):
                 sums[name[len(_PREFIX) :]] = np.asarray(values).tolist()
-            elif name.startswith(_INPUTS):
-                row.inputs[name[len(_INPUTS) :]] = values
             else:
-                row.told[name] = values
-        yield row._replace(figures=Figures(**{**sums, "size": tuple(sums["size"])}))
+                inputs[name[len(_INPUTS) :]] = [bytes(text) for text in values]
+        yield Sums(sums, list(zip(sides[::2], sides[1::2], strict=True)), inputs)
 
 
-def one_size(files: Sequence[Path]) -> tuple[int, int] | None:
-    """Height and width of all images that such files tell of; `None` where they differ, or there is none."""
-    found: set[tuple[int, ...]] = set()
-    for file in files:
-        for _, payload in records.read_records(str(file)):
-            found.add(tuple(np.asarray(records.find_feature(payload, f"{_PREFIX}size")).tolist()))
-            if len(found) > 1:
-                return None
-    for height, width in found:
-        return height, width
-    return None
+def read_examples(files: Sequence[str]) -> Iterator[dict[str, records.DecodedFeature]]:
+    """The one Example of each of some TFRecords."""
+
+    def read(file: str) -> bytes:
+        return records.unframe(read_bytes(file), file)
+
+    for payload in in_parallel(read, files, readers(files[0]) if files else 1):
+        yield records.decode_example(payload)
+
+
+def in_groups(files: Sequence[str]) -> list[list[str]]:
+    """Files by as many as are read at a time."""
+    return [list(files[start : start + _AT_A_TIME]) for start in range(0, len(files), _AT_A_TIME)]
+
+
+def encode_figures(rows: Iterable[bytes]) -> bytes:
+    """The bytes of a file of figures."""
+    file = io.BytesIO()
+    writer = records.RecordWriter(file)
+    for row in rows:
+        writer.write(row)
+    return file.getvalue()
+
+
+def one_size(files: Sequence[str]) -> tuple[int, int] | None:
+    """Height and width of all images that files of sums tell of; `None` where they differ, or there is none."""
+    found = {size for sums in read_sums(files) for size in sums.sizes}
+    return found.pop() if len(found) == 1 else None

@@ -6,23 +6,22 @@ numbers and words: neither pixels nor runs, which as strings and lists of offset
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import tensorflow_data_validation as tfdv
 from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx_bsl.tfxio import tf_example_record
 
 from shardwright.config.transform import COUNTS, TextConfig
 from shardwright.presets import ONE_HOT, SIZE, StoredFeatures
 from shardwright.records import encode_example
 from shardwright.schema import parse_schema, render_schema
+from shardwright.staging import PlannedShard, Staging
 from shardwright.transformed import typed
-from shardwright_components.image_transform.figures import read_rows
+from shardwright_components.image_transform.figures import figures_file, read_rows
 from shardwright_components.image_transform.recipe import Recipe
 
 STATISTICS_NAME, SCHEMA_NAME = "FeatureStats.pb", "schema.pbtxt"
@@ -30,31 +29,41 @@ _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_
 _IMAGE = "image/encoded"
 
 
-def write_statistics(p: Any, figures: Mapping[str, Sequence[Path]], output: str) -> None:
-    """Writes the statistics of every split to `<output>/Split-<split>/FeatureStats.pb`, within a pipeline.
+def write_statistics(p: Any, shards: Mapping[str, int], staging: Staging) -> None:
+    """Writes the statistics of every split into staging, as `statistics_file`, within a pipeline.
+
+    Only numbers of shards go in: workers anywhere read the figures and write what comes out where staging is.
 
     Args:
         p: the Beam pipeline.
-        figures: split -> files with the figures of its images.
-        output: folder of the artifact.
+        shards: split -> number of its shards.
+        staging: where figures of them lie.
     """
     source = tf_example_record.TFExampleBeamRecord("inmem", ["ImageTransform"])
-    for split, files in figures.items():
-        folder = os.path.join(output, f"Split-{split}")
-        os.makedirs(folder, exist_ok=True)
+    for split, total in shards.items():
         _ = (
             p
-            | f"FilesOf[{split}]" >> beam.Create([str(file) for file in files])
-            | f"RowsOf[{split}]" >> beam.FlatMap(_told)
+            | f"ShardsOf[{split}]" >> beam.Create(range(total))
+            | f"SpreadOf[{split}]" >> beam.Reshuffle()
+            | f"RowsOf[{split}]" >> beam.FlatMap(_told, split=split, total=total, staging=staging)
             | f"BatchesOf[{split}]" >> source.BeamSource()
             | f"StatisticsOf[{split}]" >> tfdv.GenerateStatistics(tfdv.StatsOptions())
-            | f"WriteOf[{split}]" >> tfdv.WriteStatisticsToBinaryFile(os.path.join(folder, STATISTICS_NAME))
+            | f"KeepOf[{split}]" >> beam.Map(_keep, split=split, staging=staging)
         )
 
 
-def _told(file: str) -> Iterator[bytes]:
-    for row in read_rows(file):
+def statistics_file(split: str) -> str:
+    """Where in staging the statistics of a split lie, and where in the artifact."""
+    return f"Split-{split}/{STATISTICS_NAME}"
+
+
+def _told(number: int, split: str, total: int, staging: Staging) -> Iterator[bytes]:
+    for row in read_rows(staging.location(figures_file(PlannedShard(split, number, total)))):
         yield encode_example({name: typed(values) for name, values in row.told.items()})
+
+
+def _keep(statistics: statistics_pb2.DatasetFeatureStatisticsList, split: str, staging: Staging) -> None:
+    staging.share(statistics_file(split), statistics.SerializeToString(deterministic=True))
 
 
 def render_post_schema(

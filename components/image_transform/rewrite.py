@@ -6,7 +6,6 @@ images, which the analyzers read.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,8 +28,16 @@ from shardwright.presets import StoredFeatures
 from shardwright.staging import Outcome, PlannedShard, Staging
 from shardwright.storage import in_parallel
 from shardwright.transformed import CLASSES, annotated, is_moved, parsed
-from shardwright.whole_files import write_bytes
-from shardwright_components.image_transform.figures import encode_row, figures_file, figures_of
+from shardwright_components.image_transform.figures import (
+    decode_row,
+    encode_figures,
+    encode_row,
+    encode_sums,
+    figures_file,
+    figures_of,
+    sums_file,
+    sums_of,
+)
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.text import Text, text_values
 
@@ -44,7 +51,7 @@ class ShardJob:
     Attributes:
         staging: where the shard is written.
         planned: which shard.
-        source: file of the shard it is made from.
+        source: file of the shard it is made from, or its URL.
         recipe: what to do.
         task: `segmentation` or `classification`.
         classes: names in the order of their indices.
@@ -64,20 +71,21 @@ class ShardJob:
 
 def write_shard(job: ShardJob) -> int:
     """Writes a shard and its figures, unless an earlier attempt has; returns the number of records."""
-    return job.staging.write_shard(job.planned, _outcomes(job)).info.records
+    beside = (figures_file(job.planned), sums_file(job.planned))
+    return job.staging.write_shard(job.planned, _outcomes(job), beside=beside).info.records
 
 
 def _outcomes(job: ShardJob) -> Iterator[Outcome]:
-    rows = io.BytesIO()
-    writer = records.RecordWriter(rows)
+    rows: list[bytes] = []
     payloads = (payload for _, payload in records.read_records(job.source))
     # One more than there are cores: while one waits for Python's lock, all cores have pixels to decode.
     for outcome, row in in_parallel(partial(rewrite, job=job), payloads, threads=(os.cpu_count() or 1) + 1):
         if row is not None:
-            writer.write(row)
+            rows.append(row)
         yield outcome
     # Runs when the last outcome is taken, before the shard counts as finished.
-    write_bytes(figures_file(job.staging, job.planned), rows.getvalue())
+    job.staging.write_file(figures_file(job.planned), encode_figures(rows))
+    job.staging.write_file(sums_file(job.planned), encode_sums(sums_of(map(decode_row, rows))))
 
 
 def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from shardwright_components.image_transform.analyze import RECORDS, GraphPlan
+from shardwright_components.image_transform.analyze import GraphPlan
+from shardwright_components.image_transform.figures import PIXELS, RECORDS
 
 
 def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: bool) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: boo
         number), `size` [height, width] (`None` where images of all splits differ in it), `policy`; `ingested` where the
         ingest stored other pixels than the files': by which of the options `images`.
     """
-    pixel_count, images = sums["pixels"][0], sums[RECORDS][0]
+    pixel_count, images = sums[PIXELS][0], sums[RECORDS][0]
     means = [Fraction(total, pixel_count) for total in sums["channel_sum"]]
     variances = [
         Fraction(squares, pixel_count) - mean**2

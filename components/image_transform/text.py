@@ -5,12 +5,12 @@ The same TensorFlow ops cut texts into words for the vocabulary, in the stored e
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import apache_beam as beam
 import tensorflow as tf
@@ -21,10 +21,16 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 from shardwright import records
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
 from shardwright.loader.words import FIRST, PADDING, UNKNOWN, words_of
+from shardwright.manifest import shard_name
 from shardwright.records import FeatureValue
+from shardwright.staging import PlannedShard, Staging
+from shardwright.storage import read_bytes
+from shardwright_components.beam_runner import in_process_pipeline
 from shardwright_components.image_transform.features import asset_name
+from shardwright_components.image_transform.figures import in_groups, read_examples
 
 Tensor = Any
+TextConfigs: TypeAlias = Mapping[str, TextConfig]
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Text:
 
     Attributes:
         config: the options.
-        vocabulary: file of its words, one a line, the most frequent first.
+        vocabulary: file of its words, or its URL: one a line, the most frequent first.
     """
 
     config: TextConfig
@@ -88,7 +94,7 @@ def text_values(name: str, text: Text, texts: Any) -> dict[str, FeatureValue]:
 @lru_cache(maxsize=64)
 def _maker(name: str, text: Text) -> Callable[[Tensor], dict[str, Tensor]]:
     """A function from strings [N] to the stored values, traced once a process."""
-    words = tf.constant(Path(text.vocabulary).read_text(encoding="utf-8").split("\n")[:-1])
+    words = tf.constant(read_bytes(text.vocabulary).decode("utf-8").split("\n")[:-1])
     places = tf.range(tf.size(words, tf.int64), dtype=tf.int64)
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, places), -1)
 
@@ -122,20 +128,35 @@ def in_graph(texts: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
 
 
 def write_vocabularies(
-    pipeline: Callable[[], Any], shards: Sequence[str], texts: Mapping[str, TextConfig], output: str, temporary: str
+    pipeline: Callable[[], Any], staging: Staging, shards: Sequence[tuple[PlannedShard, str]], texts: TextConfigs
 ) -> dict[str, Text]:
     """A full pass over the texts of the train split, before its shards are written.
 
+    Workers read the shards and keep their texts in staging. Words are cut and counted in this process, as the graph is
+    analyzed (`analyze.write_transform_graph`).
+
     Args:
         pipeline: makes a Beam pipeline.
-        shards: files of the split as ingested.
+        staging: where texts and vocabularies are kept.
+        shards: those of the split with their files as ingested.
         texts: feature -> what is wanted of it.
-        output: folder for the graph that holds the vocabularies.
-        temporary: folder for TFT's scratch files.
 
     Returns:
         Feature -> what becomes of its texts.
     """
+    assets = {name: asset_name(name) for name in texts}
+    names = {name: f"vocabularies/{asset}" for name, asset in assets.items()}
+    if not all(map(staging.is_shared, names.values())):
+        with pipeline() as p:
+            numbers = p | "Shards" >> beam.Create(range(len(shards))) | "Spread" >> beam.Reshuffle()
+            _ = numbers | "Texts" >> beam.Map(keep_texts, shards=shards, names=list(texts), staging=staging)
+        for name, words in _vocabularies([staging.location(_texts_file(one)) for one, _ in shards], texts).items():
+            staging.share(names[name], words)
+    return {name: Text(config, staging.location(names[name])) for name, config in texts.items()}
+
+
+def _vocabularies(files: Sequence[str], texts: TextConfigs) -> dict[str, bytes]:
+    """Feature -> its words, one a line."""
     spec = dict.fromkeys(texts, tf.io.VarLenFeature(tf.string))
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
 
@@ -145,15 +166,37 @@ def write_vocabularies(
             made |= in_graph(inputs[name], name, config)
         return made
 
-    # A run that was killed may have left one.
-    shutil.rmtree(output, ignore_errors=True)
-    with pipeline() as p, tft_beam.Context(temp_dir=temporary):
-        files = p | "Shards" >> beam.Create(list(shards)) | "Spread" >> beam.Reshuffle()
-        rows = files | "Texts" >> beam.FlatMap(read_texts, names=list(texts))
-        transform_fn = (rows, metadata) | "Vocabularies" >> tft_beam.AnalyzeDataset(preprocess)
-        _ = transform_fn | "Write" >> tft_beam.WriteTransformFn(output)
-    graph = tft.TFTransformOutput(output)
-    return {name: Text(config, str(graph.vocabulary_file_by_name(asset_name(name)))) for name, config in texts.items()}
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+        output = str(Path(folder, "graph"))
+        with in_process_pipeline() as p, tft_beam.Context(temp_dir=str(Path(folder, "scratch"))):
+            rows = p | "Files" >> beam.Create(in_groups(files)) | "Texts" >> beam.FlatMap(_rows, names=list(texts))
+            transform_fn = (rows, metadata) | "Vocabularies" >> tft_beam.AnalyzeDataset(preprocess)
+            _ = transform_fn | "Write" >> tft_beam.WriteTransformFn(output)
+        graph = tft.TFTransformOutput(output)
+        return {name: Path(graph.vocabulary_file_by_name(asset_name(name))).read_bytes() for name in texts}
+
+
+def _rows(files: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
+    for example in read_examples(files):
+        yield {name: [bytes(text) for text in example.get(name, ())] for name in names}
+
+
+def keep_texts(number: int, shards: Sequence[tuple[PlannedShard, str]], names: Sequence[str], staging: Staging) -> None:
+    """Keeps the texts of a shard in staging, unless an earlier attempt has."""
+    planned, file = shards[number]
+    target = _texts_file(planned)
+    if staging.is_shared(target):
+        return
+    texts: dict[str, list[bytes]] = {name: [] for name in names}
+    for row in read_texts(file, names):
+        for name, values in row.items():
+            texts[name] += values
+    features = {name: records.byte_strings(values) for name, values in texts.items()}
+    staging.share(target, records.frame(records.encode_example(features)))
+
+
+def _texts_file(planned: PlannedShard) -> str:
+    return f"texts/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
 
 
 def read_texts(shard: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:

@@ -25,6 +25,7 @@ from shardwright.ingest import ingest
 from shardwright.lineage import read_lineage
 from shardwright.records import decode_example
 from shardwright_components.image_transform import component, executor, rewrite
+from shardwright_components.image_transform import plan as planning
 from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
 
 pytestmark = pytest.mark.slow
@@ -280,10 +281,11 @@ def test_finished_shards_are_used_again(clouds: Path, tmp_path: Path, monkeypatc
     monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
     recipe = recipe_of()
     source = Dataset.open(clouds)
-    plan = executor.plan_transform(source, *read_recipe(recipe))
-    staging = executor.open_staging(str(tmp_path / "staging"), plan.dataset)
-    for job in executor.shard_jobs(source, plan, staging, {}):
-        rewrite.write_shard(job)
+    plan = planning.plan_transform(source, *read_recipe(recipe))
+    staging = planning.open_staging(str(tmp_path / "staging"), plan.dataset)
+    work = planning.TransformWork.of(source, plan, staging, {})
+    for number in range(len(work.shards)):
+        planning.write_numbered(number, work)
 
     def never(*_: object) -> None:
         raise AssertionError("a finished shard was written again")

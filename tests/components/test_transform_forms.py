@@ -26,10 +26,9 @@ from shardwright.loader import load
 from shardwright.records import decode_example
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
-from shardwright_components.image_transform import executor
+from shardwright_components.image_transform import plan as planning
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
-from shardwright_components.image_transform.rewrite import write_shard
 
 pytestmark = pytest.mark.slow
 
@@ -42,11 +41,12 @@ def transformed(source: Path, root: Path, **transform: Any) -> Path:
     size = {} if transform.get("resize") == "keep" else {"size": list(SIZE)}
     config = parse_config({"input": {"images": "x"}, "transform": {**size, **transform}}, base=".")
     dataset = Dataset.open(source)
-    plan = executor.plan_transform(dataset, *read_recipe(transform_recipe(config)))
-    staging = executor.open_staging(str(root / "staging"), plan.dataset)
+    plan = planning.plan_transform(dataset, *read_recipe(transform_recipe(config)))
+    staging = planning.open_staging(str(root / "staging"), plan.dataset)
     with staging.locked():
-        for job in executor.shard_jobs(dataset, plan, staging, {}):
-            write_shard(job)
+        work = planning.TransformWork.of(dataset, plan, staging, {})
+        for number in range(len(work.shards)):
+            planning.write_numbered(number, work)
         commit(staging, plan.dataset, root / "out", {})
     return root / "out"
 
@@ -254,7 +254,7 @@ import os, signal, sys
 from shardwright import staging
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
-from shardwright_components.image_transform import executor, rewrite
+from shardwright_components.image_transform import plan as planning
 from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
 left, write = 3, staging.RecordWriter.write
 def counted(self, *args):
@@ -265,11 +265,12 @@ def counted(self, *args):
     return write(self, *args)
 config = parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base=".")
 source = Dataset.open(sys.argv[1])
-plan = executor.plan_transform(source, *read_recipe(transform_recipe(config)))
-place = executor.open_staging(sys.argv[2], plan.dataset)
+plan = planning.plan_transform(source, *read_recipe(transform_recipe(config)))
+place = planning.open_staging(sys.argv[2], plan.dataset)
 staging.RecordWriter.write = counted
-for job in executor.shard_jobs(source, plan, place, {}):
-    rewrite.write_shard(job)
+work = planning.TransformWork.of(source, plan, place, {})
+for number in range(len(work.shards)):
+    planning.write_numbered(number, work)
 """
 
 

@@ -1,0 +1,147 @@
+"""What a transform will do, before anything is written, and what its workers are told.
+
+No TFX here, so that Beam's worker processes start without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from shardwright.commit import DatasetPlan
+from shardwright.config.transform import TextConfig
+from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError
+from shardwright.presets import StoredFeatures
+from shardwright.staging import PlannedShard, Staging
+from shardwright_components.image_transform.features import stored_features
+from shardwright_components.image_transform.recipe import Recipe
+from shardwright_components.image_transform.rewrite import ShardJob, write_shard
+from shardwright_components.image_transform.text import Text
+
+TRAIN = "train"
+
+
+class TransformPlan(NamedTuple):
+    """What a run will do.
+
+    Attributes:
+        dataset: the dataset that will be written.
+        recipe: options that change bytes.
+        stored: how features are stored.
+        texts: feature -> what becomes of its texts.
+    """
+
+    dataset: DatasetPlan
+    recipe: Recipe
+    stored: StoredFeatures
+    texts: Mapping[str, TextConfig]
+
+    @property
+    def train(self) -> list[PlannedShard]:
+        """The shards that are analyzed."""
+        return [planned for planned in self.dataset.shards if planned.split == TRAIN]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Split -> number of its shards."""
+        return {planned.split: planned.total for planned in self.dataset.shards}
+
+
+@dataclass(frozen=True)
+class TransformWork:
+    """All that workers need, on whichever machine; picklable, and small: nothing in it grows but one name a shard.
+
+    Attributes:
+        staging: where shards are written.
+        root: folder or URL of the dataset they are made from.
+        shards: every shard with the path below the root of what it is made from.
+        recipe: what to do.
+        task: `segmentation` or `classification`.
+        classes: names in the order of their indices.
+        stored: how features are stored.
+        texts: feature -> what becomes of its texts.
+    """
+
+    staging: Staging
+    root: str
+    shards: tuple[tuple[PlannedShard, str], ...]
+    recipe: Recipe
+    task: str
+    classes: tuple[str, ...]
+    stored: StoredFeatures
+    texts: Mapping[str, Text]
+
+    @staticmethod
+    def of(source: Dataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> TransformWork:
+        """The work of a plan."""
+        dataset = plan.dataset
+        paths = (shard.path for shard in source.manifest.shards)
+        shards = tuple(zip(dataset.shards, paths, strict=True))
+        return TransformWork(
+            staging, source.root, shards, plan.recipe, dataset.task, dataset.classes, plan.stored, texts
+        )
+
+    def job(self, number: int) -> ShardJob:
+        """The job of a shard by its position in `shards`."""
+        planned, path = self.shards[number]
+        file = os.path.join(self.root, path)
+        return ShardJob(self.staging, planned, file, self.recipe, self.task, self.classes, self.stored, self.texts)
+
+
+def write_numbered(number: int, work: TransformWork) -> int:
+    """Writes a shard by its position in `work.shards`; see `rewrite.write_shard`."""
+    return write_shard(work.job(number))
+
+
+def open_staging(root: str, plan: DatasetPlan) -> Staging:
+    """The staging folder of a plan, one a TensorFlow: re-encoded pixels are promised to be equal within one only."""
+    return Staging.open(os.path.join(root, f"tensorflow-{tf.__version__}"), plan.fingerprint)
+
+
+def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> TransformPlan:
+    """Plans the transformed dataset: a shard for every shard, an input for every record.
+
+    Raises:
+        ConfigError: the recipe does not fit the input.
+        DatasetError: the input has other names or forms than our own.
+    """
+    manifest = source.manifest
+    _refuse_foreign(source)
+    totals = {split: len(source.shards(split)) for split in source.splits}
+    numbers = dict.fromkeys(totals, 0)
+    planned = []
+    for shard in manifest.shards:
+        planned.append(PlannedShard(shard.split, numbers[shard.split], totals[shard.split]))
+        numbers[shard.split] += 1
+    stored, texts = stored_features(recipe, manifest.features, labels=manifest.labels, classes=len(manifest.classes))
+    dataset = DatasetPlan(
+        kind="transform",
+        task=manifest.task,
+        classes=manifest.classes,
+        recipe=recipe.to_dict(),
+        parent=manifest.digest,
+        features=stored.kinds,
+        names=stored.names,
+        inputs=sum(shard.records for shard in manifest.shards),
+        shards=tuple(planned),
+        max_rejects=max_rejects,
+        labels=manifest.labels,
+    )
+    return TransformPlan(dataset, recipe, stored, texts)
+
+
+def _refuse_foreign(source: Dataset) -> None:
+    recipe = source.manifest.recipe
+    stored_as = recipe.get("images", {}).get("reencode", "none")
+    problem = ""
+    if source.manifest.names or recipe.get("features"):
+        problem = "its features have the names of a preset or of features.map. Ingest without the section features"
+    elif stored_as in ("tensor", "raw"):
+        problem = f"its images are stored as {stored_as}. Ingest with images.reencode: jpeg, png or none"
+    if problem:
+        raise DatasetError(f"{source.root}: cannot be transformed: {problem}.")
