@@ -7,9 +7,8 @@ from shardwright.errors import ShardwrightError
 from shardwright.looking.examples import examples_of
 from shardwright.looking.html import box, class_names, gallery, line, rows
 from shardwright.manifest import Manifest
-from shardwright.report.histograms import number
+from shardwright.report.histograms import number, size_text
 from shardwright.report.markup import shown
-from shardwright.report.overview import size_text
 
 _PICTURES = 4
 

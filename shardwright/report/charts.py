@@ -11,6 +11,10 @@ from shardwright.report.markup import attribute, shown
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 12, 26
 _SPLITS = ("train", "eval", "test")
+# By how much the edge of a scale may miss a value that lies on it.
+_NEAR = 1e-9
+# Head of a column of bars, for those who hear the page; the bars repeat a figure beside them.
+BAR = '<span class="vh">Bar</span>'
 # The outline of fewer images is noise.
 ENOUGH = 20
 
@@ -66,12 +70,15 @@ def histogram(
         f"mean {show(data.mean())}, half of them between {show(data.quantile(0.25))} and {show(data.quantile(0.75))}."
     )
     base = _TOP + inner_height
+    # What lies beyond the scale counts as its first or last bin.
+    first = f"{show(edges[0])} and less" if data.least < edges[0] * (1 - _NEAR) else show(edges[0])
+    last = f"{show(edges[-1])} and more" if data.most > edges[-1] * (1 + _NEAR) else show(edges[-1])
     ticks = "".join(
-        f'<text x="{x:.1f}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{html.escape(show(value))}</text>'
-        for x, value, anchor in (
-            (_LEFT, edges[0], "start"),
-            (_LEFT + inner_width / 2, _middle(edges), "middle"),
-            (_WIDTH - _RIGHT, edges[-1], "end"),
+        f'<text x="{x:.1f}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{html.escape(text)}</text>'
+        for x, text, anchor in (
+            (_LEFT, first, "start"),
+            (_LEFT + inner_width / 2, show(_middle(edges)), "middle"),
+            (_WIDTH - _RIGHT, last, "end"),
         )
     )
     lines = "".join(_mark(name, value, edges, step, base) for name, value in (marks or {}).items())

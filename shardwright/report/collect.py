@@ -80,6 +80,8 @@ class Collected:
         channels: channels -> images.
         orientations: Exif orientation -> images.
         folders: first folder of the key -> images, of the first few hundred.
+        areas: class -> pixels of its masks.
+        pixels: of all images.
         shapes: of masks; `None` where none are stored as runs.
         measured: images whose pixels were measured for want of features; `None` where features told.
         columns: for duplicates.
@@ -100,6 +102,8 @@ class Collected:
     channels: Counter[int] = field(default_factory=Counter)
     orientations: Counter[int] = field(default_factory=Counter)
     folders: Counter[str] = field(default_factory=Counter)
+    areas: Counter[int] = field(default_factory=Counter)
+    pixels: int = 0
     shapes: MaskShapes | None = None
     measured: int | None = None
     columns: Columns = field(default_factory=Columns)
@@ -201,6 +205,7 @@ class _Looker:
         found = self.found
         height, width = facts.size
         if height and width:
+            found.pixels += height * width
             found.histograms["pixels"].add(split, height * width)
             found.histograms["aspect"].add(split, width / height)
         found.histograms["bytes"].add(split, facts.bytes)
@@ -220,6 +225,7 @@ class _Looker:
             return
         for label, pixels in enumerate(facts.areas or ()):
             if pixels:
+                found.areas[label] += pixels
                 part = pixels / (height * width)
                 found.histograms[f"coverage/{label}"].add(split, part)
                 found.smallest.offer(part, facts.key, place, label)

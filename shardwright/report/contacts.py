@@ -48,6 +48,7 @@ class Sheets:
         split = self._found.shards[place.shard].split
         names = [self._found.dataset.manifest.classes[label] for label in facts.labels]
         words = f"{facts.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
+        style = ""
         if not picture.image:
             inner = '<div class="gone">cannot be shown</div>'
         elif picture.bytes > self._left:
@@ -55,6 +56,8 @@ class Sheets:
             inner = '<div class="gone">left out to keep the page small</div>'
         else:
             self._left -= picture.bytes
+            # The shown picture is as wide as the page has room for, and never higher than a small picture is.
+            style = f' style="max-width:{picture.width}px"'
             size = f'width="{picture.width}" height="{picture.height}"'
             inner = f'<img src="{picture.image}" alt="{attribute(words, 240)}" {size}>'
             if picture.overlay:
@@ -63,7 +66,7 @@ class Sheets:
         tags += f'<span class="tag">+{len(facts.labels) - _NAMED}</span>' if len(facts.labels) > _NAMED else ""
         line = f'<span class="tag">{shown(split, 30)}</span>{tags}'
         return (
-            f'<figure><div class="pic">{inner}</div><figcaption><span class="k">{shown(facts.key, 80)}</span>'
+            f'<figure><div class="pic"{style}>{inner}</div><figcaption><span class="k">{shown(facts.key, 80)}</span>'
             f"{line}{note}</figcaption></figure>"
         )
 
@@ -118,6 +121,13 @@ def _part(pick: Pick) -> str:
     return f"<div>{percent(abs(pick.score))} of the image</div>"
 
 
+def _covered(facts: ImageFacts) -> str:
+    """What the mask of each class covers: masks that differ may look the same."""
+    areas = zip(facts.reader.classes, facts.areas or (), strict=False)
+    told = ", ".join(f"{shown(name, 30)} {number(pixels)}" for name, pixels in areas if pixels)
+    return f"<div>pixels: {told or 'none'}</div>"
+
+
 def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -> str:
     """Groups of images that are the same or look alike."""
     if duplicates.exact is None and duplicates.near is None:
@@ -132,7 +142,7 @@ def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -
     if duplicates.leaks:
         told.append(f"{number(duplicates.leaks)} across splits")
     if duplicates.conflicts:
-        told.append(f"{number(duplicates.conflicts)} with different labels")
+        told.append(f"{number(duplicates.conflicts)} with different labels or masks")
     body = "".join(_group(group, sheets) for group in duplicates.shown)
     every = (duplicates.exact or 0) + (duplicates.near or 0)
     note = f"The first {len(duplicates.shown)} of {number(every)} groups." if every > len(duplicates.shown) else ""
@@ -145,6 +155,9 @@ def _group(group: Group, sheets: Sheets) -> str:
     if group.leaks:
         badges.append('<span class="badge bad">in more than one split</span>')
     if group.conflicts:
-        badges.append('<span class="badge warn">different labels</span>')
-    tiles = "".join(sheets.tile(place) for place in group.places)
+        badges.append(f'<span class="badge warn">different {group.conflicts}</span>')
+    tiles = "".join(
+        sheets.tile(place, note=_covered(sheets.facts(place)) if group.conflicts == "masks" else "")
+        for place in group.places
+    )
     return f'<div class="group"><p>{" ".join(badges)}</p><div class="sheet">{tiles}</div></div>'

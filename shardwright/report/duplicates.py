@@ -9,7 +9,7 @@ import numpy as np
 
 from shardwright.dedup.clusters import equal_clusters, near_clusters
 from shardwright.dedup.decide import groups_of
-from shardwright.report.collect import Collected, as_hashes
+from shardwright.report.collect import Collected, Columns, as_hashes
 from shardwright.report.picks import Place
 
 # Bits of 64 in which both hashes of near duplicates may differ; more and different photographs of one scene join.
@@ -26,14 +26,15 @@ class Group(NamedTuple):
         size: how many.
         places: where the first few lie.
         leaks: they lie in more than one split.
-        conflicts: their classes disagree, or the masks of equal files.
+        conflicts: what they disagree about: `labels`, or, of equal files with the same labels, `masks`; empty for
+            nothing.
     """
 
     kind: str
     size: int
     places: tuple[Place, ...]
     leaks: bool
-    conflicts: bool
+    conflicts: str
 
 
 class Duplicates(NamedTuple):
@@ -44,7 +45,7 @@ class Duplicates(NamedTuple):
         near: groups of images that look the same; `None` likewise.
         leaks: groups, of either kind, that lie in more than one split.
         exact_leaks: those of them that are equal files.
-        conflicts: groups, of either kind, whose classes disagree.
+        conflicts: groups, of either kind, whose classes or masks disagree.
         shown: some of them: conflicts and leaks first.
     """
 
@@ -76,7 +77,7 @@ def find_duplicates(found: Collected) -> Duplicates:
         None if near is None else len(near),
         sum(group.leaks for group in every),
         sum(group.leaks for group in every if group.kind == "exact"),
-        sum(group.conflicts for group in every),
+        sum(bool(group.conflicts) for group in every),
         tuple(every[:_GROUPS_SHOWN]),
     )
 
@@ -93,6 +94,12 @@ def _groups(kind: str, found: Collected, firsts: np.ndarray[tuple[int], np.dtype
             len(rows),
             tuple(Place(columns.shard[row], columns.offset[row]) for row in rows[:_MEMBERS_SHOWN]),
             len({splits[columns.shard[row]] for row in rows}) > 1,
-            # Of pictures that only look alike, masks are rarely the same to the pixel.
-            len({(columns.labels[row], columns.masks[row] if kind == "exact" else 0) for row in rows}) > 1,
+            _conflict(kind, columns, rows),
         )
+
+
+def _conflict(kind: str, columns: Columns, rows: list[int]) -> str:
+    if len({columns.labels[row] for row in rows}) > 1:
+        return "labels"
+    # Of pictures that only look alike, masks are rarely the same to the pixel.
+    return "masks" if kind == "exact" and len({columns.masks[row] for row in rows}) > 1 else ""

@@ -8,9 +8,8 @@ from collections import Counter
 
 from shardwright.dataset import Dataset
 from shardwright.manifest import BUILD_FILE, REJECTED, WRITTEN, LedgerRow
-from shardwright.report.histograms import number
+from shardwright.report.histograms import number, size_text
 from shardwright.report.markup import card, more, section, shown, table
-from shardwright.report.overview import size_text
 from shardwright.storage import read_bytes
 
 # Rows of the page; the ledger has them all.
@@ -46,11 +45,12 @@ def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
     style = "bad" if status == REJECTED else "warn"
     cells = [(shown(row.key, 120), shown(row.reason, _REASON)) for row in rows]
     head = ("Input", "Why")
-    caption = f"{status}: {code}"
+    caption = "Inputs and reasons"
     body = table(head, cells[:_OPEN_ROWS], caption=caption)
     if len(cells) > _OPEN_ROWS:
         body += more(
-            f"{number(len(cells) - _OPEN_ROWS)} more", table(head, cells[_OPEN_ROWS:], caption=f"{caption}, more")
+            f"{number(len(cells) - _OPEN_ROWS)} more",
+            table(head, cells[_OPEN_ROWS:], caption="Further inputs and reasons"),
         )
     note = f"{number(count - len(cells))} more are in the ledger." if count > len(cells) else ""
     title = f'<span class="badge {style}">{shown(status)}</span> {shown(code)} · {number(count)}'

@@ -138,4 +138,13 @@ def percent(value: float) -> str:
     return f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.2g} %" if value >= 0.0001 else "< 0.01 %"
 
 
+def size_text(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{number(size) if unit == 'bytes' or size >= 100 else f'{size:.1f}'} {unit}"
+        size /= 1000
+    return ""
+
+
 Show = Callable[[float], str]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shardwright.report.charts import ENOUGH, bar, histogram, split_legend
+from shardwright.report.charts import BAR, ENOUGH, bar, histogram, split_legend
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.colours import class_colour
-from shardwright.report.histograms import Show, number, percent
+from shardwright.report.histograms import Show, number, percent, size_text
 from shardwright.report.markup import attribute, card, dot, more, section, shown, table
 from shardwright.report.masks import MaskShapes
-from shardwright.report.overview import size_text
 from shardwright.report.pictures import heat_picture
 
 _SIZES_SHOWN = 10
@@ -61,18 +60,22 @@ def _sizes(found: Collected) -> str:
     others = len(rows) - _SIZES_SHOWN
     rest = sum(n for _, n in order[_SIZES_SHOWN:]) + found.sizes.get(None, 0)
     note = f"{number(others)} further sizes of {number(rest)} images." if others > 0 else ""
-    head = ("Height × width", "Images", "Share", "Bar")
+    head = ("Height × width", "Images", "Share", BAR)
     return card("Sizes", table(head, rows[:_SIZES_SHOWN], caption="The most frequent sizes", numbers=(1, 2)), note=note)
 
 
 def _kinds(found: Collected) -> str:
     rows = [
         *((f"format {shown(name or 'not told')}", n) for name, n in sorted(found.formats.items())),
-        *((f"{n_channels} channels", n) for n_channels, n in sorted(found.channels.items()) if n_channels),
+        *(
+            (f"{n_channels} channel{'' if n_channels == 1 else 's'}", n)
+            for n_channels, n in sorted(found.channels.items())
+            if n_channels
+        ),
         *((f"Exif orientation {o}", n) for o, n in sorted(found.orientations.items()) if o != 1),
     ]
     body = [(name, number(n), percent(n / max(1, found.total)), bar(n / max(1, found.total))) for name, n in rows]
-    return card("Formats", table(("Kind", "Images", "Share", "Bar"), body, caption="Kinds of files", numbers=(1, 2)))
+    return card("Formats", table(("Kind", "Images", "Share", BAR), body, caption="Kinds of files", numbers=(1, 2)))
 
 
 def masks(found: Collected) -> str:
@@ -89,16 +92,37 @@ def masks(found: Collected) -> str:
         for label, name in enumerate(names)
     )
     shapes = found.shapes
-    looked = tables = ""
+    looked, tables = "", _areas(found, names)
     if shapes is not None and shapes.images:
         looked = (
             f"Regions, overlap and places are those of {number(shapes.images)} images, "
             f"{'all there are' if shapes.images == found.total else 'chosen by a hash of their keys'}."
         )
-        tables = _shapes(shapes, names)
+        tables += _shapes(shapes, names)
     left = len(found.dataset.manifest.classes) - len(names)
     note = f'<p class="note">{number(left)} further classes are left out here.</p>' if left else ""
     return section("masks", "Masks", tables, f'<div class="grid">{cards}</div>', note, lead=looked)
+
+
+def _areas(found: Collected, names: tuple[str, ...]) -> str:
+    """How much the masks of each class cover: what weighs a class in a loss that counts pixels."""
+    rows = []
+    for label, name in enumerate(names):
+        part = found.histograms[f"coverage/{label}"]
+        mean = found.areas[label] / part.total if part.total else float("nan")
+        every = percent(found.areas[label] / max(1, found.pixels))
+        rows.append(
+            (
+                f"{dot(label)}{shown(name, 60)}",
+                number(part.total),
+                f"{number(round(mean) if part.total else mean)}",
+                percent(part.mean()),
+                every,
+            )
+        )
+    head = ("Class", "Masks", "Mean area in pixels", "Mean part of the image", "Part of all pixels")
+    body = table(head, rows, caption="Masks that are not empty, and what they cover", numbers=range(1, 5))
+    return card("Area", body, wide=True)
 
 
 def _shapes(shapes: MaskShapes, names: tuple[str, ...]) -> str:

@@ -6,25 +6,17 @@ import html
 from collections.abc import Iterator, Sequence
 
 from shardwright.manifest import MULTI, NONE, SINGLE, UNLISTED
-from shardwright.report.charts import bar, split_class
+from shardwright.report.balance import split_order, split_table
+from shardwright.report.charts import BAR, bar, split_class
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
-from shardwright.report.histograms import number, percent
+from shardwright.report.histograms import number, percent, size_text
 from shardwright.report.markup import card, dot, more, plain, section, shown, table
 
 # Beyond these a table of classes says nothing at a glance.
 _CLASSES_SHOWN = 60
 _IMBALANCE = 20
 _KINDS = {SINGLE: "one class an image", MULTI: "any number of classes an image", NONE: "no labels"}
-
-
-def size_text(size: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{number(size) if unit == 'bytes' or size >= 100 else f'{size:.1f}'} {unit}"
-        size /= 1000
-    return ""
 
 
 def statistics(found: Collected, duplicates: Duplicates) -> str:
@@ -74,7 +66,7 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
         yield (
             "warn",
             f"{groups(duplicates.conflicts)} of images that are the same or look alike "
-            f'{"has" if duplicates.conflicts == 1 else "have"} <a href="#duplicates">different labels</a>.',
+            f'{"has" if duplicates.conflicts == 1 else "have"} <a href="#duplicates">different labels or masks</a>.',
         )
     rejected = manifest.totals.get("rejected", 0) - manifest.totals.get(f"rejected/{UNLISTED}", 0)
     if rejected:
@@ -115,16 +107,12 @@ def funnel(found: Collected) -> str:
             for code, n in sorted(codes.items(), key=lambda c: (-c[1], c[0]))
         ]
     rows.append(("Written", totals.get("written", found.total), "good"))
-    rows += [(f"in split {shown(split)}", n, "good") for split, n in _by_size(found)]
+    rows += [(f"in split {shown(split)}", found.images[split], "good") for split in split_order(found)]
     body = [(name, number(n), percent(n / inputs), bar(n / inputs, kind=style)) for name, n, style in rows]
     return card(
         "From inputs to examples",
-        table(("Step", "Images", "Share", "Bar"), body, caption="What became of every input", numbers=(1, 2)),
+        table(("Step", "Images", "Share", BAR), body, caption="What became of every input", numbers=(1, 2)),
     )
-
-
-def _by_size(found: Collected) -> list[tuple[str, int]]:
-    return sorted(found.images.items(), key=lambda item: (-item[1], item[0]))
 
 
 def classes(found: Collected) -> str:
@@ -132,7 +120,7 @@ def classes(found: Collected) -> str:
     manifest = found.dataset.manifest
     if not manifest.classes:
         return card("Classes", "<p>The images have no classes.</p>")
-    splits = [split for split, _ in _by_size(found)]
+    splits = split_order(found)
     counts = {label: found.class_count(label) for label in range(len(manifest.classes))}
     order = sorted(counts, key=lambda label: (-counts[label], label))
     most = max(1, *counts.values())
@@ -151,7 +139,7 @@ def classes(found: Collected) -> str:
     return card(
         "Classes",
         table(
-            ("Class", "Images", "Bar", *(f'<span class="{split_class(s)}">{shown(s)}</span>' for s in splits)),
+            ("Class", "Images", BAR, *(f'<span class="{split_class(s)}">{shown(s)}</span>' for s in splits)),
             rows,
             caption="Images of each class; in brackets the part of the split that has it",
             numbers=(1, *range(3, 3 + len(splits))),
@@ -168,7 +156,7 @@ def sources(found: Collected) -> str:
     order = sorted(found.folders.items(), key=lambda item: (-item[1], item[0]))
     most = order[0][1]
     rows = [(shown(name, 60) if name else "<i>no folder</i>", number(n), bar(n / most)) for name, n in order]
-    head = ("Folder", "Images", "Bar")
+    head = ("Folder", "Images", BAR)
     first = table(head, rows[:12], caption="Images by the first folder of the key", numbers=(1,))
     rest = table(head, rows[12:200], caption="Further folders", numbers=(1,)) if len(rows) > 12 else ""
     return card("Sources", first, more(f"{number(len(rows) - 12)} more", rest) if rest else "")
@@ -179,5 +167,5 @@ def overview(found: Collected, duplicates: Duplicates, further: Sequence[tuple[s
     return (
         section("look", "Worth a look", findings(found, duplicates, further))
         + section("funnel", "What came in", f'<div class="grid fit">{funnel(found)}{sources(found)}</div>')
-        + section("classes", "Splits and classes", classes(found))
+        + section("classes", "Splits and classes", split_table(found), classes(found))
     )

@@ -3,10 +3,11 @@
 STYLE = """
 :root{--bg:#f6f7f9;--card:#fff;--ink:#16202c;--soft:#526071;--line:#d9dfe7;--accent:#0b5cad;--bin:#b9c6d6;
 --good:#0f6b3c;--warn:#8a5300;--bad:#b3261e;--goodbg:#e4f4ea;--warnbg:#fdf1dc;--badbg:#fde7e5;
---train:#0072b2;--eval:#ad4800;--test:#007a5a;--other:#a0447a;--focus:#0b5cad;color-scheme:light dark}
+--train:#0072b2;--eval:#ad4800;--test:#007a5a;--other:#a0447a;--focus:#0b5cad;--shade:rgba(22,32,44,.22);
+color-scheme:light dark}
 @media (prefers-color-scheme:dark){:root{--bg:#10151c;--card:#182029;--ink:#e8edf3;--soft:#a3b1c2;--line:#2c3846;
 --accent:#7db8f5;--bin:#46566a;--good:#7fd6a4;--warn:#f2c078;--bad:#ff9d94;--goodbg:#153324;--warnbg:#3a2c12;
---badbg:#43201d;--train:#56b4e9;--eval:#f29a4a;--test:#3fc79a;--other:#e29ac2;--focus:#7db8f5}}
+--badbg:#43201d;--train:#56b4e9;--eval:#f29a4a;--test:#3fc79a;--other:#e29ac2;--focus:#7db8f5;--shade:rgba(0,0,0,.6)}}
 *{box-sizing:border-box}
 html{scroll-behavior:smooth;-webkit-text-size-adjust:100%}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
@@ -30,6 +31,7 @@ code{font:12.5px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",mo
 nav{position:sticky;top:0;z-index:5;background:var(--bg);border-bottom:1px solid var(--line)}
 nav ul{display:flex;gap:4px 18px;list-style:none;margin:0 auto;padding-top:10px;padding-bottom:10px;overflow-x:auto;
 white-space:nowrap}
+@media (max-width:700px){nav ul{mask-image:linear-gradient(to right,#000 90%,transparent)}}
 nav a{text-decoration:none;color:var(--soft);font-size:14px;display:block;padding:2px 0}
 nav a:hover{color:var(--accent);text-decoration:underline}
 section{padding:30px 0 6px;scroll-margin-top:44px}
@@ -44,11 +46,16 @@ margin:0 0 14px}
 .grid>.card{margin:0}
 .fit{grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr))}
 .wide{grid-column:1/-1}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;background:linear-gradient(to right,var(--card) 30%,transparent) 0 0/40px 100% no-repeat local,
+linear-gradient(to left,var(--card) 30%,transparent) 100% 0/40px 100% no-repeat local,
+linear-gradient(to right,var(--shade),transparent) 0 0/14px 100% no-repeat scroll,
+linear-gradient(to left,var(--shade),transparent) 100% 0/14px 100% no-repeat scroll}
+.vh{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
 .cap{color:var(--soft);font-size:13px;margin:0 0 4px}
 th,td{padding:5px 12px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
-tbody th{font-weight:500;min-width:6.5em}td{overflow-wrap:normal}td bdi{overflow-wrap:anywhere}
+th,td{overflow-wrap:normal}th bdi,td bdi{overflow-wrap:anywhere}
+tbody th{font-weight:500;min-width:6.5em}tbody th:has(code){min-width:14em}td:has(bdi){min-width:8em}td code,thead th{white-space:nowrap}
 .same{font-size:26px;font-weight:650;margin:18px 0 0;letter-spacing:-.02em}
 thead th{font-weight:600;font-size:13px;color:var(--soft)}
 tr:last-child>*{border-bottom:0}
@@ -94,7 +101,7 @@ font-size:12px;color:var(--ink)}
 .badge.good{background:var(--goodbg);color:var(--good)}
 .heat{display:block;width:100%;height:auto;aspect-ratio:4/3;image-rendering:pixelated;border-radius:6px;
 border:1px solid var(--line)}
-.heats{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:14px}
+.heats{display:grid;grid-template-columns:repeat(auto-fill,minmax(180px,1fr));gap:14px}
 .switch{display:inline-flex;gap:8px;align-items:center;margin:0 0 12px;font-size:14px;cursor:pointer}
 .switch input{width:18px;height:18px;accent-color:var(--accent)}
 body:has(#show-masks:not(:checked)) .m{display:none}
@@ -110,8 +117,19 @@ footer{color:var(--soft);font-size:13px;padding:26px 0 50px}
 .heats{grid-template-columns:repeat(2,minmax(0,1fr))}.tiles{grid-template-columns:repeat(2,1fr)}
 .stat dd{font-size:20px}
 dl.facts{grid-template-columns:1fr;gap:0}dl.facts dd{margin-bottom:10px}th,td{padding-right:8px}.bar{min-width:44px}}
-@media print{:root{--bg:#fff;--card:#fff;--ink:#000;--soft:#333;--line:#bbb;--accent:#000;--bin:#999}
-body{font-size:11px}nav,.skip,.switch,details:not([open]){display:none}.card,.stat,figure,tr{break-inside:avoid}
-.card{border-color:#bbb}section{padding-top:14px}.scroll{overflow:visible}
-*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
+@media print{@page{margin:14mm}
+:root{--bg:#fff;--card:#fff;--ink:#000;--soft:#333;--line:#bbb;--accent:#333;--bin:#999;--shade:transparent;
+--good:#0f6b3c;--warn:#8a5300;--bad:#b3261e;--goodbg:#fff;--warnbg:#fff;--badbg:#fff;
+--train:#0072b2;--eval:#ad4800;--test:#007a5a;--other:#a0447a}
+body{font-size:9.5pt}h1{font-size:18pt}h2{font-size:13pt}h3,.stat dd,table,.legend,.same{font-size:9.5pt}
+.stat{padding:6px 9px}.stat dd,.same{font-size:12pt}.bar{min-width:40px}
+.stat dd small,.stat dt,.note,.figures,.cap,figcaption,.tag,.badge,thead th{font-size:8pt}
+code{font-size:8pt}th,td{padding:2px 8px 2px 0}
+nav,.skip,.switch{display:none}details::details-content{content-visibility:visible;display:block}
+summary{color:#000}h2,h3,.cap,.lead,.note{break-after:avoid}.stat,figure,tr,.group>p,svg{break-inside:avoid}
+.grid>.card{break-inside:avoid}.findings li{border:1px solid;border-left-width:4px}
+.grid{grid-template-columns:repeat(2,minmax(0,1fr))}.fit{grid-template-columns:minmax(0,1fr)}
+.sheet{grid-template-columns:repeat(6,minmax(0,1fr))}.heats{grid-template-columns:repeat(6,minmax(0,1fr))}
+.tiles{grid-template-columns:repeat(6,1fr)}.card{border-color:#bbb}section{padding-top:14px}.scroll{overflow:visible}
+thead{display:table-header-group}*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 """

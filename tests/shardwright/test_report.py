@@ -1,5 +1,6 @@
 """The report of a dataset: sound HTML that fetches nothing, whatever strangers have named their files and classes."""
 
+import base64
 import html
 import io
 import re
@@ -13,6 +14,7 @@ from PIL import Image
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
+from shardwright.records import ints
 from shardwright.report import markup
 from shardwright.report.page import MOST_BYTES, render, see
 from shardwright.report.write import write_report
@@ -146,9 +148,36 @@ def test_copies_across_splits_are_a_leak(small_dataset, tmp_path):
 
     text = html.unescape(rendered(Dataset.open(small_dataset(tmp_path, task="classification", change=same))))
     assert "in more than one split" in text
-    assert "different labels" in text
+    assert ">different labels<" in text
+    assert "pixels:" not in text
     fine = html.unescape(rendered(Dataset.open(small_dataset(tmp_path / "fine"))))
     assert "in more than one split" not in fine
+
+
+def test_equal_files_with_other_masks_say_what_differs(small_dataset, tmp_path):
+    def same(number, example):
+        return {**example, "image/sha256": b"ab" * 32, "image/class/label": ints([0])}
+
+    text = rendered(Dataset.open(small_dataset(tmp_path, counts={"train": [4]}, change=same)))
+    assert ">different masks<" in text
+    assert re.search(r"pixels: <bdi>(Fish|Sugar)</bdi> \d+", text)
+
+
+def test_a_picture_is_as_wide_as_it_is_high_enough_and_never_enlarged(small_dataset, tmp_path):
+    text = rendered(Dataset.open(small_dataset(tmp_path, size=lambda number: (30, 10))))
+    (style,) = set(re.findall('class="pic" style="(.*?)"', text))
+    assert style == "max-width:59px"
+    sizes = set(re.findall(r'<img src="data:image/jpeg;base64,(.*?)"', text))
+    assert {Image.open(io.BytesIO(base64.b64decode(data))).size for data in sizes} == {(10, 30)}
+
+
+def test_what_lies_beyond_a_scale_is_told(small_dataset, tmp_path):
+    def sharp(number, example):
+        names = ("brightness", "contrast", "sharpness", "colorfulness", "red", "green", "blue")
+        return {**example, **{f"image/quality/{name}": 0.2 * number for name in names}}
+
+    text = rendered(Dataset.open(small_dataset(tmp_path, counts={"train": [8]}, change=sharp)))
+    assert text.count(">1 and more</text>") == 3
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from PIL import Image
 
 from shardwright.dataset import Dataset
 from shardwright.records import decode_example
+from shardwright.report.histograms import number, percent
 from shardwright.report.page import render, see
 
 NAMES = ("Fish", "Sugar", "Rare")
@@ -91,6 +92,23 @@ def test_the_page_says_these_numbers(seen, records):
         assert int(row[1]) == total
     for split, count in (("train", 31), ("eval", 9)):
         assert f'in split <bdi>{split}</bdi></th><td class="n">{count}</td>' in page
+    for split in ("train", "eval"):
+        members = [one for where, _, one in records if where == split]
+        row = re.search(rf"<bdi>{split}</bdi></span></th>(.*?)</tr>", page)[1]
+        shards = 2 if split == "train" else 1
+        rate = sum(area(one, name) > 0 for one in members for name in NAMES) / len(members)
+        bare = sum(not any(area(one, name) for name in NAMES) for one in members)
+        cells = re.findall('<td class="n">(.*?)</td>', row)
+        assert (cells[0], cells[3:6]) == (str(len(members)), [str(shards), f"{rate:.2f}", str(bare)])
+    for name in NAMES:
+        areas = [area(one, name) for _, _, one in records if area(one, name)]
+        body = page[page.index("<h3>Area</h3>") :]
+        row = re.search(rf"<bdi>{name}</bdi></th>(.*?)</tr>", body)[1]
+        cells = re.findall('<td class="n">(.*?)</td>', row)
+        told = (
+            [number(round(np.mean(areas))), percent(sum(areas) / (len(records) * 24 * 36))] if areas else ["–", "0 %"]
+        )
+        assert [cells[0], cells[1], cells[3]] == [str(len(areas)), *told]
     # Nine images are too few for an outline of their own.
     assert 'class="line s-train"' in page
     assert 'class="line s-eval"' not in page
