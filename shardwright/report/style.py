@@ -55,7 +55,8 @@ table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:ta
 .cap{color:var(--soft);font-size:13px;margin:0 0 4px}
 th,td{padding:5px 12px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th,td{overflow-wrap:normal}th bdi,td bdi{overflow-wrap:anywhere}
-tbody th{font-weight:500;min-width:6.5em}tbody th:has(code){min-width:14em}td:has(bdi){min-width:8em}td code,thead th{white-space:nowrap}
+tbody th{font-weight:500;min-width:6.5em}tbody th:has(code){min-width:14em}
+td:has(bdi){min-width:8em}td code,thead th{white-space:nowrap}
 .same{font-size:26px;font-weight:650;margin:18px 0 0;letter-spacing:-.02em}
 thead th{font-weight:600;font-size:13px;color:var(--soft)}
 tr:last-child>*{border-bottom:0}
