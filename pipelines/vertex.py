@@ -10,6 +10,8 @@ from shardwright.config import Config, VertexConfig
 from shardwright.config.cloud import check_bucket
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
+from shardwright.lineage import IMAGE_VARIABLE
+from shardwright.staging import STAGING_VARIABLE
 from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
@@ -89,7 +91,10 @@ def dataflow_options(section: VertexConfig, root: str) -> tuple[str, ...]:
 
 
 def worker_pools(config: Config) -> list[dict[str, Any]]:
-    """The worker pools of the CustomJob that trains, as Vertex AI's `WorkerPoolSpec`.
+    """The worker pools of the CustomJob that trains, as Vertex AI's `WorkerPoolSpec`: one of one replica.
+
+    A TPU slice is one replica, however many machines it has: Vertex AI starts the container on each of them. Source:
+    cloud.google.com/vertex-ai/docs/training/configure-compute, "TPU VMs" (`replicaCount` must be 1).
 
     Raises:
         ConfigError: there is no such machine.
@@ -100,25 +105,22 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
     if machine in tpu.MACHINES:
         if trainer.gpu is not None:
             raise ConfigError("vertex.trainer.gpu", f"{machine} has TPUs", "Remove gpu and gpus.")
-        spec["tpu_topology"] = _one_host(config, machine).topology
+        spec["tpu_topology"] = _slice(config, machine).topology
     else:
         if trainer.topology is not None:
             raise ConfigError("vertex.trainer.topology", f"{machine} has no TPU", "Remove it.")
         check_machine("vertex.trainer", machine, trainer.gpu, trainer.gpus)
         if trainer.gpu is not None:
             spec |= {"accelerator_type": trainer.gpu, "accelerator_count": trainer.gpus}
-    return [{"machine_spec": spec, "replica_count": 1, "container_spec": {"image_uri": section.image}}]
+    # TFX puts in the command. Checkpoints outlive an attempt, and all hosts find them.
+    told = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: f"{str(section.pipeline_root).rstrip('/')}/staging"}
+    container = {"image_uri": section.image, "env": [{"name": name, "value": value} for name, value in told.items()]}
+    return [{"machine_spec": spec, "replica_count": 1, "container_spec": container}]
 
 
-def _one_host(config: Config, machine: str) -> tpu.TpuSlice:
+def _slice(config: Config, machine: str) -> tpu.TpuSlice:
     path = "vertex.trainer"
     found = trainer_slice(path, machine, config.vertex.trainer.topology, config.trainer.accelerator)
-    if found.hosts > 1:
-        raise ConfigError(
-            f"{path}.topology",
-            f"{found.topology} of {machine} has {found.hosts} hosts, and a CustomJob of TFX's is one machine",
-            "Use a slice of one host (1x1, 2x2, or 2x4 of an 8-chip machine), or Kubeflow (docs/kubeflow.md).",
-        )
     check_hosts(path, found, config.trainer.hosts)
     return found
 

@@ -7,18 +7,22 @@ in this order:
 |---|---|
 | `SHARDWRIGHT_COORDINATOR` (`host:port` of host 0), `SHARDWRIGHT_HOSTS` (how many), `SHARDWRIGHT_HOST` (from 0; else
   `JOB_COMPLETION_INDEX`, which Kubernetes gives to every pod of an indexed Job or JobSet) | you, or a rendered JobSet |
-| `CLUSTER_SPEC` | Vertex AI, in every replica of a custom job |
+| `CLUSTER_SPEC`, where it names several | Vertex AI, in every replica of a custom job; a TPU slice is one replica |
 | `TPU_WORKER_HOSTNAMES`, `TPU_WORKER_ID` | GKE, in pods of a multi-host TPU slice |
 
-Where none is set there is one host. Port 8476 is JAX's own for its coordinator; the pods must reach each other on it.
+Where none is set there is one host, unless a custom job expects more: then the machine's metadata server is asked,
+which knows the hosts of a slice that is no part of a cluster (as JAX does: `jax/_src/clusters/cloud_tpu_cluster.py`).
+Port 8476 is JAX's own for its coordinator; the pods must reach each other on it.
 Every host reads the same dataset; only host 0 needs to write to the staging folder and to publish.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from shardwright.errors import ConfigError, UsageError
 
@@ -27,6 +31,11 @@ _JOB_INDEX = "JOB_COMPLETION_INDEX"
 _VERTEX = "CLUSTER_SPEC"
 _TPU_NAMES, _TPU_INDEX = "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"
 _PORT = 8476
+# Google's libraries know the variable, too.
+_METADATA, _METADATA_HOST = "GCE_METADATA_HOST", "metadata.google.internal"
+# Elsewhere there is no such server, and to look for its name may take long.
+_HAVE_METADATA = (_VERTEX, "CLOUD_ML_JOB_ID", _METADATA)
+_METADATA_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,10 @@ def this_host(environment: Mapping[str, str], expected: int | None = None) -> Ho
         UsageError: the variables contradict themselves.
         ConfigError: there are not so many hosts as the configuration says.
     """
-    found = _explicit(environment) or _vertex(environment) or _tpu(environment) or HostPlace()
+    found = _explicit(environment) or _vertex(environment) or _tpu(environment)
+    if found is None and expected is not None and expected > 1:
+        found = _told_by_metadata(environment)
+    found = found or HostPlace()
     if not 0 <= found.index < found.count:
         raise UsageError(f"{HOST}: host {found.index} of {found.count}; count hosts from 0.")
     if expected is not None and found.count != expected:
@@ -103,7 +115,7 @@ def _vertex(environment: Mapping[str, str]) -> HostPlace | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{_VERTEX}: not readable ({error}). Set {COORDINATOR}, {HOSTS} and {HOST} instead.") from None
     if len(names) == 1:
-        return HostPlace()
+        return None
     # The port of the list is that of TensorFlow's own servers.
     return HostPlace(index, len(names), _with_port(names[0][2].partition(":")[0]))
 
@@ -113,6 +125,31 @@ def _tpu(environment: Mapping[str, str]) -> HostPlace | None:
     if len(names) < 2:
         return None
     return HostPlace(_number(environment, _TPU_INDEX), len(names), _with_port(names[0]))
+
+
+def _told_by_metadata(environment: Mapping[str, str]) -> HostPlace | None:
+    """The place in a TPU slice of virtual machines; `None` where there is no metadata server, or no slice."""
+    if not any(name in environment for name in _HAVE_METADATA):
+        return None
+    server = environment.get(_METADATA, _METADATA_HOST)
+
+    def attribute(name: str) -> str:
+        connection = http.client.HTTPConnection(server, timeout=_METADATA_SECONDS)
+        try:
+            place = f"/computeMetadata/v1/instance/attributes/{name}"
+            connection.request("GET", place, headers={"Metadata-Flavor": "Google"})
+            answer = connection.getresponse()
+            text = answer.read().decode("utf-8")
+        finally:
+            connection.close()
+        return text if answer.status == HTTPStatus.OK else ""
+
+    try:
+        # Each is `…:…:ADDRESS`, in the order of the hosts' numbers.
+        addresses = [row.split(":")[2] for row in attribute("worker-network-endpoints").split(",")]
+        return HostPlace(int(attribute("agent-worker-number")), len(addresses), _with_port(addresses[0]))
+    except (OSError, http.client.HTTPException, ValueError, IndexError):
+        return None
 
 
 def _with_port(name: str) -> str:

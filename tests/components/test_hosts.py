@@ -1,6 +1,8 @@
 """Which host this is, by what the places that start many set."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from hypothesis import given
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 from shardwright.errors import ConfigError, UsageError
 from shardwright_components.image_trainer.hosts import HostPlace, this_host
 
+SLICE = {"TPU_WORKER_HOSTNAMES": "t0.x,t1.x", "TPU_WORKER_ID": "1"}
 
-def vertex(pool, index):
-    pools = {"workerpool0": ["chief:2222"], "workerpool1": ["one:2222", "two:2222"]}
+
+def vertex(pool, index, pools=None):
+    pools = pools or {"workerpool0": ["chief:2222"], "workerpool1": ["one:2222", "two:2222"]}
     return {"CLUSTER_SPEC": json.dumps({"cluster": pools, "task": {"type": pool, "index": index, "trial": ""}})}
 
 
@@ -27,7 +31,10 @@ def vertex(pool, index):
         ({"SHARDWRIGHT_COORDINATOR": "a", "SHARDWRIGHT_HOSTS": "1"}, HostPlace()),
         (vertex("workerpool0", 0), HostPlace(0, 3, "chief:8476")),
         (vertex("workerpool1", 1), HostPlace(2, 3, "chief:8476")),
-        ({"TPU_WORKER_HOSTNAMES": "t0.x,t1.x", "TPU_WORKER_ID": "1"}, HostPlace(1, 2, "t0.x:8476")),
+        (SLICE, HostPlace(1, 2, "t0.x:8476")),
+        # A slice of several machines is one replica of a CustomJob.
+        ({**vertex("workerpool0", 0, {"workerpool0": ["chief:2222"]}), **SLICE}, HostPlace(1, 2, "t0.x:8476")),
+        (vertex("workerpool0", 0, {"workerpool0": ["chief:2222"]}), HostPlace()),
         ({"TPU_WORKER_HOSTNAMES": "localhost", "TPU_WORKER_ID": "0"}, HostPlace()),
     ],
 )
@@ -56,6 +63,53 @@ def test_contradictions_are_told(environment, problem):
 def test_as_many_hosts_as_the_configuration_says():
     with pytest.raises(ConfigError, match="trainer.hosts: 4, but this machine is one of 1"):
         this_host({}, 4)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "wanted"),
+    [
+        (
+            {"agent-worker-number": "1", "worker-network-endpoints": "a:8470:10.0.0.2,b:8470:10.0.0.3"},
+            HostPlace(1, 2, "10.0.0.2:8476"),
+        ),
+        ({"agent-worker-number": "0"}, None),
+        ({}, None),
+    ],
+)
+def test_machines_of_a_slice_ask_their_metadata_server(attributes, wanted):
+    """As on Cloud TPU, where no variable says anything; asked only where several hosts are expected."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.headers["Metadata-Flavor"])
+            found = attributes.get(self.path.removeprefix("/computeMetadata/v1/instance/attributes/"))
+            data = (found or "not found").encode()
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    environment = {"GCE_METADATA_HOST": f"127.0.0.1:{server.server_port}"}
+    try:
+        assert this_host(environment) == this_host(environment, 1) == HostPlace()
+        assert asked == []
+        if wanted is None:
+            with pytest.raises(ConfigError, match="one of 1"):
+                this_host(environment, 2)
+        else:
+            assert this_host(environment, wanted.count) == wanted
+        assert set(asked) == {"Google"}
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @given(st.integers(2, 99).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))

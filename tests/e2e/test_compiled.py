@@ -13,6 +13,7 @@ from zygote import Zygote
 from shardwright.ancestry import family_of
 from shardwright.blessing import BLESSING_FILE, read_blessing
 from shardwright.dataset import Dataset
+from shardwright.lineage import read_lineage
 from shardwright.sample import write_sample
 from shardwright_pipelines.cli import main
 
@@ -23,7 +24,10 @@ CONFIG = {
     "name": "clouds",
     "task": "segmentation",
     "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
-    "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
+    # Kept from, copied from and compared with the dataset of the model in force, once there is one.
+    "previous": "blessed",
+    "split": {"train": 0.6, "eval": 0.2, "test": 0.2, "previous": "blessed"},
+    "gate": {"drift": {"reference": "blessed"}},
     "transform": {"size": [32, 48]},
     "trainer": {"epochs": 1, "width": 4, "batch_size": 4},
     "evaluator": {"min_dice": 0},
@@ -37,6 +41,7 @@ CONFIG = {
     },
     "kubeflow": {
         "image": IMAGE,
+        "pipeline_root": "gs://bucket/runs",
         "data_root": "/data",
         "push_directory": "/models/clouds",
         "volumes": [{"claim": "data", "path": "/data"}, {"claim": "models", "path": "/models"}],
@@ -75,6 +80,22 @@ def change_a_byte(folder):
     image.write_bytes(bytes(data))
 
 
+def is_kept_from(pipeline, push, earlier):
+    """What a run that was given other data made: from the dataset that the model in force was evaluated on."""
+    examples, report = (
+        pipeline.outputs[task]["artifacts"][key]["uri"]
+        for task, key in (("ImageExampleGen", "examples"), ("Report", "report"))
+    )
+    first, second = Dataset.open(earlier), Dataset.open(examples)
+    assert read_blessing(push).examples == {"place": earlier, "digest": first.manifest.digest}
+    assert second.manifest.digest != first.manifest.digest
+    assert second.manifest.recipe["split"]["previous"] == first.manifest.digest
+    assert {row.key: row.split for row in second.ledger()} == {row.key: row.split for row in first.ledger()}
+    log = pipeline.home / "tasks" / f"{pipeline.runs:02d}-ImageExampleGen" / "log"
+    assert f"19 of 20 images copied from {earlier}, 1 read" in log.read_text(encoding="utf-8")
+    assert read_lineage(report)["parents"]["reference"] == first.manifest.digest
+
+
 def test_vertex_from_input_to_pushed_model(home, zygote, monkeypatch):
     document = compiled(home, "vertex", "json", monkeypatch)
     shutil.copytree(home / "data", home / "v" / "gs" / "data")
@@ -93,14 +114,16 @@ def test_vertex_from_input_to_pushed_model(home, zygote, monkeypatch):
     assert read_blessing(home / "v" / "gs" / "models" / "clouds") == pushed
 
     change_a_byte(home / "v" / "gs" / "data")
+    dataset = pipeline.outputs["ImageExampleGen"]["artifacts"]["examples"]["uri"]
     changed = pipeline.run(until="ImageTransform")
     assert {task for task, what in changed.items() if what == CACHED} == SAME_FOR_OTHER_DATA
+    is_kept_from(pipeline, home / "v" / "gs" / "models" / "clouds", dataset)
 
 
 def test_kubeflow_from_input_to_pushed_model(home, zygote, monkeypatch):
     document = compiled(home, "kubeflow", "yaml", monkeypatch)
     (home / "k" / "models").mkdir(parents=True)
-    folders = {"/models": f"{home}/k/models"}
+    folders = {"/models": f"{home}/k/models", "gs://": f"{home}/k/gs/"}
     pipeline = Emulator.kubeflow(document, home / "k", zygote, folders=folders)
     # The input lies elsewhere than the document says: a parameter of the run.
     shutil.copytree(home / "data", home / "k" / "data")
@@ -113,7 +136,10 @@ def test_kubeflow_from_input_to_pushed_model(home, zygote, monkeypatch):
     assert {task for task, what in again.items() if what == RAN} == FOLLOWS_THE_BASELINE
 
     change_a_byte(home / "k" / "data")
-    assert set(pipeline.run(until="ImageExampleGen", data_root=data_root).values()) == {RAN}
+    dataset = pipeline.outputs["ImageExampleGen"]["artifacts"]["examples"]["uri"]
+    changed = pipeline.run(until="Report", data_root=data_root)
+    assert {task for task, what in changed.items() if what == CACHED} == SAME_FOR_OTHER_DATA
+    is_kept_from(pipeline, home / "k" / "models" / "clouds", dataset)
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "components.md"

@@ -281,7 +281,11 @@ REFUSED = [
     ("vertex", changed("vertex", data_root=None), r"input\.images: .* does not begin with gs://"),
     ("vertex", changed("vertex", trainer={"machine": "n2-standart-8"}), r"Did you mean 'n2-standard-8'"),
     ("vertex", changed("vertex", trainer={"machine": "ct5lp-hightpu-4t", "topology": "3x3"}), r"'3x3' is no topology"),
-    ("vertex", changed("vertex", trainer={"machine": "ct6e-standard-4t", "topology": "4x4"}), r"has 4 hosts"),
+    (
+        "vertex",
+        changed("vertex", trainer={"machine": "ct6e-standard-4t", "topology": "4x4"}),
+        r"which has 4\. Set it to",
+    ),
     ("vertex", changed("vertex", trainer={"machine": "n2-standard-8", "topology": "2x2"}), r"has no TPU"),
     ("kubeflow", changed("kubeflow", image=None), r"kubeflow\.image: missing"),
     ("kubeflow", changed("kubeflow", push_directory=None), r"kubeflow\.push_directory: missing"),
@@ -329,13 +333,22 @@ def test_what_the_backend_refuses_is_refused_here(kubeflow, change, message):
         check_for_backend(spec)
 
 
-@pytest.mark.parametrize(("machine", "topology"), [("ct5lp-hightpu-4t", "2x2"), ("ct6e-standard-8t", "2x4")])
-def test_tpu_machines_of_vertex(machine, topology):
+@pytest.mark.parametrize(
+    ("machine", "topology", "hosts"),
+    [("ct5lp-hightpu-4t", "2x2", 1), ("ct6e-standard-8t", "2x4", 1), ("ct5lp-hightpu-4t", "4x4", 4)],
+)
+def test_tpu_machines_of_vertex(machine, topology, hosts):
     from google.cloud.aiplatform_v1.types import WorkerPoolSpec
 
-    config = parse_config(changed("vertex", trainer={"machine": machine, "topology": topology}), base="/")
-    (pool,) = worker_pools(config)
-    assert WorkerPoolSpec(pool).machine_spec.tpu_topology == topology
+    raw = {**changed("vertex", trainer={"machine": machine, "topology": topology}), "trainer": {"hosts": hosts}}
+    (pool,) = worker_pools(parse_config(raw, base="/"))
+    parsed = WorkerPoolSpec(pool)
+    # A slice is one replica, however many machines it has.
+    assert (parsed.machine_spec.tpu_topology, parsed.replica_count) == (topology, 1)
+    assert {one.name: one.value for one in parsed.container_spec.env} == {
+        "SHARDWRIGHT_IMAGE": IMAGE,
+        "SHARDWRIGHT_STAGING": "gs://bucket/runs/clouds/staging",
+    }
 
 
 def test_without_anything_to_say_there_is_no_platform_document():
