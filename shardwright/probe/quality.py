@@ -11,17 +11,19 @@ Süsstrunk (2003). Grey levels are those of ITU-R BT.601.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageChops
+from PIL import Image
 
 _LEVELS = 255
 _DIGITS = 6
-_EVERY_LEVEL = np.arange(_LEVELS + 1)
+# So many products of two levels add up to less than 2**24, up to which float32 holds every whole number.
+_EXACT = 256
 # Pixels at a time, so that the arrays stay in the processor's cache and need no fresh memory.
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 16
 
 
 class Quality(NamedTuple):
@@ -55,22 +57,15 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
         luma: the same in mode `L`.
     """
     count = picture.width * picture.height
-    levels = _moments(luma)
-    channels = red, green, blue = picture.split()
-    (r, rr), (g, gg), (b, bb) = (_moments(channel) for channel in channels)
-    # Sums of products of two channels, by way of their differences: (rr + gg - (r - g)^2) / 2. Doubled, to keep whole.
-    rg, rb, gb = (
-        one + other - _moments(ImageChops.difference(*pair)).squares
-        for one, other, pair in ((rr, gg, (red, green)), (rr, bb, (red, blue)), (gg, bb, (green, blue)))
-    )
+    (r, g, b, level), (rr, gg, bb, squares), (rg, rb, gb) = _sums([*picture.split(), luma])
     # The opponent axes: red against green, and yellow (twice, to keep whole) against blue.
-    red_green = _variance(count, r - g, rr + gg - rg)
-    yellow_blue = _variance(count, r + g - 2 * b, rr + gg + 4 * bb + rg - 2 * rb - 2 * gb)
+    red_green = _variance(count, r - g, rr + gg - 2 * rg)
+    yellow_blue = _variance(count, r + g - 2 * b, rr + gg + 4 * bb + 2 * rg - 4 * rb - 4 * gb)
     spread = math.sqrt(4 * red_green + yellow_blue) / 2 / count
     shift = math.sqrt(4 * (r - g) ** 2 + (r + g - 2 * b) ** 2) / 2 / count
     return Quality(
-        brightness=_part(levels.total / count),
-        contrast=_part(math.sqrt(_variance(count, *levels)) / count),
+        brightness=_part(level / count),
+        contrast=_part(math.sqrt(_variance(count, level, squares)) / count),
         sharpness=_part(_sharpness(np.asarray(luma))),
         colorfulness=_part(spread + 0.3 * shift),
         red=_part(r / count),
@@ -79,15 +74,33 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
     )
 
 
-class _Moments(NamedTuple):
-    total: int
-    squares: int
+def _sums(channels: Sequence[Image.Image]) -> tuple[list[int], list[int], list[int]]:
+    """Of four channels the sums of the levels and of their squares; of the first three those of the products of two.
+
+    Whole numbers in spite of the floats: no partial sum is one that its type does not hold.
+    """
+    planes = [np.asarray(channel).reshape(-1) for channel in channels]
+    totals, squares, products = (np.zeros(count) for count in (4, 4, 3))
+    for begin in range(0, len(planes[0]), _AT_ONCE):
+        pieces = [plane[begin : begin + _AT_ONCE] for plane in planes]
+        blocks = -(-len(pieces[0]) // _EXACT)
+        levels = np.zeros((len(pieces), blocks * _EXACT), np.float32)
+        for row, piece in zip(levels, pieces, strict=True):
+            row[: len(piece)] = piece
+        levels = levels.reshape(len(pieces), blocks, _EXACT)
+        totals += np.einsum("cij->ci", levels).sum(axis=1, dtype=np.float64)
+        squares += [_dot(of, of) for of in levels]
+        products += [_dot(levels[0], levels[1]), _dot(levels[0], levels[2]), _dot(levels[1], levels[2])]
+    return _whole(totals), _whole(squares), _whole(products)
 
 
-def _moments(channel: Image.Image) -> _Moments:
-    """Sum of a channel's levels and of their squares."""
-    counts = np.array(channel.histogram(), dtype=np.int64)
-    return _Moments(int(counts @ _EVERY_LEVEL), int(counts @ (_EVERY_LEVEL * _EVERY_LEVEL)))
+def _dot(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> np.float64:
+    """The sum of the products of two arrays of blocks."""
+    return np.float64(np.einsum("ij,ij->i", one, other).sum(dtype=np.float64))
+
+
+def _whole(sums: npt.NDArray[np.float64]) -> list[int]:
+    return [int(value) for value in sums.tolist()]
 
 
 def _variance(count: int, total: int, squares: int) -> int:
@@ -100,17 +113,17 @@ def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
     count = total = squares = 0
     step = max(1, _AT_ONCE // levels.shape[1])
     for top in range(0, len(levels), step):
-        edges = _laplacian(levels[max(0, top - 1) : top + step + 1].astype(np.int32))
+        edges = _laplacian(levels[max(0, top - 1) : top + step + 1].astype(np.int16))
         count += edges.size
         total += int(edges.sum(dtype=np.int64))
-        edges *= edges
-        squares += int(edges.sum(dtype=np.int64))
+        wide = edges.astype(np.float64)
+        squares += int(np.einsum("ij,ij->", wide, wide))
     return math.sqrt(_variance(count, total, squares)) / max(count, 1)
 
 
-def _laplacian(levels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _laplacian(levels: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
     """The sum of the four neighbours less four times the pixel, of the pixels that have four."""
-    edges = -4 * levels[1:-1, 1:-1]
+    edges = levels[1:-1, 1:-1] * np.int16(-4)
     edges += levels[:-2, 1:-1]
     edges += levels[2:, 1:-1]
     edges += levels[1:-1, :-2]
