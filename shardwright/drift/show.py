@@ -12,13 +12,14 @@ import numpy.typing as npt
 from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, Finding
 from shardwright.drift.rows import NUMBERS
 from shardwright.drift.sample import Sample
-from shardwright.report.charts import histogram, split_legend
+from shardwright.report.charts import split_class
 from shardwright.report.contacts import Sheets
-from shardwright.report.histograms import Histogram, Scale, number, percent
+from shardwright.report.histograms import number, percent
 from shardwright.report.markup import card, section, shown, table
 from shardwright.report.page import Chapter
+from shardwright.report.sides import Side, both_sides
 
-# Names under which the two sides stand in charts; their lines have the colours of these splits.
+# The lines of the two sides have the colours of these splits.
 _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
 
@@ -47,10 +48,6 @@ def drift_chapter(
     )
     cards = [card("Measures", body, wide=True)]
     cards += [_detail(place, finding, reference, current, sheets) for place, finding in enumerate(drifted)]
-    legend = ""
-    if drifted:
-        words = {_BEFORE: comparison.reference, _NOW: comparison.current}
-        legend = split_legend([_BEFORE, _NOW], words)
     lead = (
         f"{number(comparison.current_images)} images of {shown(comparison.current)} against "
         f"{number(comparison.reference_images)} of {shown(comparison.reference)}."
@@ -61,7 +58,7 @@ def drift_chapter(
     if drifted:
         names = ", ".join(shown(finding.words) for finding in drifted[:5])
         findings.append(("bad", f'The images have changed: <a href="#{ident}">{names}</a>.'))
-    return Chapter(ident, "Drift", section(ident, title, legend, *cards, lead=lead), tuple(findings))
+    return Chapter(ident, "Drift", section(ident, title, *cards, lead=lead), tuple(findings))
 
 
 def _row(finding: Finding) -> tuple[str, ...]:
@@ -102,13 +99,11 @@ def _note(finding: Finding, current: Sample, row: int) -> str:
 
 
 def _chart(ident: str, finding: Finding, reference: Sample, current: Sample) -> str:
-    sides = [_there(_measured(finding, sample)) for sample in (reference, current)]
-    low, high = (float(extreme(extreme(values) for values in sides)) for extreme in (min, max))
-    data = Histogram(finding.measure, Scale(low, high if high > low else low + 1))
-    for name, values in zip((_BEFORE, _NOW), sides, strict=True):
-        for value in values.tolist():
-            data.add(name, value)
-    return f'<div class="grid"><div>{histogram(ident, finding.words, data)}</div></div>'
+    sides = [
+        Side(sample.name, split_class(style), _there(_measured(finding, sample)))
+        for sample, style in ((reference, _BEFORE), (current, _NOW))
+    ]
+    return both_sides(ident, finding.words, sides)
 
 
 def _there(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:

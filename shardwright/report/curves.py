@@ -11,11 +11,13 @@ from shardwright.report.markup import attribute
 
 _WIDTH, _HEIGHT = 360, 160
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 12, 24
-_STYLES = ("s-train", "s-eval", "s-test")
+# Lines of other names.
+_STYLES = {"training": "s-train", "evaluation": "s-eval"}
+_OTHER = "s-other"
 
 
 def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: int) -> str:
-    """One to three lines over epochs, on one scale.
+    """Lines over epochs, on one scale; of one epoch the figures alone.
 
     Args:
         ident: unique on the page.
@@ -37,8 +39,11 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
     tall = (_HEIGHT - _TOP - _BOTTOM) / ((high - low) or 1)
     base = _HEIGHT - _BOTTOM
     drawn = "".join(
-        _line(style, [(_LEFT + (epoch - 1) * step, base - (value - low) * tall) for epoch, value in found])
-        for style, found in zip(_STYLES, there.values(), strict=False)
+        _line(
+            _STYLES.get(name, _OTHER),
+            [(_LEFT + (epoch - 1) * step, base - (value - low) * tall) for epoch, value in found],
+        )
+        for name, found in there.items()
     )
     x = _LEFT + ((best or epochs) - 1) * step
     told = [_told(name, found, best) for name, found in there.items()]
@@ -46,10 +51,13 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
     legend = ""
     if len(there) > 1:
         items = "".join(
-            f'<li class="{style}"><span class="swatch"></span>{html.escape(name)}</li>'
-            for style, name in zip(_STYLES, there, strict=False)
+            f'<li class="{_STYLES.get(name, _OTHER)}"><span class="swatch"></span>{html.escape(name)}</li>'
+            for name in there
         )
         legend = f'<ul class="legend" aria-label="Lines of the chart">{items}</ul>'
+    figures = f'<p class="figures">{"<br>".join(rich for _, rich in told)}</p>'
+    if epochs == 1:
+        return figures
     scale = f'<text x="{_LEFT - 6}" y="{_TOP + 4}" text-anchor="end">{html.escape(number(high))}</text>'
     if high > low:
         scale += f'<text x="{_LEFT - 6}" y="{base + 4}" text-anchor="end">{html.escape(number(low))}</text>'
@@ -60,7 +68,7 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
         f'<line class="mark" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{base}"/>{drawn}{scale}'
         f'<text x="{_LEFT}" y="{_HEIGHT - 6}">epoch 1</text>'
         f'<text x="{_WIDTH - _RIGHT}" y="{_HEIGHT - 6}" text-anchor="end">{epochs}</text></svg>'
-        f'<p class="figures">{"<br>".join(rich for _, rich in told)}</p>'
+        f"{figures}"
     )
 
 

@@ -25,6 +25,9 @@ _CONFUSED = 24
 _PICTURES = {"best": "The best predictions", "worst": "The worst predictions"}
 _WORDS = {
     "accuracy": "Accuracy",
+    "dice": "Dice",
+    "f1": "F1",
+    "iou": "IoU",
     "kaggle_dice": "Dice as Kaggle counts it",
     "mean_dice": "Mean Dice",
     "mean_f1": "Mean F1",
@@ -83,7 +86,9 @@ def _metrics(summary: Mapping[str, Any]) -> Iterator[str]:
             cells.append("–" if value is None else f"{value:.4f}{moved}")
         rows_of.append((shown(one, 60), *cells))
     caption = "Figures of each class" + ("; in brackets what moved since the last blessed model" if baseline else "")
-    body = table(("Class", *(shown(kind, 30) for kind in kinds)), rows_of, caption=caption, numbers=range(1, 9))
+    body = table(
+        ("Class", *(shown(_WORDS.get(kind, kind), 30) for kind in kinds)), rows_of, caption=caption, numbers=range(1, 9)
+    )
     yield card("By class", body)
 
 
@@ -123,7 +128,7 @@ def _slices(slices: Sequence[Mapping[str, Any]]) -> str:
         figures = [row["metrics"].get(name) for name in names]
         cells = ["–" if value is None else f"{value:.4f}" for value in figures]
         rows.append((f"{shown(str(row['by']), 30)}: {shown(str(row['value']), 60)}", number(row["images"]), *cells))
-    head = ("Images of", "Images", *(shown(name, 40) for name in names))
+    head = ("Images of", "Images", *(shown(_WORDS.get(name, name), 40) for name in names))
     body = table(head, rows, caption="Figures of parts of the split", numbers=range(1, len(names) + 2))
     left = len(slices) - _SLICES
     return card("Parts", body, note=f"{number(left)} more are in evaluation.json." if left > 0 else "", wide=True)

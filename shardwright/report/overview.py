@@ -48,10 +48,21 @@ def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[s
     order = {"bad": 0, "warn": 1, "good": 2}
     rows = sorted([*further, *_findings(found, duplicates)], key=lambda row: order[row[0]])
     if not any(kind != "good" for kind, _ in rows):
-        rows.insert(0, ("good", "Nothing stands out: no rejects, no leak between splits, every class in every split."))
+        rows.insert(0, ("good", f"Nothing stands out: {', '.join(_fine(found, duplicates))}."))
     words = {"bad": "Stop", "warn": "Look", "good": "Fine"}
     items = "".join(f'<li class="{kind}-f"><b>{words[kind]}</b>{text}</li>' for kind, text in rows)
     return f'<ul class="findings">{items}</ul>'
+
+
+def _fine(found: Collected, duplicates: Duplicates) -> Iterator[str]:
+    """What was looked for and not found."""
+    yield "no rejects"
+    if duplicates.near is not None:
+        yield "no leak between splits"
+    elif duplicates.exact is not None:
+        yield "no equal files in two splits"
+    if found.dataset.manifest.labels != NONE:
+        yield "every class in every split"
 
 
 def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, str]]:

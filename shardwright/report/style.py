@@ -55,7 +55,7 @@ table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:ta
 .cap{color:var(--soft);font-size:13px;margin:0 0 4px}
 th,td{padding:5px 12px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th,td{overflow-wrap:normal}th bdi,td bdi{overflow-wrap:anywhere}
-tbody th{font-weight:500;min-width:6.5em}tbody th:has(code){min-width:14em}
+tbody th{font-weight:500;min-width:7.5em}tbody th:has(code){min-width:14em}
 td:has(bdi){min-width:8em}td code,thead th{white-space:nowrap}
 .same{font-size:26px;font-weight:650;margin:18px 0 0;letter-spacing:-.02em}
 thead th{font-weight:600;font-size:13px;color:var(--soft)}
@@ -70,6 +70,7 @@ svg text{fill:var(--soft);font-size:12px}
 .bin{fill:var(--bin)}.axis{stroke:var(--line)}.mark{stroke:var(--bad);stroke-width:1.5}
 .line{fill:none;stroke-width:1.6;stroke:currentColor}
 .s-train{color:var(--train)}.s-eval{color:var(--eval)}.s-test{color:var(--test)}.s-other{color:var(--other)}
+.under{stroke:none;fill:currentColor;opacity:.13}
 .line.s-eval{stroke-dasharray:5 3}.line.s-test{stroke-dasharray:2 2}.line.s-other{stroke-dasharray:7 2 2 2}
 .legend{display:flex;flex-wrap:wrap;gap:4px 16px;list-style:none;margin:0 0 12px;padding:0;font-size:14px}
 .legend li{display:flex;align-items:center;gap:7px}
@@ -97,7 +98,7 @@ font-size:12px;color:var(--ink)}
 .dot{display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:4px;border:1px solid rgba(0,0,0,.25)}
 .group{border-top:1px solid var(--line);padding-top:12px;margin-top:12px}
 .group:first-of-type{border-top:0;margin-top:0;padding-top:0}
-.badge{border-radius:5px;padding:1px 7px;font-size:12.5px;font-weight:600}
+.badge{white-space:nowrap;border-radius:5px;padding:1px 7px;font-size:12.5px;font-weight:600}
 .badge.bad{background:var(--badbg);color:var(--bad)}.badge.warn{background:var(--warnbg);color:var(--warn)}
 .badge.good{background:var(--goodbg);color:var(--good)}
 .heat{display:block;width:100%;height:auto;aspect-ratio:4/3;image-rendering:pixelated;border-radius:6px;

@@ -1,0 +1,43 @@
+"""Two samples in one chart: each as a share of its own, however many values it has."""
+
+import re
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.report.sides import Side, both_sides
+
+VALUES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=1, max_size=40)
+
+
+def heights(body, style):
+    """Heights of a line's steps, 1 for the highest place of the chart."""
+    points = re.search(rf'<polyline class="line {style}" points="(.*?)"', body)[1]
+    ys = [float(point.split(",")[1]) for point in points.split()][1:-1:2]
+    return [(144 - y) / 136 for y in ys]
+
+
+@given(VALUES, VALUES)
+def test_lines_stay_in_the_chart_and_figures_are_those_of_the_values(one, other):
+    sides = [Side("<i>one", "s-train", np.array(one)), Side("other", "s-eval", np.array(other))]
+    body = both_sides("c", "light", sides)
+    drawn = [heights(body, style) for style in ("s-train", "s-eval")]
+    assert max(map(max, drawn)) > 0.999
+    assert min(map(min, drawn)) >= 0
+    assert "<i>" not in body
+    assert 'id="c-t"' in body
+
+
+def test_a_larger_sample_of_the_same_is_drawn_alike():
+    one = np.arange(50.0)
+    body = both_sides("c", "light", [Side("a", "s-train", one), Side("b", "s-eval", np.repeat(one, 7))])
+    assert heights(body, "s-train") == heights(body, "s-eval")
+    row = re.search('<tr><th scope="row">mean</th>(.*?)</tr>', body)[1]
+    assert re.findall('<td class="n">(.*?)</td>', row) == ["24.5", "24.5"]
+
+
+def test_nothing_on_one_side_is_told():
+    assert "has no values" in both_sides(
+        "c", "light", [Side("a", "s-train", np.ones(3)), Side("b", "s-eval", np.empty(0))]
+    )
