@@ -30,6 +30,8 @@ def _compile(options: argparse.Namespace) -> int:
         raise UsageError(f"--out: {out} is no {endings[0]} file, which {options.target} reads. Change its ending.")
     if not out.absolute().parent.is_dir():
         raise UsageError(f"--out: there is no folder {out.absolute().parent}. Make it first.")
+    if out.absolute().resolve() == config_file.resolve():
+        raise UsageError(f"--out: {out} is the configuration, which would be lost. Name another file.")
     config = load_config(options.config)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if options.target == "vertex":

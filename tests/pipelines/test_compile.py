@@ -310,12 +310,20 @@ def test_refused_before_there_is_a_document(target, config, message, tmp_path, m
     assert not (tmp_path / f"out.{ending}").exists()
 
 
-@pytest.mark.parametrize(("out", "message"), [("x.yaml", "Change its ending"), ("no/x.json", "there is no folder")])
-def test_files_that_cannot_be_written(out, message, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("target", "out", "message"),
+    [
+        ("vertex", "x.yaml", "Change its ending"),
+        ("vertex", "no/x.json", "there is no folder"),
+        ("kubeflow", "./c.yaml", "is the configuration, which would be lost"),
+    ],
+)
+def test_files_that_cannot_be_written(target, out, message, tmp_path, monkeypatch, capsys):
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert main(["compile", "c.yaml", "--target", "vertex", "--out", out]) == 2
+    assert main(["compile", "c.yaml", "--target", target, "--out", out]) == 2
     assert message in capsys.readouterr().err
+    assert yaml.safe_load((tmp_path / "c.yaml").read_text(encoding="utf-8")) == CONFIG
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""docs/vertex.md and docs/kubeflow.md: their configurations and commands, with the bucket that they name."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from object_stores import running_stores
+
+from shardwright.bench.emulators import make_bucket
+from shardwright.sample import write_sample
+from shardwright_pipelines.cli import main
+
+pytestmark = pytest.mark.slow
+
+DOCS = Path(__file__).parents[2] / "docs"
+# What would be sent is shown instead.
+NEEDS_GOOGLE = ("submit", "schedule")
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    """The bucket of both pages."""
+    drawn = tmp_path_factory.mktemp("drawn")
+    write_sample(str(drawn), images=6, height=48, width=64, seed=3)
+    with running_stores() as stores:
+        make_bucket("gs", stores.urls["gs"], "my-bucket")
+        stores.copy_of(drawn, "gs://my-bucket/clouds")
+        for span in (6, 7):
+            stores.copy_of(drawn / "train_images", f"gs://my-bucket/clouds/{span}/images")
+            stores.write(f"gs://my-bucket/clouds/{span}/train.csv", (drawn / "train.csv").read_bytes())
+        yield stores
+
+
+def page(name, tmp_path, monkeypatch):
+    """Puts the configuration of a page where its commands look for it; returns the commands."""
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    Path("clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1], encoding="utf-8")
+    told = re.findall(r"^shardwright [^#\n]*", text, re.MULTILINE) + re.findall(
+        r"`(shardwright [^`]*--out [^`]*)`", text
+    )
+    return [shlex.split(command)[1:] for command in told]
+
+
+def test_vertex(bucket, tmp_path, monkeypatch, capsys):
+    said = {}
+    for command in page("vertex", tmp_path, monkeypatch):
+        asked = [*command, "--dry-run"] if command[0] in NEEDS_GOOGLE and "--dry-run" not in command else command
+        capsys.readouterr()
+        assert main(asked) == 0, command
+        said[" ".join(command)] = capsys.readouterr().out
+    assert len(said) == 4
+    job = json.loads(Path("clouds.json").read_text())
+    default = job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]["data_root"]["defaultValue"]
+    assert default == "gs://my-bucket/clouds"
+    sent = json.loads(said["submit clouds.yaml --parameter span=7"])["pipelineJob"]
+    assert sent["runtimeConfig"]["parameterValues"] == {"span": "7"}
+    cron = json.loads(said["schedule clouds.yaml"])["schedule"]["cron"]
+    assert cron == "TZ=Europe/Paris 0 3 1 * *"
+
+
+def test_kubeflow(bucket, tmp_path, monkeypatch):
+    (command,) = page("kubeflow", tmp_path, monkeypatch)
+    assert main(command) == 0
+    spec, platform = yaml.safe_load_all(Path(command[-1]).read_text())
+    assert spec["defaultPipelineRoot"] == "gs://my-bucket/kfp/clouds"
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    labels = executors["Trainer_executor"]["nodeSelector"]["labels"]
+    assert labels["cloud.google.com/gke-tpu-topology"] == "2x2"

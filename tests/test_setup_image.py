@@ -1,0 +1,51 @@
+"""The image, by what its Dockerfile says: `make test-full` builds it and runs what is in it."""
+
+import re
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+DOCKERFILE = re.sub(r"\\\n", " ", (CHECKOUT / "Dockerfile").read_text(encoding="utf-8"))
+STAGES = re.split(r"^(?=FROM )", DOCKERFILE, flags=re.MULTILINE)[1:]
+LAST = STAGES[-1]
+
+
+def told(stage: str, word: str) -> list[str]:
+    return [line.strip() for line in re.findall(rf"^{word} +(.*)$", stage, re.MULTILINE)]
+
+
+def test_what_is_run_is_no_root_and_begins_in_a_folder_of_its_own() -> None:
+    assert told(LAST, "USER") == ["shardwright"]
+    assert told(LAST, "WORKDIR") == ["/workspace"]
+    assert LAST.index("USER ") > max(match.start() for match in re.finditer("RUN |COPY ", LAST))
+
+
+def test_nothing_that_was_given_to_a_build_stays_in_the_image() -> None:
+    """Arguments are told by `docker history`: an index may be named with a password."""
+    assert {name.partition("=")[0] for name in told(LAST, "ARG")} == {"DEBIAN_FRONTEND", "REVISION"}
+    assert any("UV_DEFAULT_INDEX" in stage for stage in STAGES[:-1])
+    assert not re.search(r"(?i)secret|password|token|credential", DOCKERFILE)
+    # No folder is copied whole: what lies in a checkout beside the code stays there.
+    sources = [part for line in told(DOCKERFILE, "COPY") for part in line.split()[:-1] if not part.startswith("--")]
+    assert not {".", "./"} & set(sources)
+    allowed = (CHECKOUT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert allowed[0] == "*"
+
+
+def test_no_build_tools_stay() -> None:
+    assert re.search(r"g\+\+", "".join(STAGES[:-1]))
+    assert not re.search(r"g\+\+|gcc|python3-dev|curl|uv\b", LAST)
+
+
+def test_packages_do_not_wait_for_code() -> None:
+    """A layer is made again when what is copied before it has changed."""
+    (packages,) = (stage for stage in STAGES if stage.startswith("FROM ${BASE} AS packages"))
+    assert not any(
+        folder in line for line in told(packages, "COPY") for folder in ("shardwright/", "pipelines/", "src/")
+    )
+
+
+def test_labels_and_arguments() -> None:
+    assert "org.opencontainers.image.revision" in LAST
+    arguments = {name.partition("=")[0] for name in told(DOCKERFILE, "ARG")}
+    assert arguments >= {"BASE", "BEAM_SDK", "LOCK"}
+    assert (CHECKOUT / "requirements" / "current-tpu.lock").is_file()
