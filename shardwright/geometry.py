@@ -9,6 +9,7 @@ convention of OpenCV's and PIL's area-aligned grids and of `tf.image.resize` (wh
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -172,6 +173,40 @@ def _sampled(crop_begin: int, crop_size: int, resized: int, pad: int, size: int)
     positions[pad : pad + resized] = crop_begin + centres_doubled * crop_size // (2 * resized)
     positions.setflags(write=False)
     return positions
+
+
+class Shown(NamedTuple):
+    """Where the source's rows, or its columns, come to lie. Read-only.
+
+    Attributes:
+        first: of each of them, and of the one behind the last, the first output row that shows it or a later one,
+            counted without the border; int64.
+        is_shown: 1 where there is a row that shows it, else 0; int64.
+    """
+
+    first: IntArray
+    is_shown: IntArray
+
+
+def output_rows(geometry: Geometry) -> Shown:
+    """`source_rows` the other way round."""
+    return _shown(geometry.crop_top, geometry.crop_height, geometry.resized_height, geometry.source_height)
+
+
+def output_columns(geometry: Geometry) -> Shown:
+    """`source_columns` the other way round."""
+    return _shown(geometry.crop_left, geometry.crop_width, geometry.resized_width, geometry.source_width)
+
+
+@lru_cache(maxsize=256)
+def _shown(crop_begin: int, crop_size: int, resized: int, source: int) -> Shown:
+    sampled = _sampled(crop_begin, crop_size, resized, 0, resized)
+    every = np.arange(source + 1)
+    first = np.searchsorted(sampled, every)
+    shown = Shown(first, (sampled[np.minimum(first, resized - 1)] == every).astype(np.int64))
+    for values in shown:
+        values.setflags(write=False)
+    return shown
 
 
 def _rounded(dividend: int, divisor: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.geometry import Geometry, IntArray, source_columns, source_rows
+from shardwright.geometry import Geometry, IntArray, output_columns, output_rows, source_columns, source_rows
 
 Runs = npt.NDArray[np.int64]
 
@@ -260,9 +260,9 @@ def resample(runs: Runs, geometry: Geometry) -> Runs:
     """Crops, resizes and pads a mask in run space: nearest neighbour, half-pixel centres.
 
     The same as `encode(draw(runs)[rows][:, columns])` with the positions of `geometry`, and nothing in the border. A
-    position of the source is looked up by binary search among the sampled columns, then among the sampled rows. As
-    long as the sampled columns strictly increase, the order of positions is kept and a run becomes a run. Where
-    columns repeat (enlarging) or the output has a border above or below, runs are split at the columns first.
+    position of the source is looked up among the sampled columns, then among the sampled rows. As long as the sampled
+    columns strictly increase, the order of positions is kept and a run becomes a run. Where columns repeat (enlarging)
+    or the output has a border above or below, runs are split at the columns first.
 
     Args:
         runs: int64 (n, 2), in the frame of `geometry.source_height` x `geometry.source_width`.
@@ -292,36 +292,36 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
     """
     source_size, size = geometry.source_height * geometry.source_width, geometry.height * geometry.width
     runs = np.concatenate([*masks, np.empty((0, 2), np.int64)])
-    ends = runs.sum(axis=1)
-    if len(runs) and int(ends.max()) > source_size:
+    count = len(runs)
+    # Starts and, behind them, ends.
+    both = np.concatenate([runs[:, 0], runs.sum(axis=1)])
+    if count and int(both[count:].max()) > source_size:
         raise RleError(
-            f"the last run ends at {ends.max()}, past the {source_size} pixels of the source, "
+            f"the last run ends at {both[count:].max()}, past the {source_size} pixels of the source, "
             f"{geometry.source_height}x{geometry.source_width}"
         )
+    if geometry.resized_width > geometry.crop_width or geometry.resized_height < geometry.height:
+        return [_resample_by_columns(mask, geometry) for mask in masks]
+    columns, rows = output_columns(geometry), output_rows(geometry)
+    source_column = both // geometry.source_height
+    position = rows.first[both - source_column * geometry.source_height] * columns.is_shown[source_column]
+    position += columns.first[source_column] * geometry.resized_height
+    # The masks lie behind each other, with a pixel between them, so that no run goes on from one to the next.
+    offsets = np.arange(len(masks) + 1) * (size + 1)
+    position.reshape(2, count)[:] += np.repeat(offsets[:-1], [len(mask) for mask in masks])
+    begin, end = position[:count], position[count:]
+    left = np.flatnonzero(end > begin)
+    begin, end = begin[left], end[left]
+    merged = _merge(np.stack([begin, end - begin], axis=1), end)
+    bounds = np.searchsorted(merged[:, 0], offsets)
+    merged[:, 0] += np.repeat(geometry.pad_left * geometry.height - offsets[:-1], np.diff(bounds))
+    return [merged[first:last] for first, last in itertools.pairwise(bounds.tolist())]
+
+
+def _resample_by_columns(runs: Runs, geometry: Geometry) -> Runs:
+    """Resamples runs one column piece at a time, each drawn into every output column that shows its column."""
     rows = source_rows(geometry)[geometry.pad_top : geometry.pad_top + geometry.resized_height]
     columns = source_columns(geometry)[geometry.pad_left : geometry.pad_left + geometry.resized_width]
-    if geometry.resized_width > geometry.crop_width or geometry.resized_height < geometry.height:
-        return [_resample_by_columns(mask, geometry, rows, columns) for mask in masks]
-    both = np.concatenate([runs[:, 0], ends])
-    source_column, source_row = np.divmod(both, geometry.source_height)
-    column = np.searchsorted(columns, source_column)
-    sampled = columns[np.minimum(column, len(columns) - 1)] == source_column
-    position = column * len(rows) + np.where(sampled, np.searchsorted(rows, source_row), 0)
-    # The masks lie behind each other, with a pixel between them, so that no run goes on from one to the next.
-    stride = size + 1
-    owner = np.repeat(np.arange(len(masks)), np.array([len(mask) for mask in masks], np.int64))
-    position += np.tile(owner * stride, 2)
-    begin, end = position[: len(runs)], position[len(runs) :]
-    begin, end = begin[end > begin], end[end > begin]
-    merged = _merge(np.stack([begin, end - begin], axis=1), end)
-    bounds = np.searchsorted(merged[:, 0], np.arange(len(masks) + 1) * stride).tolist()
-    shift = geometry.pad_left * geometry.height
-    parts = enumerate(itertools.pairwise(bounds))
-    return [merged[first:last] + np.array([shift - number * stride, 0]) for number, (first, last) in parts]
-
-
-def _resample_by_columns(runs: Runs, geometry: Geometry, rows: Runs, columns: Runs) -> Runs:
-    """Resamples runs one column piece at a time, each drawn into every output column that shows its column."""
     piece_column, begin_row, end_row = column_pieces(runs, geometry.source_height)
     begin, end = np.searchsorted(rows, begin_row), np.searchsorted(rows, end_row)
     first_output = np.searchsorted(columns, piece_column)

@@ -11,6 +11,8 @@ from shardwright.geometry import (
     POLICIES,
     Geometry,
     dct_ratio,
+    output_columns,
+    output_rows,
     plan_geometry,
     plan_longest_side,
     source_columns,
@@ -109,6 +111,18 @@ def test_borders_are_minus_one_and_crops_are_offset():
     cropped = plan_geometry("fill_crop", 4, 8, 2, 2)
     assert source_rows(cropped).tolist() == [1, 3]
     assert source_columns(cropped).tolist() == [3, 5]
+
+
+@given(st.sampled_from(POLICIES), st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.integers(1, 60))
+def test_where_the_source_comes_to_lie_is_where_the_output_takes_it_from(policy, h, w, height, width):
+    plan = plan_geometry(policy, h, w, height, width)
+    for source, sampled, shown in (
+        (h, source_rows(plan), output_rows(plan)),
+        (w, source_columns(plan), output_columns(plan)),
+    ):
+        inside = sampled[sampled >= 0].tolist()
+        assert shown.first.tolist() == [sum(place < i for place in inside) for i in range(source + 1)]
+        assert shown.is_shown.tolist() == [int(i in inside) for i in range(source + 1)]
 
 
 @pytest.mark.parametrize("source", [1, 7, 100, 350])
