@@ -65,7 +65,7 @@ class LedgerRow:
 
     def to_json(self) -> str:
         """The row as one line of canonical JSON, without the line end."""
-        return canonical_json(dataclasses.asdict(self))
+        return canonical_json(vars(self))
 
     @staticmethod
     def from_json(line: str) -> LedgerRow:

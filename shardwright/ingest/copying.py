@@ -7,7 +7,7 @@ ones, in the same order, nearly side by side: some requests of megabytes take th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -20,7 +20,7 @@ from shardwright.frames import Frames
 from shardwright.image_header import ImageHeader
 from shardwright.ingest.origins import StoredOrigin, read_stored
 from shardwright.ingest.prepare import frames_of
-from shardwright.ingest.tasks import ImageRow
+from shardwright.ingest.tasks import ImageRow, Task
 from shardwright.lazy_example import LazyExample
 from shardwright.records import RecordError, unframe
 from shardwright.staging import origins_path
@@ -82,32 +82,40 @@ class Image:
 
 
 def images_of(
-    source: CopySource, root: str, rows: Callable[[], Iterator[ImageRow]], options: ImagesConfig
-) -> Iterator[Image]:
+    source: CopySource,
+    root: str,
+    tasks: Iterable[Task],
+    places: Iterable[Sequence[int]],
+    unheld: Iterable[ImageRow],
+    options: ImagesConfig,
+) -> Iterator[tuple[Task, Image]]:
     """The images of a shard, in order: copied where they can be, and else read.
 
     Args:
         source: the earlier dataset.
         root: folder of the input.
-        rows: opens the list of the images. It is gone through several times, since what is copied and what is read are
-            each fetched ahead.
+        tasks: what the shard holds.
+        places: of the images among these that are to be copied; on its own, since they are fetched ahead.
+        unheld: the other images, likewise.
         options: `images`.
     """
-    copies = records_at(source, ((row.copied, row) for row in rows() if row.copied))
-    files = read_each(root, (row for row in rows() if not row.copied), lambda row: row.path, lambda row: row.size)
-    for row in rows():
-        if not row.copied:
-            yield Image(next(files)[1])
+    copies = records_at(source, ((place, None) for place in places))
+    files = read_each(root, unheld, lambda row: row.path, lambda row: row.size)
+    for task in tasks:
+        if not task.copied:
+            yield task, Image(next(files)[1])
             continue
         record = next(copies)[1]
-        taken = None if record is None else _taken(source, row, record, options)
-        if taken is not None:
-            yield taken
-            continue
-        try:
-            yield Image(read_bytes(row.path), damaged=record is None)
-        except OSError:
-            yield Image(None, damaged=record is None)
+        taken = None if record is None else _taken(source, task, record, options)
+        yield task, _read(task, damaged=record is None) if taken is None else taken
+
+
+def _read(task: Task, *, damaged: bool) -> Image:
+    """An image that was to be copied and is not."""
+    try:
+        return Image(read_bytes(task.sample.path), damaged=damaged)
+    except OSError:
+        return Image(None, damaged=damaged)
 
 
 def stored_image(source: CopySource, record: LazyExample) -> bytes:
@@ -116,17 +124,17 @@ def stored_image(source: CopySource, record: LazyExample) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _taken(source: CopySource, row: ImageRow, record: LazyExample, options: ImagesConfig) -> Image | None:
-    """The image of a record, if it is that of a file with the hashes of a row."""
+def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesConfig) -> Image | None:
+    """The image of a record, if it is that of the file of a task."""
     data = stored_image(source, record)
-    if len(data) == row.size and google_crc32c.value(data) == row.crc32c:
+    if len(data) == task.sample.size and google_crc32c.value(data) == task.crc32c:
         # What the record says of its image is a stranger's word, and its checksums are such as anyone can fit.
-        return Image(data, copied=True) if sha256_bytes(data) == row.sha256 else None
+        return Image(data, copied=True) if sha256_bytes(data) == task.sha256 else None
     if not source.alike:
         return None
-    shard, offset, _ = row.copied
+    shard, offset, _ = task.copied
     origin = _origins(source.root, source.digest, source.shards[shard]).get(offset)
-    if origin is None or (origin.sha256, origin.tools) != (row.sha256, source.tools):
+    if origin is None or (origin.sha256, origin.tools) != (task.sha256, source.tools):
         return None
     height, width, orientation = origin.file
     # What has become too large since is to be refused as it always is.

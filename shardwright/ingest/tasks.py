@@ -38,6 +38,8 @@ _DIGITS = 16
 # Of a machine that did not write them: what its own shards needed, fetched from a bucket.
 _FETCHED = "fetched"
 _BLOCK = 512
+# How the line of an image ends that an earlier dataset holds; that of another ends with its features.
+_HELD = "]]\n"
 
 
 def tasks_folder(earlier: str = "") -> str:
@@ -170,16 +172,28 @@ class Task(NamedTuple):
         sample: the image and what is said about it.
         sha256: of the file, hex.
         crc32c: of the file.
+        copied: as `ImageRow` has it.
     """
 
     sample: Sample
     sha256: str
     crc32c: int
+    copied: Sequence[int] = ()
 
 
-def read_images(staging: Staging, planned: PlannedShard, root: str, name: str = _FOLDER) -> Iterator[ImageRow]:
-    """The images of a shard in the order of its records; see `read_tasks`."""
-    return _image_rows(_folder_of(staging, planned, name), planned, root)
+def read_places(staging: Staging, planned: PlannedShard, name: str) -> Iterator[list[int]]:
+    """Where an earlier dataset holds images of a shard: `ImageRow.copied` of each that it holds, in order."""
+    with _file(_folder_of(staging, planned, name), planned, "images").open(encoding="utf-8") as lines:
+        for line in lines:
+            # It stands last, and most lines are long: no need to parse the rest.
+            if line.endswith(_HELD):
+                yield list(map(int, line[line.rindex("[") + 1 : -len(_HELD)].split(",")))
+
+
+def read_unheld(staging: Staging, planned: PlannedShard, root: str, name: str) -> Iterator[ImageRow]:
+    """The other images of a shard, in order; see `read_tasks`."""
+    folder = _folder_of(staging, planned, name)
+    return _image_rows(folder, planned, root, lambda line: not line.endswith(_HELD))
 
 
 def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str, name: str = _FOLDER) -> Iterator[Task]:
@@ -195,16 +209,16 @@ def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str, na
     folder = _folder_of(staging, planned, name)
     annotations: dict[int, list[Mask]] = {}
     further: dict[int, dict[str, list[Any]]] = {}
-    for place, (key, path, size, digest, checksum, probed, _) in enumerate(_image_rows(folder, planned, root)):
+    for place, (key, path, size, digest, checksum, probed, copied) in enumerate(_image_rows(folder, planned, root)):
         if place % _BLOCK == 0:
             annotations, further = _read_block(_file(folder, planned, f"labels-{place // _BLOCK}"))
         said = tuple(annotations.pop(place, ()))
         values = {**further.pop(place, {}), **probed}
         if task == "segmentation":
-            yield Task(Sample(key, path, size, None, said, values), digest, checksum)
+            yield Task(Sample(key, path, size, None, said, values), digest, checksum, copied)
         else:
             labels = tuple(sorted({mask.label for mask in said}))
-            yield Task(Sample(key, path, size, labels, (), values), digest, checksum)
+            yield Task(Sample(key, path, size, labels, (), values), digest, checksum, copied)
 
 
 def _folder_of(staging: Staging, planned: PlannedShard, name: str) -> Path:
@@ -215,9 +229,11 @@ def _folder_of(staging: Staging, planned: PlannedShard, name: str) -> Path:
     return folder
 
 
-def _image_rows(folder: Path, planned: PlannedShard, root: str) -> Iterator[ImageRow]:
+def _image_rows(
+    folder: Path, planned: PlannedShard, root: str, wanted: Callable[[str], bool] | None = None
+) -> Iterator[ImageRow]:
     with _file(folder, planned, "images").open(encoding="utf-8") as lines:
-        for line in lines:
+        for line in lines if wanted is None else filter(wanted, lines):
             key, name, *rest = json.loads(line)
             yield ImageRow(key, os.path.join(root, name), *rest)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import google_crc32c
 
@@ -15,7 +14,7 @@ from shardwright.ingest.masks import BadMask
 from shardwright.ingest.origins import StoredOrigin
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.prepare import prepare
-from shardwright.ingest.tasks import Task, read_images, read_tasks
+from shardwright.ingest.tasks import Task, read_places, read_tasks, read_unheld
 from shardwright.manifest import DISPLAYED, LOCATED, REJECTED
 from shardwright.shard_names import ShardNames
 from shardwright.sources.base import Sample
@@ -40,7 +39,7 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
 
 
 def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
-    for (sample, digest, checksum), image in _images(plan, staging, planned):
+    for (sample, digest, checksum, _), image in _images(plan, staging, planned):
         try:
             if image.stored is not None:
                 stored, header, frames = image.stored
@@ -71,8 +70,9 @@ def _images(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterat
     if plan.source is None:
         read = read_each(plan.root, tasks, lambda task: task.sample.path, lambda task: task.sample.size)
         return ((task, Image(data)) for task, data in read)
-    rows = partial(read_images, staging, planned, plan.root, plan.tasks)
-    return zip(tasks, images_of(plan.source, plan.root, rows, plan.recipe.images), strict=True)
+    places = read_places(staging, planned, plan.tasks)
+    unheld = read_unheld(staging, planned, plan.root, plan.tasks)
+    return images_of(plan.source, plan.root, tasks, places, unheld, plan.recipe.images)
 
 
 def _changed(sample: Sample) -> CheckFailed:

@@ -10,7 +10,7 @@ import base64
 import functools
 import http
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,6 +67,18 @@ def _client(connections: int) -> Any:
     return client
 
 
+def _listed(item: Mapping[str, str]) -> ObjectInfo:
+    """An object as the JSON API lists it."""
+    checksum = _checksum(item.get("md5Hash"), item.get("crc32c"))
+    return ObjectInfo(item["name"], int(item["size"]), str(item["generation"]), checksum)
+
+
+def _checksum(md5: str | None, crc32c: str | None) -> str:
+    """What is listed of an object's bytes; one that was composed of others has no MD5."""
+    kind, said = ("md5", md5) if md5 else ("crc32c", crc32c)
+    return f"{kind}:{base64.b64decode(said).hex()}" if said else ""
+
+
 class GcsStore:
     """See `shardwright.storage.objects.ObjectStore`.
 
@@ -88,8 +100,9 @@ class GcsStore:
                 found = self._client.list_blobs(
                     self._name, prefix=prefix, page_token=page, fields=_FIELDS, timeout=_TIMEOUT, retry=None
                 )
-                infos = [self._info(blob) for blob in next(found.pages, ())]
-                return infos, found.next_page_token
+                # As they are listed: an object of the client for each takes ten times as long as what is wanted of it.
+                found.item_to_value = lambda _, item: _listed(item)
+                return list(next(found.pages, ())), found.next_page_token
         except Missing:
             raise self._no_bucket() from None
 
@@ -109,7 +122,7 @@ class GcsStore:
         with self._said("read"):
             blob = self._bucket.blob(name)
             blob.reload(timeout=_TIMEOUT, retry=None)
-            return self._info(blob)
+            return ObjectInfo(blob.name, blob.size, str(blob.generation), _checksum(blob.md5_hash, blob.crc32c))
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
         """See `ObjectStore.read`; the checksum of a whole object is verified."""
@@ -163,13 +176,6 @@ class GcsStore:
                 self._bucket.blob(name).delete(timeout=_TIMEOUT, retry=None)
         except Missing:
             return
-
-    @staticmethod
-    def _info(blob: Any) -> ObjectInfo:
-        # An object that was composed of others has no MD5.
-        kind, said = ("md5", blob.md5_hash) if blob.md5_hash else ("crc32c", blob.crc32c)
-        checksum = f"{kind}:{base64.b64decode(said).hex()}" if said else ""
-        return ObjectInfo(blob.name, blob.size, str(blob.generation), checksum)
 
     @contextmanager
     def _said(self, verb: str) -> Iterator[None]:

@@ -8,7 +8,16 @@ from object_stores import SCHEMES, forget_clients
 
 from shardwright.bench.emulators import Trouble
 from shardwright.errors import CheckFailed, StorageError, UsageError
-from shardwright.storage import buckets, hash_file, list_inputs, open_file, open_table, read_bytes, read_start
+from shardwright.storage import (
+    buckets,
+    hash_file,
+    is_folder,
+    list_inputs,
+    open_file,
+    open_table,
+    read_bytes,
+    read_start,
+)
 
 both = pytest.mark.parametrize("scheme", SCHEMES)
 
@@ -100,6 +109,13 @@ def test_a_listing_of_several_pages_is_whole(stores, scheme):
     stores.meddle = every_page_fails_once
     assert list_inputs(bucket).keys == names
     assert len(stores.pauses) >= 2
+    stores.meddle = None
+    stores.requests.clear()
+    assert list_inputs(bucket).keys == names
+    # Each page is asked for once, and whoever only wants to know whether there is anything asks for one.
+    assert len(stores.requests) == 2
+    assert is_folder(bucket)
+    assert len(stores.requests) == 3
 
 
 @both
