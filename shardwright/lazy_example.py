@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from shardwright.protowire import WireError, unpack_int64
+from shardwright.protowire import WireError, unpack_int64, unpack_int64_lists
 from shardwright.records import Carried, DecodedFeature, RecordError, decode_example, find_feature
 
 _MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
@@ -68,13 +68,26 @@ class LazyExample:
         if self._places is None:
             return {**decode_example(self._data)}
         found: dict[str, DecodedFeature | Carried] = {}
+        numbers: dict[str, memoryview] = {}
         for raw, (begin, end) in self._places.items():
             try:
                 name = raw.decode("utf-8")
             except UnicodeDecodeError:
                 raise RecordError(f"{len(self._data)} bytes are no tf.train.Example: a name is not UTF-8") from None
-            values = self.get(name) if parsed(name) else None
+            if not parsed(name):
+                found[name] = Carried(self._data[begin:end])
+                continue
+            packed = _packed_int64(self._data, begin, end)
+            if packed is not None:
+                numbers[name] = packed
+                continue
+            values = self.get(name)
             found[name] = Carried(self._data[begin:end]) if values is None else values
+        try:
+            found |= zip(numbers, unpack_int64_lists([*numbers.values()]), strict=True)
+        except WireError:
+            # The general parser says what is wrong.
+            return {**decode_example(self._data)}
         return found
 
     def first(self, name: str) -> bytes | int | float | None:
@@ -167,6 +180,20 @@ def _values(data: bytes, at: int, end: int) -> DecodedFeature | None:
     if kind == _FLOAT_LIST:
         return None if length % 4 else np.frombuffer(data, "<f4", length // 4, at).astype(np.float32)
     return unpack_int64(memoryview(data)[at:end])
+
+
+def _packed_int64(data: bytes, at: int, end: int) -> memoryview | None:
+    """The packed numbers of an int64 feature; `None` for others, and for unusual layouts."""
+    if end - at < 4 or data[at] != _INT64_LIST:
+        return None
+    try:
+        length, at = _length(data, at + 1)
+        if at + length != end or data[at] != _MESSAGE:
+            return None
+        length, at = _length(data, at + 1)
+    except IndexError:
+        return None
+    return memoryview(data)[at:end] if at + length == end else None
 
 
 def _single(data: bytes, at: int, end: int) -> int | float | None:

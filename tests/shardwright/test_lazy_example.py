@@ -22,6 +22,7 @@ FEATURES = st.dictionaries(
     st.text("ab/é", min_size=1, max_size=5),
     st.one_of(
         st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5).map(ints),
+        st.lists(st.integers(0, 2**20), max_size=12).map(ints),
         st.lists(st.floats(width=32, allow_nan=False), max_size=3).map(floats),
         st.lists(st.binary(max_size=140), max_size=2).map(byte_strings),
     ),
@@ -58,6 +59,14 @@ def test_what_is_carried_is_written_as_it_was(features, parsed):
     assert join_entries({name: encode_entry(name, value) for name, value in again.items()}) == data
     # Of another layout all is parsed.
     assert not [values for values in LazyExample(data + data).carry(bool).values() if isinstance(values, Carried)]
+
+
+def test_numbers_that_are_cut_off_are_an_error_when_they_are_parsed():
+    data = encode_example({"a": ints([1, 2, 3]), "b": ints([4])})
+    cut = data.replace(b"\x01\x02\x03", b"\x01\x02\x83")
+    assert set(LazyExample(cut).carry("b".__eq__)) == {"a", "b"}
+    with pytest.raises(RecordError, match="cut off"):
+        LazyExample(cut).carry(bool)
 
 
 def test_a_name_that_is_no_text_cannot_be_carried():

@@ -1,0 +1,53 @@
+"""Numbers on the wire: written and read as protocol buffers have it, one list at a time or several."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.protowire import (
+    WireError,
+    pack_int64,
+    pack_int64_lists,
+    unpack_int64,
+    unpack_int64_lists,
+    varint,
+)
+
+# Of every number of bytes, and around the borders between them.
+NUMBERS = st.one_of(
+    st.integers(0, 300),
+    st.integers(0, 63).flatmap(lambda bits: st.integers(max(0, 2**bits - 2), min(2**bits + 2, 2**63 - 1))),
+    st.integers(-(2**63), -1),
+)
+SMALL = st.one_of(st.integers(0, 300), st.integers(0, 27).map(lambda bits: 2**bits), st.just(2**28 - 1))
+LISTS = st.one_of(st.lists(NUMBERS, max_size=20), st.lists(SMALL, max_size=40))
+
+
+def written_one_by_one(numbers):
+    return b"".join(varint(number & (2**64 - 1)) for number in numbers)
+
+
+@given(LISTS)
+def test_a_list_is_its_numbers_one_by_one_and_comes_back(numbers):
+    packed = pack_int64(np.array(numbers, np.int64))
+    assert packed == written_one_by_one(numbers)
+    found = unpack_int64(memoryview(packed))
+    assert found.dtype == np.int64
+    assert found.tolist() == numbers
+
+
+@given(st.lists(LISTS, max_size=4))
+def test_several_lists_are_each_alone(lists):
+    packed = pack_int64_lists([np.array(numbers, np.int64) for numbers in lists])
+    assert packed == [written_one_by_one(numbers) for numbers in lists]
+    assert [found.tolist() for found in unpack_int64_lists([*map(memoryview, packed)])] == lists
+
+
+@pytest.mark.parametrize("packed", [b"\x80", b"\x01\xff", b"\x80" * 10 + b"\x01"])
+def test_what_is_no_number_is_refused(packed):
+    with pytest.raises(WireError, match="a number"):
+        unpack_int64(packed)
+    # Also where the next list would go on with it.
+    with pytest.raises(WireError, match="a number"):
+        unpack_int64_lists([memoryview(packed), memoryview(b"\x01")])
