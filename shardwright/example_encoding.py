@@ -108,6 +108,21 @@ def encode_entry(name: str, value: FeatureValue) -> bytes:
     return b"".join(_encode_entry(name, value))
 
 
+def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
+    """`encode_entry` of all features of an Example, arrays of whole numbers in one pass."""
+    arrays: dict[str, npt.NDArray[np.int64]] = {}
+    entries: dict[str, bytes] = {}
+    for name, value in features.items():
+        values = value.values if isinstance(value, TypedList) and value.kind == "int64" else None
+        if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
+            arrays[name] = values
+        else:
+            entries[name] = encode_entry(name, value)
+    for name, packed in zip(arrays, pack_int64_lists([*arrays.values()]), strict=True):
+        entries[name] = b"".join(_entry(name, INT64_LIST, [delimited(1, packed)] if packed else []))
+    return entries
+
+
 def join_entries(entries: Mapping[str, bytes]) -> bytes:
     """The Example of features that `encode_entry` has serialized, by their names."""
     body = b"".join([entries[name] for name in sorted(entries)])
@@ -119,7 +134,11 @@ def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
     if type(value) is Carried:
         start = _named(name) + delimited_start(2, len(value.feature))
         return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
-    kind, body = _encode_feature(name, value)
+    return _entry(name, *_encode_feature(name, value))
+
+
+def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
+    """An entry whose list is encoded already."""
     size = sum(map(len, body))
     start = delimited_start(kind, size)
     start = delimited_start(2, len(start) + size) + start

@@ -22,6 +22,7 @@ from shardwright.example_encoding import FeatureValue as FeatureValue
 from shardwright.example_encoding import RecordError as RecordError
 from shardwright.example_encoding import TypedList as TypedList
 from shardwright.example_encoding import byte_strings as byte_strings
+from shardwright.example_encoding import encode_entries as encode_entries
 from shardwright.example_encoding import encode_entry as encode_entry
 from shardwright.example_encoding import encode_example as encode_example
 from shardwright.example_encoding import encode_pieces as encode_pieces

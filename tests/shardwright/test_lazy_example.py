@@ -11,6 +11,7 @@ from shardwright.records import (
     RecordError,
     byte_strings,
     decode_example,
+    encode_entries,
     encode_entry,
     encode_example,
     floats,
@@ -57,6 +58,11 @@ def test_what_is_carried_is_written_as_it_was(features, parsed):
     again = {name: values if isinstance(values, Carried) else features[name] for name, values in carried.items()}
     assert encode_example(again) == data
     assert join_entries({name: encode_entry(name, value) for name, value in again.items()}) == data
+    arrays = {
+        name: ints(value) if isinstance(value, np.ndarray) and value.dtype == np.int64 else again[name]
+        for name, value in carried.items()
+    }
+    assert join_entries(encode_entries(arrays)) == data
     # Of another layout all is parsed.
     assert not [values for values in LazyExample(data + data).carry(bool).values() if isinstance(values, Carried)]
 
