@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from shardwright.errors import StorageError, UsageError
+from shardwright.mirror import working_folder
 from shardwright.staging import Staging
 from shardwright.storage import buckets, in_parallel, is_remote, readers
 from shardwright.storage.objects import split_url
@@ -47,15 +48,10 @@ def empty(staging_root: str) -> list[str]:
     """Deletes all that is staged, but not what pixels told, nor what is not ours; names what went.
 
     Raises:
-        UsageError: another run is at work there.
+        UsageError: another run is at work there; one on another machine is seen only by what it writes meanwhile.
     """
     if is_remote(staging_root):
-        root = staging_root.rstrip("/")
-        start = len(split_url(root)[2]) + 1
-        names = (info.name[start:] for info in buckets.list_objects(f"{root}/"))
-        urls = [f"{root}/{name}" for name in names if _is_ours(name)]
-        list(in_parallel(buckets.delete, urls, readers(staging_root)))
-        return urls
+        return _empty_bucket(staging_root.rstrip("/"))
     folders = list(staged_folders(staging_root))
     for folder in folders:
         if in_use(folder):
@@ -68,6 +64,39 @@ def empty(staging_root: str) -> list[str]:
             with suppress(OSError):
                 folder.parent.rmdir()
     return [str(folder) for folder in folders]
+
+
+def _empty_bucket(root: str) -> list[str]:
+    """The same on a bucket, with the folders of this machine that went with what is staged there."""
+    names = _staged_names(root)
+    working = {name: working_folder(f"{root}/{name}") for name in sorted({_place(name) for name in names})}
+    for name, folder in working.items():
+        if in_use(folder):
+            raise UsageError(f"{root}/{name}: another run is writing a dataset there. Wait for it or end it.")
+    urls = [f"{root}/{name}" for name in names]
+    list(in_parallel(buckets.delete, urls, readers(root)))
+    for folder in working.values():
+        shutil.rmtree(folder, ignore_errors=True)
+    if again := _staged_names(root):
+        # Nobody but itself knows of a run on another machine.
+        raise UsageError(
+            f"{root}/{again[0]}: was written while the rest was deleted, by a run on another machine. End it, then do "
+            "this again."
+        )
+    return urls
+
+
+def _staged_names(root: str) -> list[str]:
+    """The names below a staging folder on a bucket that are ours."""
+    start = len(split_url(root)[2]) + 1
+    names = (info.name[start:] for info in buckets.list_objects(f"{root}/"))
+    return [name for name in names if _is_ours(name)]
+
+
+def _place(name: str) -> str:
+    """The staged dataset, or training, that one of our names belongs to."""
+    first, second, *_ = [*name.split("/"), ""]
+    return f"{first}/{second}" if _GROUPS.fullmatch(first) else first
 
 
 def _is_ours(name: str) -> bool:

@@ -10,6 +10,7 @@ from ingesting import run
 from object_stores import SCHEMES, running_stores
 
 from shardwright.dataset import Dataset
+from shardwright.staging import Staging
 from shardwright.storage import buckets
 from shardwright_pipelines.cli import main
 
@@ -153,6 +154,34 @@ def test_what_is_damaged_ends_in_one_message(local, tmp_path, damage, capsys):
             assert str(root) in said.err, (command, said.err)
         # What was staged is taken up again when the dataset has been mended.
         assert {path.name for path in scratch.iterdir()} <= {"keys", "new.csv", ".made.staging"}
+
+
+@pytest.mark.slow
+def test_what_is_staged_on_a_bucket_is_forgotten_unless_a_run_is_at_work(local, stores, tmp_path, capsys):
+    staging = f"{stores.bucket('gs')}/staging"
+    name, training = "f" * 64, f"training/{'a' * 32}"
+    stores.fill(staging, {f"{name}/rows/a": b"x", f"{training}/step": b"x", "mine/file": b"x"})
+    command = ["forget", str(local / "ds"), "--keys", str(local / "keys"), "--out", str(tmp_path / "rest")]
+    command += ["--staging", staging]
+    staged = Staging.open(staging, name)
+    with staged.locked():
+        assert main(command) == 2
+    assert f"{staging}/{name}: another run is writing a dataset there" in capsys.readouterr().err
+    assert len(stores.tree(staging)) == 3
+    later = []
+
+    def write_meanwhile(method, path):
+        if method == "DELETE" and not later:
+            later.append(path)
+            stores.write(f"{staging}/{training}/later", b"x")
+
+    stores.meddle = write_meanwhile
+    assert main(command) == 2
+    stores.meddle = None
+    assert f"{training}/later: was written while the rest was deleted" in capsys.readouterr().err
+    assert main(command) == 0
+    assert set(stores.tree(staging)) == {"mine/file"}
+    assert not Path(staged.root).exists()
 
 
 @pytest.mark.slow
