@@ -119,14 +119,17 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
 
 
 def _drift(config: Config, inputs: GraphInputs) -> str:
-    """`gate.drift` with the digest of its reference, as canonical JSON; empty where it is not asked for."""
-    if config.gate.drift is None:
-        return ""
-    options = asdict(config.gate.drift)
-    location = config.resolve(options.pop("reference"))
-    options["digest"] = open_reference(location).manifest.digest
-    # On this machine the environment says where the reference lies: no path comes into a cache key.
-    return canonical_json(options if inputs.schema_file else {**options, "location": location})
+    """`gate.drift`, with the digest of its reference, and `gate.skew` as canonical JSON; empty for neither."""
+    asked: dict[str, Any] = {}
+    if config.gate.drift is not None:
+        drift = asdict(config.gate.drift)
+        location = config.resolve(drift.pop("reference"))
+        drift["digest"] = open_reference(location).manifest.digest
+        # On this machine the environment says where the reference lies: no path comes into a cache key.
+        asked["drift"] = drift if inputs.schema_file else {**drift, "location": location}
+    if config.gate.skew is not None:
+        asked["skew"] = asdict(config.gate.skew)
+    return canonical_json(asked) if asked else ""
 
 
 def _schema(inputs: GraphInputs) -> tfx.types.BaseNode:

@@ -18,6 +18,7 @@ from shardwright.report.write import REPORT_FILE
 from shardwright.schema import parse_schema
 from shardwright_components.data_gate.anomalies import Anomaly, read_anomalies, table
 from shardwright_components.data_gate.offenders import name_offenders, records_of
+from shardwright_components.mounts import place_of
 
 DECISION_FILE = "decision.json"
 
@@ -43,7 +44,7 @@ class Executor(base_executor.BaseExecutor):
             allowed.extend(row for row in found if row.kind in allow)
             refused = [row for row in found if row.kind not in allow]
             if refused:
-                stopping.extend(name_offenders(refused, schema, records_of(Path(examples.uri, f"Split-{split}"))))
+                stopping.extend(name_offenders(refused, schema, records_of(examples.uri, split)))
         report, seen = _report(input_dict)
         for trouble in seen:
             (allowed if trouble.kind in allow else stopping).append(trouble)
@@ -82,4 +83,4 @@ def _report(input_dict: dict[str, list[Any]]) -> tuple[str, list[Anomaly]]:
     rows = [
         Anomaly("all splits", t.where, t.kind, t.what, keys=t.keys) for t in read_verdict(folder) if t.kind in KINDS
     ]
-    return f"\nSee it: {(folder / REPORT_FILE).absolute()}", rows
+    return f"\nSee it: {place_of(str((folder / REPORT_FILE).absolute()))}", rows

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from shardwright.records import decode_example, read_records
+from shardwright.storage import list_names
 from shardwright_components.data_gate.anomalies import Anomaly
 
 _SHOWN = 3
@@ -47,10 +47,11 @@ def name_offenders(rows: list[Anomaly], schema: schema_pb2.Schema, records: Iter
     ]
 
 
-def records_of(folder: Path) -> Iterator[bytes]:
-    """The records of a split's folder, file by file."""
-    for file in sorted(folder.iterdir()):
-        for _, record in read_records(file):
+def records_of(examples: str, split: str) -> Iterator[bytes]:
+    """The records of a split of examples, file by file; they may be on a bucket."""
+    folder = f"{examples}/Split-{split}"
+    for name in list_names(folder):
+        for _, record in read_records(f"{folder}/{name}"):
             yield record
 
 

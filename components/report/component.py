@@ -28,8 +28,9 @@ class Report(base_component.BaseComponent):
         examples: ImageExampleGen's output.
         anomalies: ExampleValidator's output.
         schema: the schema they were validated against.
-        drift: `gate.drift` as canonical JSON, with the digest of its reference, and its `location` where the
-            environment (`shardwright.drift.watch.REFERENCE_VARIABLE`) does not say it; empty for none.
+        drift: `gate.drift` and `gate.skew` as canonical JSON, those that are asked for; the former with the digest of
+            its reference, and its `location` where the environment (`shardwright.drift.watch.REFERENCE_VARIABLE`) does
+            not say it. Empty for neither.
     """
 
     SPEC_CLASS = ReportSpec

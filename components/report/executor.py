@@ -10,10 +10,11 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from shardwright.config.drift import DriftConfig
+from shardwright.config.drift import DriftConfig, SkewConfig
 from shardwright.dataset import Dataset
-from shardwright.drift.watch import REFERENCE_VARIABLE, watch
-from shardwright.fingerprint import fingerprint
+from shardwright.drift.tiles import record_tiles
+from shardwright.drift.watch import REFERENCE_VARIABLE, Watched, watch, watch_splits
+from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.lineage import write_lineage
 from shardwright.report.contacts import CHAPTER_BUDGET, Sheets
 from shardwright.report.page import render, see
@@ -36,24 +37,45 @@ class Executor(base_executor.BaseExecutor):
         dataset = Dataset.open(examples.uri)
         seen = see(dataset)
         sheets = Sheets(seen.found, CHAPTER_BUDGET)
-        troubles = [*_anomalies(input_dict, examples.uri), *leaks(seen.duplicates, sheets)]
+        troubles = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
         chapters = [trouble_chapter(troubles, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}
-        if exec_properties["drift"]:
-            options = json.loads(exec_properties["drift"])
-            parents["reference"] = options.pop("digest")
-            place = options.pop("location", "") or os.environ.get(REFERENCE_VARIABLE, "")
-            config = DriftConfig(place, **{**options, "ignore": tuple(options["ignore"])})
-            watched = watch(dataset, config, parents["reference"])
+        compared = _compared(exec_properties["drift"], dataset, parents)
+        for number, watched in enumerate(compared):
             troubles += watched.troubles()
-            chapters.append(watched.chapter(sheets))
+            chapters.append(watched.chapter(record_tiles(sheets), number))
         write_verdict(report, troubles)
         write_whole(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
-        recipe = {"drift": exec_properties["drift"]}
+        recipe = {"drift": _without_place(exec_properties["drift"])}
         write_lineage(report, kind="report", fingerprint=fingerprint([parents, recipe]), parents=parents, recipe=recipe)
 
 
-def _anomalies(input_dict: dict[str, list[Any]], examples: str) -> list[Trouble]:
+def _compared(asked: str, dataset: Dataset, parents: dict[str, str]) -> list[Watched]:
+    """What `gate.drift` and `gate.skew` ask for; tells the parents of a reference."""
+    options = json.loads(asked) if asked else {}
+    found = []
+    if "drift" in options:
+        drift = _tuples(options["drift"])
+        parents["reference"] = drift.pop("digest")
+        place = drift.pop("location", "") or os.environ.get(REFERENCE_VARIABLE, "")
+        found.append(watch(dataset, DriftConfig(place, **drift), parents["reference"]))
+    if "skew" in options:
+        found += watch_splits(dataset, SkewConfig(**_tuples(options["skew"])))
+    return found
+
+
+def _without_place(asked: str) -> str:
+    """What is asked for, but for where the reference lies, which makes no other report."""
+    options = json.loads(asked) if asked else {}
+    options.get("drift", {}).pop("location", None)
+    return canonical_json(options) if options else ""
+
+
+def _tuples(options: dict[str, Any]) -> dict[str, Any]:
+    return {**options, "ignore": tuple(options["ignore"])}
+
+
+def _anomalies(input_dict: dict[str, list[Any]], dataset: Dataset) -> list[Trouble]:
     artifact = artifact_utils.get_single_instance(input_dict["anomalies"])
     schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
     schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")
@@ -61,7 +83,7 @@ def _anomalies(input_dict: dict[str, list[Any]], examples: str) -> list[Trouble]
     for split in artifact_utils.decode_split_names(artifact.split_names):
         found = read_anomalies(Path(artifact.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
         if found:
-            found = name_offenders(found, schema, records_of(Path(examples, f"Split-{split}")))
+            found = name_offenders(found, schema, records_of(dataset.root, split))
         troubles += [
             Trouble(row.kind, f"{row.feature or 'whole split'} in {split}", row.what, row.keys) for row in found
         ]

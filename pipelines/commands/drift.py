@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.drift.compare import Comparison
+    from shardwright.drift.watch import Watched
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -22,6 +23,7 @@ def add(commands: _Commands) -> None:
     drift.add_argument("--images", type=int, default=2000, metavar="N", help="of each side (default 2000)")
     drift.add_argument("--alpha", type=float, default=None, metavar="P", help="chance of a false alarm (default 0.006)")
     drift.add_argument("--ignore", nargs="*", default=[], metavar="NAME", help="measures that may change")
+    drift.add_argument("--html", metavar="FILE", help="also write a page that shows the images that stand out")
     drift.add_argument("--json", action="store_true", help="print the findings as JSON")
     drift.set_defaults(command=_drift)
 
@@ -30,47 +32,60 @@ def _drift(options: argparse.Namespace) -> int:
     from shardwright.config.drift import ALPHA
 
     alpha = ALPHA if options.alpha is None else options.alpha
-    found = _between_splits(options, alpha) if options.current is None else [_two(options, alpha)]
+    watched = _between_splits(options, alpha) if options.current is None else [_two(options, alpha)]
+    found = [one.comparison for one in watched]
     drifted = any(comparison.drifted for comparison in found)
+    if options.html is not None:
+        _write_page(options, watched)
     if options.json:
         rows = [comparison.to_dict() for comparison in found]
         print(json.dumps({"drifted": drifted, "comparisons": rows}, indent=1, ensure_ascii=False))
     else:
         print("\n\n".join(_text(comparison) for comparison in found))
+        if options.html is not None:
+            print(f"{options.html}: open it in a browser")
     # Splits may be small; of two sides that were named, saying nothing would pass for saying that all is well.
     told = options.current is None or all(comparison.enough for comparison in found)
     return 1 if drifted or not told else 0
 
 
-def _two(options: argparse.Namespace, alpha: float) -> Comparison:
+def _write_page(options: argparse.Namespace, watched: list[Watched]) -> None:
+    """The page; images come from the dataset, or from the folder, that is on the current side."""
+    from shardwright.drift.page import drift_page
+    from shardwright.drift.tiles import file_tiles, record_tiles
+    from shardwright.report.contacts import sheets_of
+    from shardwright.report.write import page_file, write_whole
+
+    place = options.reference if options.current is None else options.current
+    dataset = None if watched[0].current.files else place
+    target = page_file(options.html, "--html", dataset)
+    tile = file_tiles() if dataset is None else record_tiles(sheets_of(dataset))
+    write_whole(target, drift_page(watched, tile))
+
+
+def _two(options: argparse.Namespace, alpha: float) -> Watched:
     from shardwright.console import progress
-    from shardwright.drift.places import compare_images
+    from shardwright.drift.places import watch_places
 
     with progress(2 * options.images, "measuring images", quiet=options.json) as shown:
-        return compare_images(
+        return watch_places(
             options.reference, options.current, images=options.images, alpha=alpha, ignore=options.ignore, shown=shown
         )
 
 
-def _between_splits(options: argparse.Namespace, alpha: float) -> list[Comparison]:
-    from shardwright.config.drift import DriftConfig
+def _between_splits(options: argparse.Namespace, alpha: float) -> list[Watched]:
+    from shardwright.config.drift import SkewConfig
     from shardwright.console import progress
     from shardwright.dataset import Dataset
-    from shardwright.drift.compare import compare
-    from shardwright.drift.sample import sample_dataset
+    from shardwright.drift.watch import watch_splits
     from shardwright.errors import UsageError
 
-    config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
+    config = SkewConfig(options.images, alpha, tuple(options.ignore))
     dataset = Dataset.open(options.reference)
     if len(dataset.splits) < 2:
         raise UsageError(f"{dataset.root}: has one split only. Give another dataset or a folder to compare with.")
-    largest = max(dataset.splits, key=dataset.num_records)
     with progress(len(dataset.splits) * options.images, "measuring images", quiet=options.json) as shown:
-        samples = {
-            split: sample_dataset(dataset, [split], size=options.images, shown=shown) for split in dataset.splits
-        }
-    others = [sample for split, sample in samples.items() if split != largest]
-    return [compare(samples[largest], other, alpha=config.alpha, ignore=config.ignore) for other in others]
+        return watch_splits(dataset, config, shown)
 
 
 def _text(comparison: Comparison) -> str:

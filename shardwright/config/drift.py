@@ -1,4 +1,4 @@
-"""`gate.drift`: what the images of a run are compared with, and how sure an alarm must be."""
+"""`gate.drift`, `gate.skew`: what the images of a run are compared with, and how sure an alarm must be."""
 
 from __future__ import annotations
 
@@ -52,7 +52,31 @@ class DriftConfig:
     def __post_init__(self) -> None:
         if not self.reference:
             raise ConfigError("gate.drift.reference", "'' is no dataset", "Name the folder of an earlier dataset.")
-        at_least("gate.drift.images", self.images, 20)
-        between("gate.drift.alpha", self.alpha, 1e-6, 0.5)
-        for measure in self.ignore:
-            one_of("gate.drift.ignore", measure, MEASURES)
+        _check(self.PATH, self.images, self.alpha, self.ignore)
+
+
+@dataclass(frozen=True)
+class SkewConfig:
+    """That every split is compared with the largest one.
+
+    Attributes:
+        images: how many of each split are looked at.
+        alpha: the chance that a run is stopped though all splits are alike.
+        ignore: measures that may differ.
+    """
+
+    PATH: ClassVar[str] = "gate.skew"
+
+    images: int = 2000
+    alpha: float = ALPHA
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(self.PATH, self.images, self.alpha, self.ignore)
+
+
+def _check(path: str, images: int, alpha: float, ignore: tuple[str, ...]) -> None:
+    at_least(f"{path}.images", images, 20)
+    between(f"{path}.alpha", alpha, 1e-6, 0.5)
+    for measure in ignore:
+        one_of(f"{path}.ignore", measure, MEASURES)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shardwright.config.checks import between, one_of
-from shardwright.config.drift import DriftConfig
+from shardwright.config.drift import DriftConfig, SkewConfig
 from shardwright.errors import ConfigError
 
 TUNED = "tuned"
@@ -57,14 +57,15 @@ class EvaluatorConfig:
 class GateConfig:
     """What stops a run before it trains.
 
-    `allow` are kinds of anomalies that do not: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `LEAKAGE` and
-    `NEAR_LEAKAGE`. `drift` compares what is in the images with another dataset.
+    `allow` are kinds of anomalies that do not: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `SKEW`, `LEAKAGE` and
+    `NEAR_LEAKAGE`. `drift` compares what is in the images with another dataset, `skew` the splits with each other.
     """
 
     PATH: ClassVar[str] = "gate"
 
     allow: tuple[str, ...] = ()
     drift: DriftConfig | None = None
+    skew: SkewConfig | None = None
 
     def __post_init__(self) -> None:
         for kind in self.allow:

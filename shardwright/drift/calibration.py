@@ -101,6 +101,7 @@ def table(
     resamples: int,
     power_resamples: int,
     alpha: float = ALPHA,
+    served: bool = False,
     quiet: bool = False,
 ) -> list[Line]:
     """Makes the table.
@@ -111,6 +112,7 @@ def table(
         resamples: without a change.
         power_resamples: for each change.
         alpha: the bound on false alarms that is asked for.
+        served: the current images have no classes, as those in a folder that a model was asked about.
         quiet: show no progress.
     """
     with progress(len(CHANGES), "measuring", quiet=quiet) as shown:
@@ -119,7 +121,7 @@ def table(
             rows[name] = measure_all(files, change)
             shown.advance()
     lines = []
-    cases = [*CHANGES, _CLASS_SHIFT, _FEW]
+    cases = [*CHANGES, *(() if served else (_CLASS_SHIFT,)), _FEW]
     with progress(resamples + (len(cases) - 1) * power_resamples, "resampling", quiet=quiet) as shown:
         for place, name in enumerate(cases):
             spoke: dict[str, int] = {}
@@ -128,7 +130,10 @@ def table(
             for number in range(times):
                 random = np.random.default_rng([place, number])
                 reference = _drawn(rows["none"], images, _SHARES, random)
-                found = compare(reference, _current(name, rows, images, random), alpha=alpha, seed=number).drifted
+                current = _current(name, rows, images, random)
+                if served:
+                    current.labels = []
+                found = compare(reference, current, alpha=alpha, seed=number).drifted
                 alarms += bool(found)
                 for finding in found:
                     spoke[finding.measure] = spoke.get(finding.measure, 0) + 1
@@ -178,6 +183,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=2000, help="of each sample (default 2000)")
     parser.add_argument("--resamples", type=int, default=500, help="without a change (default 500)")
     parser.add_argument("--power-resamples", type=int, default=100, help="for each change (default 100)")
+    parser.add_argument("--served", action="store_true", help="the other side is a folder of images without classes")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     lines = table(
@@ -185,6 +191,7 @@ def main() -> None:
         images=options.images,
         resamples=options.resamples,
         power_resamples=options.power_resamples,
+        served=options.served,
     )
     if options.json:
         print(json.dumps([line._asdict() for line in lines], indent=1))

@@ -10,7 +10,9 @@ from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder
+from shardwright.drift.watch import Watched
 from shardwright.manifest import MANIFEST_FILE
+from shardwright.report.troubles import DRIFT
 from shardwright.storage import is_remote, read_bytes
 
 
@@ -41,9 +43,23 @@ def compare_images(
         DatasetError: the reference is no dataset, or one is damaged.
         UsageError: there are no images.
     """
+    return watch_places(reference, current, images=images, alpha=alpha, ignore=ignore, shown=shown).comparison
+
+
+def watch_places(
+    reference: str | os.PathLike[str],
+    current: str | os.PathLike[str],
+    *,
+    images: int = SIZE,
+    alpha: float = ALPHA,
+    ignore: Sequence[str] = (),
+    shown: Progress = SILENT,
+) -> Watched:
+    """The same, together with what was measured, so that it can be shown; see `compare_images`."""
     config = DriftConfig(os.fspath(reference), images, alpha, tuple(ignore))
     before = sample_dataset(Dataset.open(reference), size=images, name=os.fspath(reference), shown=shown)
-    return compare(before, sample_of(current, images, shown), alpha=config.alpha, ignore=config.ignore)
+    now = sample_of(current, images, shown)
+    return Watched(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
 
 def sample_of(place: str | os.PathLike[str], images: int, shown: Progress = SILENT) -> Sample:

@@ -27,7 +27,7 @@ from shardwright.storage import list_inputs, read_bytes
 SIZE = 2000
 # Beyond these the most frequent classes stand for all.
 _MOST_CLASSES = 40
-_MOST_PIXELS = 200_000_000
+MOST_PIXELS = 200_000_000
 
 
 @dataclass
@@ -45,6 +45,7 @@ class Sample:
         labels: of each image, its classes by name.
         areas: of each image, name of a class -> part of the image that its mask covers, where it has one.
         places: where the records lie; empty for a folder.
+        files: where the files lie; empty for a dataset.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Sample:
     labels: list[tuple[str, ...]] = field(default_factory=list)
     areas: list[dict[str, float]] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -79,6 +81,7 @@ class Sample:
             [self.labels[i] for i in chosen] if self.labels else [],
             [self.areas[i] for i in chosen] if self.areas else [],
             [self.places[i] for i in chosen] if self.places else [],
+            [self.files[i] for i in chosen] if self.files else [],
         )
 
 
@@ -158,10 +161,11 @@ def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progre
         shown.advance()
         try:
             data = read_bytes(listing.path(number))
-            header = read_header(data, max_pixels=_MOST_PIXELS)
+            header = read_header(data, max_pixels=MOST_PIXELS)
             row = measure_row(data, header)
         except (ImageError, OSError):
             continue
+        sample.files.append(listing.path(number))
         builder.add(listing.keys[number], row, header.format, (header.height, header.width), header.channels)
     return builder.done()
 

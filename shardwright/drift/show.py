@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,6 @@ from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison
 from shardwright.drift.rows import NUMBERS
 from shardwright.drift.sample import Sample
 from shardwright.report.charts import split_class
-from shardwright.report.contacts import Sheets
 from shardwright.report.histograms import number, percent
 from shardwright.report.markup import card, section, shown, table
 from shardwright.report.page import Chapter
@@ -23,21 +24,35 @@ from shardwright.report.sides import Side, both_sides
 _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
 
+# An image of a sample by its row, with a line below it that is ready as HTML.
+Tile = Callable[[Sample, int, str], str]
 
-def drift_chapter(
-    comparison: Comparison, reference: Sample, current: Sample, sheets: Sheets, ident: str = "drift"
-) -> Chapter:
+
+class Heading(NamedTuple):
+    """How a comparison stands on the page.
+
+    Attributes:
+        ident: its anchor.
+        name: in the navigation.
+        title: its heading.
+    """
+
+    ident: str
+    name: str
+    title: str
+
+
+def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, tile: Tile, heading: Heading) -> Chapter:
     """Renders a comparison.
 
     Args:
         comparison: of the two samples.
         reference: the one.
-        current: the other, of the dataset that the report is about.
-        sheets: makes tiles of that dataset.
-        ident: anchor of the chapter.
+        current: the other, whose images are shown.
+        tile: shows one of them.
+        heading: of the chapter.
     """
     drifted = comparison.drifted
-    title = f"Drift against {comparison.reference}"
     rows = [_row(finding) for finding in comparison.findings]
     head = ("Measure", "Verdict", "Difference", "Chance", comparison.reference[:40], comparison.current[:40])
     body = table(
@@ -47,18 +62,24 @@ def drift_chapter(
         numbers=(2, 3, 4, 5),
     )
     cards = [card("Measures", body, wide=True)]
-    cards += [_detail(place, finding, reference, current, sheets) for place, finding in enumerate(drifted)]
+    cards += [
+        _detail(f"c-{heading.ident}-{place}", finding, reference, current, tile)
+        for place, finding in enumerate(drifted)
+    ]
     lead = (
         f"{number(comparison.current_images)} images of {shown(comparison.current)} against "
         f"{number(comparison.reference_images)} of {shown(comparison.reference)}."
     )
     if not comparison.enough:
         lead += f" <b>Too few to tell: {LEAST} of each are needed.</b>"
-    findings = [] if comparison.enough else [("warn", f'<a href="#{ident}">Too few images</a> to tell of drift.')]
+    link = f'<a href="#{heading.ident}">{html.escape(heading.title)}</a>'
+    findings = [] if comparison.enough else [("warn", f"{link}: too few images to tell.")]
     if drifted:
         names = ", ".join(shown(finding.words) for finding in drifted[:5])
-        findings.append(("bad", f'The images have changed: <a href="#{ident}">{names}</a>.'))
-    return Chapter(ident, "Drift", section(ident, title, *cards, lead=lead), tuple(findings))
+        findings.append(("bad", f"{link}: {names} {'has' if len(drifted) == 1 else 'have'} changed."))
+    return Chapter(
+        heading.ident, heading.name, section(heading.ident, heading.title, *cards, lead=lead), tuple(findings)
+    )
 
 
 def _row(finding: Finding) -> tuple[str, ...]:
@@ -68,17 +89,17 @@ def _row(finding: Finding) -> tuple[str, ...]:
     return shown(finding.words, 60), badge, percent(min(1.0, finding.distance)), chance, *means
 
 
-def _detail(place: int, finding: Finding, reference: Sample, current: Sample, sheets: Sheets) -> str:
+def _detail(ident: str, finding: Finding, reference: Sample, current: Sample, tile: Tile) -> str:
     parts = []
     if _measured(finding, current) is not None:
-        parts.append(_chart(f"c-drift-{place}", finding, reference, current))
+        parts.append(_chart(ident, finding, reference, current))
     elif finding.measure == CLASSES:
         parts.append(_classes(reference, current))
     elif finding.measure in current.kinds:
         parts.append(_kinds(finding.measure, reference, current))
     tail = _tail(finding, reference, current)
-    if current.places and len(tail):
-        tiles = "".join(sheets.tile(current.places[row], note=_note(finding, current, row)) for row in tail.tolist())
+    if len(tail):
+        tiles = "".join(tile(current, row, _note(finding, current, row)) for row in tail.tolist())
         parts.append(f'<p class="note">The images that stand out most:</p><div class="sheet">{tiles}</div>')
     return card(f'<span class="badge bad">changed</span> {shown(finding.words, 60)}', *parts, wide=True)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardwright.config.drift import DriftConfig
+from shardwright.config.drift import DriftConfig, SkewConfig
+from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import Sample, sample_dataset
-from shardwright.drift.show import drift_chapter
+from shardwright.drift.show import Heading, Tile, drift_chapter
 from shardwright.errors import DatasetError, UsageError
-from shardwright.report.contacts import Sheets
 from shardwright.report.page import Chapter
-from shardwright.report.troubles import DRIFT, Trouble
+from shardwright.report.troubles import DRIFT, SKEW, Trouble
 
 # Says where the reference of a run on this machine lies: a place is no part of what is cached.
 REFERENCE_VARIABLE = "SHARDWRIGHT_DRIFT_REFERENCE"
@@ -21,8 +21,16 @@ _TOLD = 6
 
 @dataclass(frozen=True)
 class Watched:
-    """A comparison together with what it was made of."""
+    """A comparison together with what it was made of.
 
+    Attributes:
+        kind: of the trouble that it is where something has changed: `DRIFT` or `SKEW`.
+        comparison: what every measure says.
+        reference: the one side.
+        current: the other.
+    """
+
+    kind: str
     comparison: Comparison
     reference: Sample
     current: Sample
@@ -41,11 +49,17 @@ class Watched:
             f"{self.comparison.current_images} images against {self.comparison.reference_images} of "
             f"{self.comparison.reference}: {'; '.join(told)}{more}"
         )
-        return [Trouble(DRIFT, "images", what)]
+        where = "images" if self.kind == DRIFT else f"split {self.current.name}"
+        return [Trouble(self.kind, where, what)]
 
-    def chapter(self, sheets: Sheets) -> Chapter:
-        """For the report."""
-        return drift_chapter(self.comparison, self.reference, self.current, sheets)
+    def chapter(self, tile: Tile, number: int = 0) -> Chapter:
+        """For a page, whose chapter of that number it is; `tile` shows images of the current side."""
+        title = {
+            DRIFT: f"Drift against {self.reference.name}",
+            SKEW: f"Split {self.current.name} beside {self.reference.name}",
+        }[self.kind]
+        heading = Heading(f"{self.kind.lower()}{number or ''}", self.kind.capitalize(), title)
+        return drift_chapter(self.comparison, self.reference, self.current, tile, heading)
 
 
 def watch(dataset: Dataset, config: DriftConfig, digest: str) -> Watched:
@@ -67,7 +81,24 @@ def watch(dataset: Dataset, config: DriftConfig, digest: str) -> Watched:
         )
     before = sample_dataset(reference, size=config.images, name="the reference")
     now = sample_dataset(dataset, size=config.images, name="this dataset")
-    return Watched(compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
+    return Watched(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
+
+
+def watch_splits(dataset: Dataset, config: SkewConfig, shown: Progress = SILENT) -> list[Watched]:
+    """Compares every split with the largest one; none where there is only one.
+
+    Args:
+        dataset: the dataset.
+        config: `gate.skew`; its bound on false alarms holds for all comparisons together.
+        shown: told of every image.
+
+    Raises:
+        DatasetError: the dataset is damaged.
+    """
+    splits = sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
+    first, *others = (sample_dataset(dataset, [split], size=config.images, name=split, shown=shown) for split in splits)
+    alpha = config.alpha / max(1, len(others))
+    return [Watched(SKEW, compare(first, other, alpha=alpha, ignore=config.ignore), first, other) for other in others]
 
 
 def open_reference(reference: str) -> Dataset:

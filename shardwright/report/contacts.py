@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from shardwright.dataset import Dataset
 from shardwright.image_facts import FactsReader, ImageFacts
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.duplicates import Duplicates, Group
@@ -12,12 +13,13 @@ from shardwright.report.looks import colour_legend
 from shardwright.report.markup import attribute, card, dot, section, shown
 from shardwright.report.overview import groups
 from shardwright.report.picks import Pick, Place, read_again
-from shardwright.report.pictures import picture_of
+from shardwright.report.pictures import Picture, picture_of
 
 # Of the page's 5 MB, so much may be pictures, and so much of that those of further chapters.
 BUDGET = 3_900_000
 CHAPTER_BUDGET = 900_000
 _NAMED = 4
+LEFT_OUT = '<div class="pic"><div class="gone">left out to keep the page small</div></div>'
 
 
 class Sheets:
@@ -48,27 +50,16 @@ class Sheets:
         split = self._found.shards[place.shard].split
         names = [self._found.dataset.manifest.classes[label] for label in facts.labels]
         words = f"{facts.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
-        style = ""
-        if not picture.image:
-            inner = '<div class="gone">cannot be shown</div>'
-        elif picture.bytes > self._left:
+        if picture.bytes > self._left:
             self.left_out += 1
-            inner = '<div class="gone">left out to keep the page small</div>'
+            inner = LEFT_OUT
         else:
             self._left -= picture.bytes
-            # The shown picture is as wide as the page has room for, and never higher than a small picture is.
-            style = f' style="max-width:{picture.width}px"'
-            size = f'width="{picture.width}" height="{picture.height}"'
-            inner = f'<img src="{picture.image}" alt="{attribute(words, 240)}" {size}>'
-            if picture.overlay:
-                inner += f'<img class="m" src="{picture.overlay}" alt="" {size}>'
+            inner = framed(picture, words)
         tags = "".join(self._tag(label) for label in facts.labels[:_NAMED])
         tags += f'<span class="tag">+{len(facts.labels) - _NAMED}</span>' if len(facts.labels) > _NAMED else ""
         line = f'<span class="tag">{shown(split, 30)}</span>{tags}'
-        return (
-            f'<figure><div class="pic"{style}>{inner}</div><figcaption><span class="k">{shown(facts.key, 80)}</span>'
-            f"{line}{note}</figcaption></figure>"
-        )
+        return figure(inner, facts.key, f"{line}{note}")
 
     def facts(self, place: Place) -> ImageFacts:
         """What the record at a place tells."""
@@ -85,6 +76,33 @@ class Sheets:
         """Several tiles; with `own` only the mask is laid over for which an image was chosen."""
         tiles = (self.tile(p.place, labels=[p.label] if own and p.label >= 0 else None, note=note(p)) for p in picks)
         return f'<div class="sheet">{"".join(tiles)}</div>'
+
+
+def sheets_of(directory: str) -> Sheets:
+    """Tiles of a dataset of which nothing else is shown.
+
+    Raises:
+        DatasetError: there is no dataset.
+    """
+    dataset = Dataset.open(directory)
+    return Sheets(Collected(dataset, [shard for split in dataset.splits for shard in dataset.shards(split)]))
+
+
+def framed(picture: Picture, words: str) -> str:
+    """A small picture with its masks laid over it, as wide as the page has room for; `words` say what it shows."""
+    if not picture.image:
+        return '<div class="pic"><div class="gone">cannot be shown</div></div>'
+    size = f'width="{picture.width}" height="{picture.height}"'
+    inner = f'<img src="{picture.image}" alt="{attribute(words, 240)}" {size}>'
+    if picture.overlay:
+        inner += f'<img class="m" src="{picture.overlay}" alt="" {size}>'
+    # Never higher than small pictures are.
+    return f'<div class="pic" style="max-width:{picture.width}px">{inner}</div>'
+
+
+def figure(inner: str, name: str, below: str) -> str:
+    """A tile: what `framed` made, the name of the image, and what is below it, ready as HTML."""
+    return f'<figure>{inner}<figcaption><span class="k">{shown(name, 80)}</span>{below}</figcaption></figure>'
 
 
 def contact_sheets(found: Collected, sheets: Sheets) -> str:

@@ -75,6 +75,14 @@ def card(title: str, *parts: str, note: str = "", wide: bool = False) -> str:
     return f'<div class="card{" wide" if wide else ""}"><h3>{title}</h3>{"".join(parts)}{told}</div>'
 
 
+def finding_list(rows: Sequence[tuple[str, str]]) -> str:
+    """What is worth a look, the gravest first: (`bad`, `warn` or `good`, a sentence as HTML)."""
+    words = {"bad": "Stop", "warn": "Look", "good": "Fine"}
+    order = sorted(rows, key=lambda row: list(words).index(row[0]))
+    items = "".join(f'<li class="{kind}-f"><b>{words[kind]}</b>{text}</li>' for kind, text in order)
+    return f'<ul class="findings">{items}</ul>'
+
+
 def dot(label: int) -> str:
     """A dot in the colour of a class."""
     return f'<span class="dot" style="background:{class_colour(label).css}"></span>'

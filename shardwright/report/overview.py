@@ -11,7 +11,7 @@ from shardwright.report.charts import BAR, bar, split_class
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
 from shardwright.report.histograms import number, percent, size_text
-from shardwright.report.markup import card, dot, more, plain, section, shown, table
+from shardwright.report.markup import card, dot, finding_list, more, plain, section, shown, table
 
 # Beyond these a table of classes says nothing at a glance.
 _CLASSES_SHOWN = 60
@@ -45,13 +45,10 @@ def statistics(found: Collected, duplicates: Duplicates) -> str:
 
 def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> str:
     """What is worth a look, the gravest first; `further` are (kind, sentence as HTML) of others."""
-    order = {"bad": 0, "warn": 1, "good": 2}
-    rows = sorted([*further, *_findings(found, duplicates)], key=lambda row: order[row[0]])
+    rows = [*further, *_findings(found, duplicates)]
     if not any(kind != "good" for kind, _ in rows):
         rows.insert(0, ("good", f"Nothing stands out: {', '.join(_fine(found, duplicates))}."))
-    words = {"bad": "Stop", "warn": "Look", "good": "Fine"}
-    items = "".join(f'<li class="{kind}-f"><b>{words[kind]}</b>{text}</li>' for kind, text in rows)
-    return f'<ul class="findings">{items}</ul>'
+    return finding_list(rows)
 
 
 def _fine(found: Collected, duplicates: Duplicates) -> Iterator[str]:

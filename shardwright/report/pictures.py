@@ -19,7 +19,7 @@ from PIL import Image
 from shardwright.conversion import DCT_RATIOS, decode, turn
 from shardwright.geometry import plan_geometry
 from shardwright.image_facts import ImageFacts
-from shardwright.image_header import ImageError
+from shardwright.image_header import ImageError, ImageHeader
 from shardwright.orientation import displayed_size, turn_runs
 from shardwright.overlays import edge, overlay
 from shardwright.report.colours import class_colour, ramp
@@ -75,6 +75,14 @@ def picture_of(facts: ImageFacts, labels: Sequence[int] = ()) -> Picture:
     return Picture(image, overlay, columns, rows)
 
 
+def file_picture(data: bytes, header: ImageHeader) -> Picture:
+    """Makes the small picture of a file, a JPEG or PNG."""
+    shape = displayed_size(header.height, header.width, header.orientation)
+    rows, columns = fitted(*shape)
+    small = shrunk(data, header, *fitted(*shape, most=1))
+    return Picture("" if small is None else data_url("jpeg", small, quality=_QUALITY), "", columns, rows)
+
+
 def heat_picture(heat: npt.NDArray[np.int64]) -> str:
     """A heat map as a `data:` URL: a pixel a place, pale where no mask lies, dark where most do.
 
@@ -125,14 +133,16 @@ def displayed(facts: ImageFacts, rows: int, columns: int) -> Image.Image | None:
     if facts.format == "raw":
         picture = _raw(facts)
         return None if picture is None else turn(picture, facts.orientation).resize((columns, rows))
-    header = facts.header
-    if header is None:
-        return None
+    return None if facts.header is None else shrunk(facts.encoded, facts.header, rows, columns)
+
+
+def shrunk(data: bytes, header: ImageHeader, rows: int, columns: int) -> Image.Image | None:
+    """A JPEG or PNG as it is displayed, in mode `RGB` and of that size; `None` where it cannot be decoded."""
     longest = max(header.height, header.width)
     wanted = max(rows, columns)
     ratio = next((r for r in DCT_RATIOS if longest // r >= wanted and min(header.height, header.width) >= r), 1)
     try:
-        picture = decode(facts.encoded, header, ratio if header.format == "jpeg" else 1)
+        picture = decode(data, header, ratio if header.format == "jpeg" else 1)
     except ImageError:
         return None
     turned = turn(picture, header.orientation).convert("RGB")

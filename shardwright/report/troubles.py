@@ -19,9 +19,9 @@ from shardwright.report.page import Chapter
 from shardwright.report.picks import Place
 
 VERDICT_FILE = "verdict.json"
-DRIFT, LEAKAGE, NEAR_LEAKAGE = "DRIFT", "LEAKAGE", "NEAR_LEAKAGE"
+DRIFT, SKEW, LEAKAGE, NEAR_LEAKAGE = "DRIFT", "SKEW", "LEAKAGE", "NEAR_LEAKAGE"
 # Kinds of troubles that are found here, beside those that TFDV knows.
-KINDS = (DRIFT, LEAKAGE, NEAR_LEAKAGE)
+KINDS = (DRIFT, SKEW, LEAKAGE, NEAR_LEAKAGE)
 
 
 @dataclass(frozen=True)

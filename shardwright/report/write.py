@@ -40,16 +40,31 @@ def write_report(
         DatasetError: there is no dataset, or a damaged one.
         UsageError: the file cannot be written, or would lie within the dataset.
     """
-    if is_remote(str(out)):
-        raise UsageError(f"--out {out}: the report is written to this machine. Give a file here.")
-    target = Path(out).absolute()
     dataset = Dataset.open(directory)
-    if not is_remote(dataset.root) and target.resolve().is_relative_to(Path(dataset.root).resolve()):
-        raise UsageError(f"--out {out}: lies within the dataset, which nothing may change. Give a file elsewhere.")
+    target = page_file(out, "--out", dataset.root)
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "reading records", quiet=quiet) as shown:
         seen = see(dataset, options, shown)
     write_whole(target, render(seen, chapters))
+    return target
+
+
+def page_file(out: str | os.PathLike[str], option: str, dataset: str | None) -> Path:
+    """Where a page may be written, absolute.
+
+    Args:
+        out: what the user says.
+        option: how they say it.
+        dataset: a dataset in which it may not lie.
+
+    Raises:
+        UsageError: not there.
+    """
+    if is_remote(str(out)):
+        raise UsageError(f"{option} {out}: the page is written to this machine. Give a file here.")
+    target = Path(out).absolute()
+    if dataset and not is_remote(dataset) and target.resolve().is_relative_to(Path(dataset).resolve()):
+        raise UsageError(f"{option} {out}: lies within the dataset, which nothing may change. Give a file elsewhere.")
     return target
 
 

@@ -127,15 +127,36 @@ def test_the_environment_says_where_the_reference_lies_and_its_digest_what_it_is
     before = small_dataset(tmp_path / "before", counts={"train": [3]})
     digest = Dataset.open(before).manifest.digest
     monkeypatch.setenv(REFERENCE_VARIABLE, str(before))
-    report = reported(given, tmp_path, json.dumps({"images": 20, "alpha": 0.006, "ignore": [], "digest": digest}))
+    asked = {"images": 20, "alpha": 0.006, "ignore": [], "digest": digest}
+    report = reported(given, tmp_path, json.dumps({"drift": asked}))
     assert "against 3 of <bdi>the reference</bdi>" in (report / "report.html").read_text()
     lineage = read_lineage(report)
     assert lineage["parents"]["reference"] == digest
     assert str(tmp_path) not in json.dumps(lineage["recipe"])
     (tmp_path / "again").mkdir()
-    other = {"images": 20, "alpha": 0.006, "ignore": [], "digest": "0" * 64, "location": str(before)}
+    other = {**asked, "digest": "0" * 64, "location": str(before)}
     with pytest.raises(UsageError, match=r"gate\.drift\.reference: .*before.* another dataset .* when the run was"):
-        reported(given, tmp_path / "again", json.dumps(other))
+        reported(given, tmp_path / "again", json.dumps({"drift": other}))
+
+
+def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset: Any, tmp_path: Path) -> None:
+    dataset = small_dataset(
+        tmp_path / "in",
+        counts={"eval": [24], "test": [24], "train": [40]},
+        size=lambda number: (24, 36) if number >= 24 else (30, 36),
+    )
+    given = inputs(dataset, tmp_path, anomalies_pb2.Anomalies())
+    report = reported(given, tmp_path, json.dumps({"skew": {"images": 40, "alpha": 0.006, "ignore": []}}))
+    (trouble,) = read_verdict(report)
+    assert (trouble.kind, trouble.where) == ("SKEW", "split eval")
+    assert "24 images against 40 of train" in trouble.what
+    page = (report / "report.html").read_text()
+    assert "Split eval beside train</a>: <bdi>height and width" in page
+    assert 'id="skew"' in page
+    assert 'id="skew1"' in page
+    with pytest.raises(CheckFailed, match="split eval in all splits: SKEW"):
+        gated(given, tmp_path, ["DRIFT"])
+    assert gated(given, tmp_path, ["SKEW"])["anomalies"] == 1
 
 
 def test_a_damaged_verdict_is_no_clean_bill(small_dataset: Any, tmp_path: Path) -> None:

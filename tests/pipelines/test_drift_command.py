@@ -5,6 +5,9 @@ import json
 import pytest
 from PIL import Image
 
+from shardwright.config.drift import SkewConfig
+from shardwright.dataset import Dataset
+from shardwright.drift import watch
 from shardwright_pipelines.cli import main
 
 
@@ -38,7 +41,35 @@ def test_a_folder_of_darker_images(dataset, tmp_path, capsys):
     (told,) = json.loads(capsys.readouterr().out)["comparisons"]
     assert "brightness" in {f["measure"] for f in told["findings"] if f["drifted"]}
     drifted = [f["measure"] for f in told["findings"] if f["drifted"]]
+    page = tmp_path / "page.html"
+    assert main(["drift", str(dataset), str(folder), "--html", str(page)]) == 1
+    assert f"{page}: open it in a browser" in capsys.readouterr().out
+    shown = page.read_text(encoding="utf-8")
+    assert "Drift against" in shown
+    assert shown.count('<img src="data:image/jpeg') >= 12 * len(drifted[:1])
     assert main(["drift", str(dataset), str(folder), "--ignore", *drifted]) == 0
+
+
+def test_a_page_of_the_splits(dataset, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["drift", str(dataset), "--html", str(page), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["drifted"] is False
+    shown = page.read_text(encoding="utf-8")
+    assert "Nothing has changed beyond what chance does" in shown
+    assert "Split eval beside train" in shown
+    assert main(["drift", str(dataset), "--html", str(dataset / "page.html")]) == 2
+    assert "--html" in capsys.readouterr().err
+    assert not (dataset / "page.html").exists()
+
+
+def test_all_splits_share_one_bound(small_dataset, tmp_path, monkeypatch):
+    many = small_dataset(tmp_path, task="classification", counts={name: [2] for name in ("a", "b", "c", "train")})
+    given = []
+    monkeypatch.setattr(
+        watch, "compare", lambda one, other, *, alpha, ignore: given.append((one.name, other.name, alpha))
+    )
+    watch.watch_splits(Dataset.open(many), SkewConfig(alpha=0.03))
+    assert given == [("a", name, pytest.approx(0.01)) for name in ("b", "c", "train")]
 
 
 def test_too_few_images_are_no_good_news(dataset, tmp_path, capsys):

@@ -20,7 +20,7 @@ def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     raw = {
         "task": "classification",
         "input": {"images": "images"},
-        "gate": {"drift": {"reference": "blessed", "ignore": ["size"]}},
+        "gate": {"drift": {"reference": "blessed", "ignore": ["size"]}, "skew": {"images": 50}},
         "run": {"root": str(root)},
     }
     monkeypatch.chdir(root)
@@ -40,6 +40,9 @@ def test_the_reference_is_a_digest_wherever_it_lies(
     (tmp_path / "link").symlink_to(months.root)
     linked = report_key(tmp_path / "link", monkeypatch)
     digest = Dataset.open(months.datasets[3]).manifest.digest
-    assert linked == {"images": 2000, "alpha": 0.006, "ignore": ["size"], "digest": digest}
+    assert linked == {
+        "drift": {"images": 2000, "alpha": 0.006, "ignore": ["size"], "digest": digest},
+        "skew": {"images": 50, "alpha": 0.006, "ignore": []},
+    }
     shutil.copytree(months.root, tmp_path / "moved")
     assert report_key(tmp_path / "moved", monkeypatch) == linked

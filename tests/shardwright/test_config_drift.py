@@ -1,4 +1,4 @@
-"""`gate.drift`: what it takes, and what it refuses."""
+"""`gate.drift`, `gate.skew`: what they take, and what they refuse."""
 
 import pytest
 
@@ -34,3 +34,28 @@ def test_defaults():
 def test_what_is_refused(drift, said):
     with pytest.raises(ConfigError, match=said):
         parsed(**drift)
+
+
+def skewed(skew):
+    return parse_config({**RAW, "gate": {"skew": skew}}, base="/").gate.skew
+
+
+def test_splits_are_compared_where_it_is_asked_for():
+    assert parse_config(RAW, base="/").gate.skew is None
+    assert skewed({}).images == 2000
+    config = skewed({"images": 30, "alpha": 0.01, "ignore": ["classes"]})
+    assert (config.images, config.alpha, config.ignore) == (30, 0.01, ("classes",))
+
+
+@pytest.mark.parametrize(
+    ("skew", "said"),
+    [
+        ({"images": 3}, r"gate\.skew\.images: 3 is too small"),
+        ({"alpha": 0.9}, r"gate\.skew\.alpha: 0.9 is out of range"),
+        ({"ignore": ["shape"]}, r"gate\.skew\.ignore: 'shape' is not known"),
+        ({"reference": "x"}, r"gate\.skew\.reference: unknown key"),
+    ],
+)
+def test_what_is_refused_of_splits(skew, said):
+    with pytest.raises(ConfigError, match=said):
+        skewed(skew)

@@ -72,6 +72,9 @@ def test_the_table_has_a_row_for_each_change(files):
     assert lines["none"].alarms == 0
     assert lines["brightness +10 %"].alarms == 1
     assert lines["5 % of the images from another camera"].measures.keys() <= {"size", "pixels", "aspect", "embedding"}
+    served = table(files[:60], images=80, resamples=2, power_resamples=1, served=True, quiet=True)
+    assert [line.change for line in served] == [change for change in lines if "class" not in change]
+    assert not any("classes" in line.measures for line in served)
 
 
 def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path):

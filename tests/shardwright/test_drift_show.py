@@ -6,6 +6,7 @@ import pytest
 
 from shardwright.config.drift import DriftConfig
 from shardwright.dataset import Dataset
+from shardwright.drift.tiles import record_tiles
 from shardwright.drift.watch import watch
 from shardwright.records import ints
 from shardwright.report.contacts import Sheets
@@ -33,7 +34,7 @@ def shifted(number, example):
 def chapter(before, now):
     dataset = Dataset.open(now)
     watched = watch(dataset, DriftConfig(str(before)), Dataset.open(before).manifest.digest)
-    return watched, watched.chapter(Sheets(see(dataset).found)).body
+    return watched, watched.chapter(record_tiles(Sheets(see(dataset).found))).body
 
 
 def part(body, title):
