@@ -20,11 +20,12 @@ from typing import Any
 
 from tfx.dsl.io import fileio
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx_entry
-from tfx.utils import io_utils
 
 from shardwright.errors import ShardwrightError
+from shardwright.mirror import put_folder
 from shardwright_components.beam_runner import in_process_beam
 from shardwright_components.cluster import Cluster
+from shardwright_components.copies import fetch_folder
 from shardwright_components.image_trainer.hosts import this_host
 from shardwright_components.jobset import JobSetTask, run_as_jobset
 from shardwright_components.mounts import (
@@ -33,6 +34,7 @@ from shardwright_components.mounts import (
     HOW,
     MODULE,
     MOUNTS_VARIABLE,
+    STREAMED,
     change_uris,
     elsewhere,
     opened,
@@ -41,6 +43,7 @@ from shardwright_components.mounts import (
 )
 
 _INVOCATION = "--json_serialized_invocation_args"
+_ON_THIS_MACHINE = (COPIED, STREAMED)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,7 +80,10 @@ def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[s
 
 
 def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:
-    root = scratch if how == COPIED else os.environ.get(MOUNTS_VARIABLE, "/")
+    if how in _ON_THIS_MACHINE:
+        # For whoever tells a place to people, or to the next run.
+        os.environ[MOUNTS_VARIABLE] = scratch
+    root = os.environ.get(MOUNTS_VARIABLE, "/")
     place = arguments.index(_INVOCATION) + 1
     invocation = json.loads(arguments[place])
     changed = json.loads(json.dumps(opened(invocation, how, root)))
@@ -89,9 +95,9 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
         # TFX puts a component's temporary folder beside it, which must be one of this machine, too.
         changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
     arguments[place] = json.dumps(changed)
-    if how == COPIED:
+    if how in _ON_THIS_MACHINE:
         for url, folder in _moved(invocation, changed, "inputs"):
-            io_utils.copy_dir(url, folder)
+            fetch_folder(url, Path(folder))
     for folder in output_folders(changed):
         # As TFX's local runners do. On a bucket there are no folders to make.
         if "://" not in folder:
@@ -99,9 +105,9 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
     work(arguments)
     if not publishes:
         return
-    if how == COPIED:
+    if how in _ON_THIS_MACHINE:
         for url, folder in _moved(invocation, changed, "outputs"):
-            io_utils.copy_dir(folder, url)
+            put_folder(Path(folder), url)
     if how != AS_THEY_ARE:
         _turn_back(changed["outputs"]["outputFile"], invocation["outputs"]["outputFile"], root)
 

@@ -5,6 +5,8 @@ as folders. Vertex AI mounts them below /gcs: `mounted` turns every `gs://` of a
 copies a task's artifacts to /gcs, /s3 or /minio before it starts, and back when it has ended: `local` turns the
 artifacts' places into those and leaves parameters alone, whose places no one copies. `copied` does on Vertex AI what
 that launcher does on Kubeflow, for a component that renames folders, which no mounted bucket does in one step.
+`streamed` needs no mount either: it copies what is small, and leaves examples, which may be larger than any disk, where
+they are, for a component that reads them with `shardwright.storage`.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ from pathlib import Path
 from typing import Any
 
 MODULE = "shardwright_components.container"
-MOUNTED, LOCAL, COPIED, AS_THEY_ARE = "mounted", "local", "copied", "as-they-are"
-HOW = (MOUNTED, LOCAL, COPIED, AS_THEY_ARE)
+MOUNTED, LOCAL, COPIED, STREAMED, AS_THEY_ARE = "mounted", "local", "copied", "streamed", "as-they-are"
+HOW = (MOUNTED, LOCAL, COPIED, STREAMED, AS_THEY_ARE)
 
 # Names another folder than / for tests.
 MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
 
 # Artifacts that are a file, not a folder.
 _VALUES = re.compile(r"\btfx\.(String|Integer|Float|Boolean|JsonValue)\b")
+_EXAMPLES = re.compile(r"\btfx\.Examples\b")
 _FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
 
 
@@ -63,7 +66,10 @@ def opened(invocation: dict[str, Any], how: str, root: str = "/") -> dict[str, A
         return invocation
     changed: dict[str, Any] = json.loads(json.dumps(invocation))
     for side in ("inputs", "outputs"):
-        change_uris(changed.get(side, {}).get("artifacts", {}), partial(folder_of, root=root))
+        artifacts = changed.get(side, {}).get("artifacts", {})
+        if how == STREAMED and side == "inputs":
+            artifacts = {key: listed for key, listed in artifacts.items() if not _is_of(_EXAMPLES, listed)}
+        change_uris(artifacts, partial(folder_of, root=root))
     values = changed.get("inputs", {}).get("parameterValues", {})
     if how == MOUNTED:
         for name, value in values.items():
@@ -114,7 +120,12 @@ def output_folders(invocation: dict[str, Any]) -> list[str]:
     found = []
     for listed in invocation["outputs"].get("artifacts", {}).values():
         for artifact in listed.get("artifacts", []):
-            kind = artifact.get("type", {})
-            of_value = _VALUES.search(kind.get("instanceSchema", "") + kind.get("schemaTitle", ""))
+            of_value = _is_of(_VALUES, {"artifacts": [artifact]})
             found.append(os.path.dirname(artifact["uri"]) if of_value else artifact["uri"])
     return found
+
+
+def _is_of(types: re.Pattern[str], listed: dict[str, Any]) -> bool:
+    """Whether artifacts are of a type, however that is written."""
+    kinds = [artifact.get("type", {}) for artifact in listed.get("artifacts", [])]
+    return any(types.search(kind.get("instanceSchema", "") + kind.get("schemaTitle", "")) for kind in kinds)

@@ -12,7 +12,7 @@ from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.lineage import IMAGE_VARIABLE
 from shardwright.staging import STAGING_VARIABLE
-from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED
+from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED, STREAMED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
 from shardwright_pipelines.machines import check_hosts, check_machine, trainer_slice
@@ -29,6 +29,8 @@ _READS_BUCKETS = (
 )
 # Renames folders, which a mounted bucket does not do in one step.
 _WORKS_ON_COPIES = ("ImageTransform",)
+# Reads examples as it goes, and small artifacts by Python's own functions.
+_STREAMS_EXAMPLES = ("Report", "DataGate", "Evaluator")
 
 
 def compile_vertex(config: Config, config_file: Path) -> Compiled:
@@ -49,7 +51,11 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=(section.push_directory or f"{root}/pushed").rstrip("/"),
         artifacts=MOUNTED,
-        other_artifacts={**dict.fromkeys(_READS_BUCKETS, AS_THEY_ARE), **dict.fromkeys(_WORKS_ON_COPIES, COPIED)},
+        other_artifacts={
+            **dict.fromkeys(_READS_BUCKETS, AS_THEY_ARE),
+            **dict.fromkeys(_WORKS_ON_COPIES, COPIED),
+            **dict.fromkeys(_STREAMS_EXAMPLES, STREAMED),
+        },
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
         resources=section.machines,
         custom_job=custom_job,
@@ -77,6 +83,9 @@ def dataflow_options(section: VertexConfig, root: str) -> tuple[str, ...]:
         f"--worker_machine_type={dataflow.machine}",
         f"--max_num_workers={dataflow.max_workers}",
         "--experiments=use_runner_v2",
+        # Of each of the processes that a worker has, one a core: a shard is written by threads of its own, and lies on
+        # the worker's disk until it is whole.
+        "--number_of_worker_harness_threads=1",
         # Beam 2.77 would pickle what is in __main__, and send it along; all that workers need is in the image.
         "--no_save_main_session",
     ]

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from object_stores import running_stores
 
 from shardwright.blessing import BLESSING_FILE, baseline_digest, read_blessing
 from shardwright.config import parse_config
@@ -33,6 +34,7 @@ class Line:
 
     def __init__(self, root: Path, data: Path, task: str = "segmentation", multi: bool = False, **evaluator) -> None:
         self.root, self.data, self.multi, self.runs = root, data, multi, 0
+        self.place = str(data)
         self.classes = SHAPES if task == "segmentation" else COLOURS
         self.push = root / "pushed"
         self.config = parse_config({"task": task, "input": {"images": "x"}, "evaluator": evaluator}, base="/")
@@ -70,6 +72,7 @@ class Line:
 
         examples = artifact("Examples", self.data)
         examples.split_names = json.dumps(list(Dataset.open(self.data).splits))
+        examples.uri = self.place
         evaluation, blessing = artifact("ModelEvaluation", home / "evaluation"), artifact("ModelBlessing", home / "b")
         context = Executor.Context(
             beam_pipeline_args=["--runner=DirectRunner"], tmp_dir=str(home / "tmp"), unique_id=str(self.runs)
@@ -185,12 +188,19 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     assert "classes are others: Disc, Bar instead of Disc, Ring" in other.reasons[0]
 
 
-def test_figures_are_those_of_the_core(tmp_path, masks, segmenter):
+def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(tmp_path, masks, segmenter):
     import numpy as np
 
     from shardwright.records import decode_example
 
-    found = Line(tmp_path, masks).run(segmenter(0.5))
+    line = Line(tmp_path, masks, min_dice=0.1)
+    with running_stores() as stores:
+        line.place = f"{stores.bucket('gs')}/runs/examples"
+        stores.copy_of(masks, line.place)
+        found = line.run(segmenter(0.5))
+    # The next run finds them there.
+    digest = Dataset.open(masks).manifest.digest
+    assert read_blessing(line.push).examples == {"place": line.place, "digest": digest}
     examples = [decode_example(record) for _, record in Dataset.open(masks).records("test")]
     truth = np.array([[float(e[f"image/segmentation/{n}/area"][0]) for n in SHAPES] for e in examples])
     assert found.metrics == pytest.approx(MaskSums.of_images(truth / 2, truth, truth).report(SHAPES))

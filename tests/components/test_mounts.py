@@ -1,8 +1,6 @@
 """Buckets as folders inside a container."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -91,47 +89,6 @@ def test_outputs_are_told_by_their_urls():
 def test_a_value_is_a_file_in_a_folder():
     value = {"uri": "/a/b/fingerprint", "type": {"instanceSchema": "title: tfx.String\ntype: object\n"}}
     assert output_folders({"outputs": {"artifacts": {"fingerprint": {"artifacts": [value]}}}}) == ["/a/b"]
-
-
-@pytest.fixture
-def bucket(tmp_path, monkeypatch):
-    """TFX's copying, with a folder for gs://."""
-
-    def copy(source, target):
-        source, target = (str(place).replace("gs://", f"{tmp_path}/gs/") for place in (source, target))
-        shutil.copytree(source, target, dirs_exist_ok=True)
-
-    monkeypatch.setattr(container.io_utils, "copy_dir", copy)
-    return tmp_path / "gs"
-
-
-def test_copied_brings_inputs_and_takes_outputs(bucket, tmp_path, monkeypatch):
-    (bucket / "b" / "in").mkdir(parents=True)
-    (bucket / "b" / "in" / "file").write_text("before")
-    said = tmp_path / "said.json"
-
-    def work(flags):
-        told = json.loads(flags[flags.index("--json_serialized_invocation_args") + 1])
-        source = Path(told["inputs"]["artifacts"]["source"]["artifacts"][0]["uri"])
-        target = Path(told["outputs"]["artifacts"]["made"]["artifacts"][0]["uri"])
-        assert "gs:" not in f"{source}{target}"
-        (target / "file").write_text((source / "file").read_text() + " and after")
-        written = Path(told["outputs"]["outputFile"])
-        # TFX's temporary folder of the component lies beside it.
-        assert written != said
-        written.parent.mkdir()
-        written.write_text(json.dumps({"artifacts": {"made": {"artifacts": [{"uri": str(target)}]}}}))
-
-    monkeypatch.setattr(container.tfx_entry, "_parse_flags", lambda flags: flags)
-    monkeypatch.setattr(container.tfx_entry, "main", work)
-    task = {
-        "inputs": {"artifacts": {"source": {"artifacts": [{"uri": "gs://b/in"}]}}},
-        "outputs": {"artifacts": {"made": {"artifacts": [{"uri": "gs://b/out"}]}}, "outputFile": str(said)},
-    }
-    arguments = ["--artifacts", "copied", "--json_serialized_invocation_args", json.dumps(task)]
-    assert container.main(arguments) == 0
-    assert (bucket / "b" / "out" / "file").read_text() == "before and after"
-    assert json.loads(said.read_text())["artifacts"]["made"]["artifacts"] == [{"uri": "gs://b/out"}]
 
 
 def test_an_error_of_ours_is_one_line(tmp_path, monkeypatch, capsys):

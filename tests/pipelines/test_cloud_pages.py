@@ -24,7 +24,7 @@ NEEDS_GOOGLE = ("submit", "schedule")
 def bucket(tmp_path_factory):
     """The bucket of both pages."""
     drawn = tmp_path_factory.mktemp("drawn")
-    write_sample(str(drawn), images=6, height=48, width=64, seed=3)
+    write_sample(str(drawn), images=6, height=64, width=64, seed=3)
     with running_stores() as stores:
         make_bucket("gs", stores.urls["gs"], "my-bucket")
         stores.copy_of(drawn, "gs://my-bucket/clouds")
