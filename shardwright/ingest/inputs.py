@@ -36,6 +36,7 @@ from shardwright.storage import (
     hash_file,
     in_parallel,
     is_folder,
+    is_remote,
     read_bytes,
     read_start,
     readers,
@@ -50,6 +51,7 @@ _IMAGE_ENDINGS = frozenset(
     )
 )
 _LOOK_INTO = 1 << 20
+_LOCAL_TOGETHER = 16
 _SHOWN = 3
 
 
@@ -235,12 +237,19 @@ def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
 
 
 def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
-    return in_parallel(
-        lambda i: hash_file(listing.path(i), listing.pin(i)),
-        range(len(listing.keys)) if positions is None else positions,
-        threads=readers(listing.root),
-        weigh=listing.sizes.__getitem__,
+    places = range(len(listing.keys)) if positions is None else positions
+    threads = readers(listing.root)
+    # From a bucket each is a request. Of small local files, handing them to a thread would take a tenth of the time.
+    remote = is_remote(listing.root)
+    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(places) // (threads * threads)))
+    hashed = in_parallel(
+        lambda some: [hash_file(listing.path(i), listing.pin(i)) for i in some],
+        (places[begin : begin + together] for begin in range(0, len(places), together)),
+        threads=threads,
+        weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
     )
+    for some in hashed:
+        yield from some
 
 
 def _add_files(
@@ -321,4 +330,5 @@ def _nothing_matched(
         f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
         f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
         "or let input.labels.key_pattern say which parts of the path they are put together from."
+        + (f" {survey.hint}" if survey.hint else "")
     )

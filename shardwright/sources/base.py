@@ -114,6 +114,7 @@ class Survey:
         features: name -> kind (`int64`, `float32`, `bytes`) of the features in `Annotation.values`.
         splits: position of a key -> name of the split that the source says it belongs to.
         frame: what `input.labels.frame: auto` means here; see `shardwright.frames`.
+        hint: what may help where nothing matches an image, a whole line without its end.
     """
 
     classes: tuple[str, ...]
@@ -127,6 +128,7 @@ class Survey:
     features: Mapping[str, str] = field(default_factory=dict)
     splits: dict[int, str] = field(default_factory=dict)
     frame: str = "auto"
+    hint: str = ""
 
 
 class MaskCode(Protocol):

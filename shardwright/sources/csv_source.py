@@ -31,6 +31,7 @@ class TableInput:
         notes: what was told so far.
         further: columns that become features.
         captions: numbers of the columns of captions.
+        hint: see `Survey.hint`.
     """
 
     table: Table
@@ -41,6 +42,7 @@ class TableInput:
     notes: tuple[str, ...]
     further: FurtherColumns
     captions: tuple[int, ...] = ()
+    hint: str = ""
 
 
 class CsvSource(RowSource):
@@ -52,6 +54,7 @@ class CsvSource(RowSource):
         self._columns = given.columns
         self._further = given.further
         self._captions = given.captions
+        self._hint = given.hint
         self._newest: array[int] | None = None
 
     @abstractmethod

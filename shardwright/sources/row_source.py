@@ -64,6 +64,7 @@ class RowSource(ABC):
     mask_column = ""
     dialect = Dialect()
     kind = SINGLE
+    _hint = ""
 
     def __init__(
         self,
@@ -138,6 +139,7 @@ class RowSource(ABC):
         self._map = self._map_classes(values)
         survey.classes = self._map.names
         survey.labels = self.kind
+        survey.hint = self._hint
         survey.features, told = self._features()
         survey.notes = (*self._notes, *self._map.notes, *told)
         return survey

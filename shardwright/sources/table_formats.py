@@ -12,6 +12,7 @@ from shardwright.sources.captions import CaptionCsv
 from shardwright.sources.csv_source import TableInput
 from shardwright.sources.further_columns import FurtherColumns
 from shardwright.sources.joined_tables import ONE_FILE, JoinedTable, Spans
+from shardwright.sources.key_patterns import quoted, tell_key_pattern
 from shardwright.sources.label_csv import LabelCsv
 from shardwright.sources.names import NameIndex
 from shardwright.sources.one_hot import OneHot, OneHotCsv, tell_one_hot
@@ -31,6 +32,8 @@ from shardwright.sources.tables import (
     shown_header,
 )
 
+# Names of images that must all be unknown, and all be known by a pattern.
+_NAMES_SEEN = 1000
 _RLE_COLUMNS = (
     "Image_Label,EncodedPixels (file_Class) or ImageId,ClassId,EncodedPixels or ImageId_ClassId,EncodedPixels or, for "
     "one class, ImageId,EncodedPixels"
@@ -79,15 +82,21 @@ def open_table_source(
     left = [header for i, header in enumerate(table.header) if i not in taken and header]
     if left and not options.features:
         notes = (*notes, f"left out: {shown_header(left)} (input.labels.features takes further columns)")
+    names = NameIndex(images.keys, images.skip, options.key_pattern)
+    hint = ""
+    if options.key_pattern is None and IMAGE in told.roles:
+        names, note, hint = _by_parts(table, told.roles[IMAGE], images, names)
+        notes = (*notes, *note)
     given = TableInput(
         table=table,
         columns=told.roles,
         images=images,
-        names=NameIndex(images.keys, images.skip, options.key_pattern),
+        names=names,
         classes=classes,
         notes=notes,
         further=FurtherColumns(table, options.features, taken, len(images.keys)),
         captions=told.captions,
+        hint=hint,
     )
     if told.format == "rle_csv":
         return RleCsv(given, options.code)
@@ -129,6 +138,33 @@ def _tell(task: str, options: LabelsConfig, classes: Mapping[str, int | None] | 
         raise missing_columns(table, expected)
     reason = f"{table.name} has no column of masks" if wanted == "auto" else reason
     return _Told("label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, _asked_captions(options, found))
+
+
+def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tuple[NameIndex, tuple[str, ...], str]:
+    """How rows name images where none of the first names is a path or a file name, see `key_patterns`.
+
+    Returns:
+        How they do, a note if that is by parts of their paths, and what to say if no row should match.
+    """
+    first: dict[str, None] = {}
+    for row in table.rows():
+        name = row.fields[column].strip() if column < len(row.fields) else ""
+        if not name or name in first:
+            continue
+        if names.find(name) is not None:
+            return names, (), ""
+        first[name] = None
+        if len(first) == _NAMES_SEEN:
+            break
+    told = tell_key_pattern(list(first), images.keys, images.skip)
+    if told is None:
+        return names, (), ""
+    line = f"input.labels.key_pattern: {quoted(told.pattern)}"
+    # A number that stands in a path as well may be the row's own; what is put together of several pieces is no chance.
+    if told.found < len(first) or told.pieces < 2:
+        return names, (), f"Of its first {len(first)} names {told.found} are images by {line}"
+    note = f"{line}, since no name is a path, and by their parts each of the first {len(first)} is one image"
+    return NameIndex(images.keys, images.skip, told.pattern), (note,), ""
 
 
 def _masks(task: str, options: LabelsConfig, table: Table, found: Mapping[str, int], reason: str) -> _Told:

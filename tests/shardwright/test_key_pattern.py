@@ -1,5 +1,7 @@
 """Images that a table names by parts of their paths: what a pattern's groups find, joined by an underscore."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from ingesting import examples, run
 from PIL import Image
 
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.sources.key_patterns import tell_key_pattern
 from shardwright.sources.names import NameIndex
 
 PATTERN = r"(case\d+_day\d+)/scans/(slice_\d+)"
@@ -44,7 +47,9 @@ def test_a_pattern_that_finds_nothing_is_refused():
         NameIndex(KEYS, frozenset(range(4)), PATTERN)
 
 
-def test_uw_madison_is_ingested(tmp_path):
+@pytest.fixture
+def uw_madison(tmp_path):
+    """A raw configuration without a pattern; its images and table."""
     for key in KEYS:
         file = tmp_path / "train" / key
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -53,13 +58,63 @@ def test_uw_madison_is_ingested(tmp_path):
         f"{name},{label},{'1 3 9 2' if label == 'stomach' else ''}" for name in NAMES for label in ("stomach", "bowel")
     ]
     (tmp_path / "train.csv").write_text("id,class,segmentation\n" + "\n".join(rows))
-    labels = {"path": str(tmp_path / "train.csv"), "key_pattern": PATTERN, "order": "row"}
-    raw = {"task": "segmentation", "input": {"images": str(tmp_path / "train"), "labels": labels}}
-    manifest = run(raw, tmp_path / "out")
+    labels = {"path": str(tmp_path / "train.csv")}
+    return {"task": "segmentation", "input": {"images": str(tmp_path / "train"), "labels": labels}}
+
+
+@pytest.mark.parametrize("given", [{"key_pattern": PATTERN, "order": "row"}, {}])
+def test_uw_madison_is_ingested(uw_madison, tmp_path, given):
+    uw_madison["input"]["labels"].update(given)
+    notes = []
+    manifest = run(uw_madison, tmp_path / "out", tell=notes.append)
     assert manifest.totals["written"] == manifest.totals["inputs"] == 4
     for example in examples(tmp_path / "out").values():
         assert example["image/segmentation/stomach/area"].tolist() == [5]
         assert example["image/segmentation/bowel/area"].tolist() == [0]
-    del labels["key_pattern"]
-    with pytest.raises(CheckFailed, match=f"0 rows of train.csv matched an image. It names {NAMES[0]}, {NAMES[1]}"):
-        run(raw, tmp_path / "other")
+    told = [note for note in notes if "key_pattern" in note]
+    line = f"input.labels.key_pattern: '{PATTERN}', since no name is a path, and by their parts each of the first 4 is"
+    assert [note.startswith(line) for note in told] == ([] if given else [True])
+
+
+def test_what_only_some_names_fit_is_told_as_a_line_to_paste_and_not_taken(uw_madison, tmp_path):
+    with (tmp_path / "train.csv").open("a") as table:
+        table.write("\ncase9_day1_slice_0001,bowel,")
+    line = re.escape(f"Of its first 5 names 4 are images by input.labels.key_pattern: '{PATTERN}'")
+    with pytest.raises(CheckFailed, match=f"0 rows of train.csv matched an image. It names {NAMES[0]}.*{line}"):
+        run(uw_madison, tmp_path / "out")
+
+
+def test_a_number_that_stands_in_a_path_is_proposed_and_not_taken(tmp_path):
+    # It may be the number of the row.
+    for number in (1, 2):
+        (tmp_path / "images").mkdir(exist_ok=True)
+        Image.new("L", (6, 4)).save(tmp_path / "images" / f"photo-{number}-x.png")
+    (tmp_path / "labels.csv").write_text("id,label\n1,a\n2,b\n")
+    labels = {"path": str(tmp_path / "labels.csv")}
+    raw = {"task": "classification", "input": {"images": str(tmp_path / "images"), "labels": labels}}
+    with pytest.raises(
+        CheckFailed, match=r"Of its first 2 names 2 are images by input.labels.key_pattern: '\(\\d\+\)'"
+    ):
+        run(raw, tmp_path / "out")
+
+
+def test_patterns_that_mean_other_images_are_none():
+    # Day 1 of case 2, or case 1 of day 2.
+    keys = ["a_1/b_2/1_2.png", "a_1/b_3/1_3.png"]
+    assert tell_key_pattern(["a_1_2"], ["a_1/2/x.png", "a/1_2/x.png"], frozenset()) is None
+    assert tell_key_pattern(["a_1_b_2", "a_1_b_3"], keys, frozenset()) == (r"(a_\d+)/(b_\d+)", 2, 2)
+    assert tell_key_pattern(["a_1_b_2", "a_1_b_3"], keys, frozenset((0, 1))) is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)), min_size=1, unique=True),
+    st.sampled_from(["case{0}/day{1}/scan/slice_{2}_9_9.png", "case{0}/case{0}_x_day{1}/slice_{2}.png"]),
+)
+def test_a_told_pattern_finds_the_image_that_was_meant(numbers, layout):
+    paths = {layout.format(*three): "case{}_day{}_slice_{}".format(*three) for three in numbers}
+    keys = sorted(paths)
+    told = tell_key_pattern([paths[key] for key in keys], keys, frozenset())
+    assert told is not None
+    assert told.found == len(keys)
+    index = NameIndex(keys, pattern=told.pattern)
+    assert [index.find(paths[key]) for key in keys] == list(range(len(keys)))
