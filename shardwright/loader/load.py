@@ -187,14 +187,14 @@ def load(
         if repeat:
             placed = placed.map(lambda count, record: (count, record[:2]))
         batches = made(
-            placed, lambda count, record: changed(count, example(*record)), lambda _, record: record[:2], **batched
+            placed, lambda _, count, record: changed(count, example(*record)), lambda _, record: record[:2], **batched
         )
     else:
         share = share_of(dataset, split, host, hosts)
         found = read_fast(shards, share, shuffle_seed)
         buffer = _buffer(dataset, split) if shuffle_buffer is None else shuffle_buffer
         if cache is not None:
-            found = made(found, example, lambda *record: record)
+            found = made(found, lambda _, *record: example(*record), lambda *record: record)
             records = sum(stretch.records for stretch in share)
             each = size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
             each += 4 * sum(text.vocabulary for text in words)
@@ -207,17 +207,20 @@ def load(
                 buffer = min(buffer, max(1, _SHUFFLED_BYTES // each))
         if shuffle:
             found = found.shuffle(buffer, seed=seed)
-        counted = (found.repeat() if repeat else found).enumerate()
+        found = found.repeat() if repeat else found
         if cache is None:
             batches = made(
-                counted, lambda count, record: changed(count, example(*record)), lambda _, record: record, **batched
+                found, lambda count, *record: changed(count, example(*record)), lambda *record: record, **batched
             )
         else:
+            counted = found.enumerate()
             batches = counted.map(plain(changed), tf.data.AUTOTUNE).batch(batch_size, drop_remainder=fixed)
     mixing = changes["mixup"].strength if "mixup" in changes else 0.0
     finish = Finisher(dataset.manifest, targets, masks == "bits", normalize, statistics, dtype, mixing, seed, ids)
     options = tf.data.Options()
     options.deterministic = deterministic or order == "exact"
+    # Only what comes out of a cache is tuned; elsewhere there is nothing to tune, and watching costs.
+    options.autotune.enabled = cache is not None
     options.autotune.ram_budget = _TUNED_BYTES
     return batches.map(plain(finish.__call__), _AT_ONCE).prefetch(_AHEAD).with_options(options)
 

@@ -7,6 +7,7 @@ through once more, in Python, to say which one it was, and why.
 
 from __future__ import annotations
 
+import inspect
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -25,6 +26,12 @@ Tensor = Any
 
 # No function here branches on a tensor in Python; AutoGraph's search for that takes longer than the rest of `load`.
 plain = tf.autograph.experimental.do_not_convert
+
+# An image is copied into its batch by the thread that has decoded it, while it is in that one's cache: a tenth of all
+# that decoding takes. TensorFlow puts `map` and `batch` together by itself, but not within the function of another
+# dataset; its own op for it is deprecated in favour of that, which the name below does without the warning.
+_map_and_batch = inspect.unwrap(tf.data.experimental.map_and_batch)
+_MOST_CALLS = 64
 
 
 def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
@@ -56,8 +63,8 @@ def guarded(
     """Makes an example of every element; an error says which record is wrong.
 
     Args:
-        elements: a `tf.data.Dataset`.
-        make: makes an example of one; may fail.
+        elements: a `tf.data.Dataset` of tuples.
+        make: makes an example of the number of an element, from 0, and of its parts; may fail.
         record_of: position in the split and serialized example of an element, or of a batch of them.
         told: what is wrong with such a record, empty when nothing is.
         group: elements that are gone through again when one fails; three times as many are held, still encoded.
@@ -81,38 +88,46 @@ def guarded(
         return b"a record could not be decoded, and at the second attempt could. Is there enough memory?"
 
     def failing(spec: Any) -> Callable[..., Any]:
-        def fail(*group: Tensor) -> Any:
+        def fail(_: Tensor, group: Any) -> Any:
             positions, records = record_of(*group)
             text = tf.ensure_shape(tf.numpy_function(explain, [positions, records], tf.string), [])
             with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
-                return tf.nest.map_structure(lambda part: tf.zeros(part.shape, part.dtype), spec)
+                # What would come were there an error less; only its types and shapes are ever asked for.
+                return tf.nest.map_structure(lambda part: tf.zeros([size or 1 for size in part.shape], part.dtype), spec)
 
         return fail
 
-    def batched(examples: Any) -> Any:
-        return examples if batch is None else examples.batch(batch, drop_remainder=drop_remainder)
-
     def numbered(number: Tensor, element: Any) -> tuple[Tensor, Any]:
-        return number, make(*element)
+        return number, make(number, *element)
 
-    def whole(count: Tensor, found: tuple[Tensor, Any]) -> Tensor:
-        # What fails is left out; the next one then has a number too large for its place, and nothing more is given.
-        return found[0] == count if batch is None else found[0][0] == count * batch
+    def sound(records: Any) -> Any:
+        if batch is None:
+            return records.map(plain(numbered), num_parallel_calls=threads, deterministic=True)
+        # More calls than a batch has, so that nobody waits for its last ones; each in flight holds an image.
+        calls = max(threads, min(batch + threads, _MOST_CALLS))
+        return records.apply(
+            _map_and_batch(plain(numbered), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
+        )
 
-    def examples(*parts: Any) -> Any:
+    def examples(window: Tensor, parts: Any) -> Any:
         records = tf.data.Dataset.zip(parts)
-        made = records.enumerate().map(plain(numbered), num_parallel_calls=threads, deterministic=True)
+        made = sound(records)
         explained = records.batch(group).map(failing(made.element_spec[1])).repeat()
-        count = records.cardinality()
+        count, first = records.cardinality(), window * group
         if batch is not None:
             count = count // batch if drop_remainder else -(-count // batch)
-        sound = batched(made).ignore_errors().enumerate().take_while(plain(whole))
+
+        def whole(place: Tensor, found: tuple[Tensor, Any]) -> Tensor:
+            # What fails is left out; the next one then has a number too large for its place, and no more is given.
+            return found[0] == first + place if batch is None else found[0][0] == first + place * batch
+
+        found = made.ignore_errors().enumerate().take_while(plain(whole)).map(plain(lambda _, found: found[1]))
         # Where nothing fails there is as much as there are records for, and what explains is never asked.
-        return sound.map(plain(lambda _, found: found[1])).concatenate(batched(explained)).take(count)
+        return found.concatenate(explained).take(count)
 
     group = group if batch is None else max(1, group // batch) * batch
     # Windows hold what they are given, where batches would copy it. The next one is read while this one is decoded.
-    return elements.window(group).prefetch(1).flat_map(examples)
+    return elements.enumerate().window(group).prefetch(1).enumerate().flat_map(examples)
 
 
 class Naming:
