@@ -28,6 +28,7 @@ from shardwright.image_facts import FactsReader, ImageFacts
 from shardwright.manifest import MASKS
 from shardwright.rle import Runs, draw
 from shardwright.rle_dialects import ABSOLUTE, COLUMN, COUNTS, RELATIVE, ROW, Dialect, compress_counts
+from shardwright.storage import is_remote
 
 RECORD_FILE = "export.json"
 IMAGES, MASK_FOLDER, LABELS = "images", "masks", "labels.csv"
@@ -104,6 +105,8 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         CheckFailed: two images would be one file, or a stored size is wrong.
         DatasetError: a key is no path within a folder, or the dataset is damaged.
     """
+    if is_remote(out):
+        raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
     target = Path(out).absolute()
     known = fingerprint({"digest": dataset.manifest.digest, "options": asdict(options)})
     found = _done(target, known)

@@ -6,6 +6,7 @@ nor decoded, and every image stays in its split. Masks are taken in the frame of
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -17,7 +18,6 @@ from shardwright.config.layout import TF_VISION, ShardsConfig
 from shardwright.dataset import Dataset
 from shardwright.derive import Derived, derive
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.fingerprint import sha256_file
 from shardwright.image_facts import FactsReader
 from shardwright.ingest.features import mask_feature
 from shardwright.manifest import MASKS, REJECTED, UNLISTED, Manifest
@@ -27,6 +27,7 @@ from shardwright.rle import RleError, Runs, area, union
 from shardwright.sources.base import IGNORE, Images, Source, Survey
 from shardwright.sources.detect import open_source
 from shardwright.staging import Outcome
+from shardwright.storage import hash_file, is_remote
 from shardwright.transformed import typed
 
 AUTO, EMPTY, REJECT, FAIL = "auto", "empty", "reject", "fail"
@@ -34,6 +35,8 @@ _WAYS = (AUTO, EMPTY, REJECT, FAIL)
 _MOST_PIXELS = 2**29
 _MASK_PREFIX = "image/segmentation/"
 _SHOWN = 3
+# Of annotations that tell everything themselves.
+_TOLD = LabelsConfig()
 
 
 class _Said(NamedTuple):
@@ -49,6 +52,7 @@ def relabel(
     labels: str,
     out: str,
     *,
+    read_as: LabelsConfig = _TOLD,
     unlisted: str = AUTO,
     shards: ShardsConfig | None = None,
     quiet: bool = False,
@@ -57,8 +61,9 @@ def relabel(
 
     Args:
         dataset: the images.
-        labels: a file of annotations, on this machine.
+        labels: a file of annotations, or its URL.
         out: folder to make.
+        read_as: how they are written, as far as it is not to be told from them.
         unlisted: what becomes of an image of which nothing is said, as `input.unlisted` has it.
         shards: how it is cut.
         quiet: show no progress.
@@ -76,8 +81,8 @@ def relabel(
     preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
     if preset != TF_VISION or manifest.names:
         raise UsageError(f"{dataset.root}: stores features by other names (features). Only our own are relabelled.")
-    file = os.path.abspath(labels)
-    source, survey, keys = _open(dataset, file)
+    file = labels if is_remote(labels) else os.path.abspath(labels)
+    source, survey, keys = _open(dataset, file, read_as)
     if not any(survey.listed):
         shown = ", ".join(survey.names[:_SHOWN])
         raise CheckFailed(f"{labels}: no row matched an image. It names {shown}; the images are {', '.join(keys[:3])}.")
@@ -99,14 +104,18 @@ def relabel(
         "labels": MASKS if manifest.labels == MASKS else survey.labels,
         "features": kept | (writer.kinds if manifest.labels == MASKS else {}),
     }
-    options = {"labels": sha256_file(file), "unlisted": way}
+    content = hash_file(file)
+    if content is None:
+        raise UsageError(f"{labels}: cannot be read any more. Check the file.")
+    said_so = {name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_TOLD, name)}
+    options = {"labels": content.sha256.hex(), "unlisted": way, **({"read_as": said_so} if said_so else {})}
     made = derive(
         [dataset], out, Derived("relabel", options, outcome=writer.outcome, changes=changes), shards=shards, quiet=quiet
     )
     return made, survey.notes
 
 
-def _open(dataset: Dataset, file: str) -> tuple[Source, Survey, list[str]]:
+def _open(dataset: Dataset, file: str, read_as: LabelsConfig) -> tuple[Source, Survey, list[str]]:
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     places = {
         key: Place(number, offset) for number, shard in enumerate(shards) for key, offset in dataset.entries(shard)
@@ -120,7 +129,9 @@ def _open(dataset: Dataset, file: str) -> tuple[Source, Survey, list[str]]:
 
     images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=_MOST_PIXELS)
     task = dataset.manifest.task
-    source = open_source(task=task, options=LabelsConfig(), classes=None, labels=file, images=images)
+    source = open_source(
+        task=task, options=dataclasses.replace(read_as, path=file), classes=None, labels=file, images=images
+    )
     if source.attachments() is not None:
         raise UsageError(f"{file}: holds masks as pictures. Only annotations of one file are taken.")
     return source, source.survey(), keys

@@ -49,7 +49,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _subset(options: argparse.Namespace) -> int:
-    from shardwright.config.checks import between
+    from shardwright.config.checks import at_least, between
     from shardwright.dataset import Dataset
     from shardwright.derive import Derived
     from shardwright.errors import UsageError
@@ -58,6 +58,8 @@ def _subset(options: argparse.Namespace) -> int:
 
     if options.share is not None:
         between("--share", options.share, 1e-9, 1)
+    if options.count is not None:
+        at_least("--count", options.count, 1)
     if options.share is not None and options.count is not None:
         raise UsageError("--share and --count exclude each other. Give one of them.")
     dataset = Dataset.open(options.dataset)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -28,16 +27,18 @@ def _diff(options: argparse.Namespace) -> int:
     from shardwright.console import progress
     from shardwright.dataset import Dataset
     from shardwright.differences import find_differences
+    from shardwright.report.write import page_file
 
     one, other = Dataset.open(options.one), Dataset.open(options.other)
+    page = None if options.html is None else page_file(options.html, "--html", one.root)
     total = sum(shard.records for shard in other.manifest.shards)
     with progress(total, "comparing records", quiet=options.json) as shown:
         found = find_differences(one, other, shown)
-    if options.html is not None:
+    if page is not None:
         from shardwright.report.changes import render_differences
         from shardwright.report.write import write_whole
 
-        write_whole(Path(options.html).absolute(), render_differences(found, one, other))
+        write_whole(page, render_differences(found, one, other))
     if options.json:
         print(json.dumps(found.to_dict(), indent=1, sort_keys=True, ensure_ascii=False))
     else:

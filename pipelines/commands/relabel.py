@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.config.labels import LabelsConfig
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -13,9 +16,17 @@ def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     relabel = commands.add_parser("relabel", help="the same images with new annotations; no image is read again")
     relabel.add_argument("dataset", metavar="DIR", help="a dataset")
-    relabel.add_argument("labels", metavar="FILE", help="a table or COCO JSON, as `input.labels.path` takes it")
+    relabel.add_argument("labels", metavar="FILE", help="a table or COCO JSON, or its URL; as input.labels.path has it")
     relabel.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     relabel.add_argument("--unlisted", default="auto", metavar="WAY", help="auto (default), empty, reject or fail")
+    relabel.add_argument("--format", default="auto", metavar="FORMAT", help="as input.labels.format (default: told)")
+    relabel.add_argument("--runs", default="auto", metavar="FORM", help="as input.labels.runs (default: told)")
+    relabel.add_argument("--order", default="auto", metavar="ORDER", help="as input.labels.order (default: told)")
+    relabel.add_argument("--base", type=int, metavar="N", help="as input.labels.base (default: told)")
+    relabel.add_argument(
+        "--columns", nargs="+", default=[], metavar="ROLE=HEADER", help="as input.labels.columns, e.g. image=photo"
+    )
+    relabel.add_argument("--key-pattern", metavar="REGEX", help="as input.labels.key_pattern")
     relabel.add_argument("--json", action="store_true", help="print what was made as JSON")
     relabel.set_defaults(command=_relabel)
 
@@ -27,7 +38,14 @@ def _relabel(options: argparse.Namespace) -> int:
 
     existed = is_committed(options.out)
     dataset = Dataset.open(options.dataset)
-    manifest, notes = relabel(dataset, options.labels, options.out, unlisted=options.unlisted, quiet=options.json)
+    manifest, notes = relabel(
+        dataset,
+        options.labels,
+        options.out,
+        read_as=_read_as(options),
+        unlisted=options.unlisted,
+        quiet=options.json,
+    )
     if options.json:
         row = {"dataset": options.out, "existed": existed, "fingerprint": manifest.fingerprint}
         row |= {"totals": dict(manifest.totals), "notes": list(notes)}
@@ -39,3 +57,26 @@ def _relabel(options: argparse.Namespace) -> int:
     again = "; it was there already" if existed else ""
     print(f"{options.out}: {totals['written']} images relabelled, {totals['rejected']} rejected{again}")
     return 0
+
+
+def _read_as(options: argparse.Namespace) -> LabelsConfig:
+    """How the file is written, as far as the call says so."""
+    from shardwright.config.labels import LabelsConfig
+    from shardwright.errors import UsageError
+
+    columns = {}
+    for text in options.columns:
+        role, equals, header = text.partition("=")
+        if not (role and equals and header):
+            raise UsageError(f"--columns: {text!r} is no ROLE=HEADER. Write e.g. image=photo mask=rle.")
+        columns[role] = header
+    # With the path: without one, these options are of nothing.
+    return LabelsConfig(
+        format=options.format,
+        path=options.labels,
+        columns=columns,
+        runs=options.runs,
+        order=options.order,
+        base=options.base,
+        key_pattern=options.key_pattern,
+    )

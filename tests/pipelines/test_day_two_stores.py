@@ -97,6 +97,9 @@ def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path
         if command == "export":
             assert (told.pop("existed"), again.pop("existed")) == (False, True)
         assert again == told, command
+    stores.write(f"{url}/new.csv", (local / "new.csv").read_bytes())
+    assert main(["relabel", f"{url}/data/ds", f"{url}/new.csv", "--out", str(tmp_path / "by-url")]) == 0
+    assert Dataset.open(tmp_path / "by-url").manifest == Dataset.open(f"{url}/relabel/made").manifest
 
 
 DAMAGES = {

@@ -72,6 +72,8 @@ def test_a_subset_has_the_same_part_of_every_split_and_class(source, tmp_path, c
         (["--share", "2"], "--share: 2.0 is out of range"),
         (["--share", "0.5", "--count", "3"], "exclude each other"),
         (["--keys", "/nowhere"], "cannot be read"),
+        (["--count", "0"], "--count: 0 is too small"),
+        (["--count", "-3"], "--count: -3 is too small"),
     ],
 )
 def test_what_a_subset_refuses(source, tmp_path, capsys, options, said):

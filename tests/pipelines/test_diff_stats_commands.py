@@ -36,6 +36,15 @@ def halved(number, example):
     return example
 
 
+def test_a_page_goes_to_this_machine(one, capsys):
+    for place, said in (
+        ("gs://bucket/d.html", "written to this machine"),
+        (f"{one}/d.html", "lies within the dataset"),
+    ):
+        assert main(["diff", str(one), str(one), "--html", place]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_no_difference(one, capsys):
     assert main(["diff", str(one), str(one)]) == 0
     assert "9 images in both, 9 in the first, 9 in the second\nno difference" in capsys.readouterr().out

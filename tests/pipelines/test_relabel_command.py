@@ -55,3 +55,33 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert "no row matched an image. It names other.jpg" in capsys.readouterr().err
     assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
     assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "keep"]) == 2
+
+
+def test_how_a_table_is_written_can_be_said(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="image_label", images=6)
+    run(raw, tmp_path / "ds", workers=1)
+    table = tmp_path / "new.csv"
+    table.write_text("photo,what,runs\n000.jpg,Fish,1 5\n001.jpg,Sugar,11 2\n")
+    call = ["relabel", str(tmp_path / "ds"), str(table), "--unlisted", "empty"]
+    assert main([*call, "--out", str(tmp_path / "x")]) == 2
+    said = ["--format", "rle_csv", "--columns", "image=photo", "label=what", "mask=runs"]
+    assert main([*call, *said, "--order", "column", "--out", str(tmp_path / "columns")]) == 0
+    assert main([*call, *said, "--order", "row", "--base", "0", "--out", str(tmp_path / "rows")]) == 0
+    columns, rows = examples(tmp_path / "columns"), examples(tmp_path / "rows")
+    height = int(columns["000.jpg"]["image/height"][0])
+    assert columns["000.jpg"]["image/segmentation/Fish/rle"].tolist() == [0, 5]
+    # The second to the sixth pixel of the first row.
+    expected = [number for column in range(1, 6) for number in (column * height, 1)]
+    assert rows["000.jpg"]["image/segmentation/Fish/rle"].tolist() == expected
+    capsys.readouterr()
+    for wrong, message in (
+        (["--columns", "image"], "'image' is no ROLE=HEADER"),
+        (["--columns", "picture=photo"], "picture"),
+        (["--order", "diagonal"], "input.labels.order: 'diagonal' is not known"),
+        (["--base", "2"], "input.labels.base: 2 is no first position"),
+        (["--format", "csv"], "input.labels.format: 'csv' is not known"),
+        (["--key-pattern", "("], "input.labels.key_pattern"),
+    ):
+        assert main([*call, *wrong, "--out", str(tmp_path / "x")]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
