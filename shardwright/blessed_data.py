@@ -40,11 +40,13 @@ class BlessedData:
         options: YAML paths of the options that say `blessed`.
         push_directory: folder or URL of blessed models.
         drift: `gate.drift` without a reference, as plain values.
+        skew: `gate.skew`; with the former it makes one parameter of Report's.
     """
 
     options: tuple[str, ...]
     push_directory: str
     drift: Mapping[str, Any] = field(default_factory=dict)
+    skew: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(config: Config, push_directory: str) -> BlessedData | None:
@@ -52,15 +54,15 @@ class BlessedData:
         options = tuple(asks_for_blessed(config))
         if not options:
             return None
-        drift = dict(vars(config.gate.drift)) if REFERENCE in options else {}
+        drift, skew = (dict(vars(asked)) if asked else {} for asked in (config.gate.drift, config.gate.skew))
         drift.pop("reference", None)
-        return BlessedData(options, push_directory, drift)
+        return BlessedData(options, push_directory, drift, skew)
 
     @staticmethod
     def from_json(text: str) -> BlessedData:
         """Reads what `to_json` wrote."""
         raw = json.loads(text)
-        return BlessedData(tuple(raw["options"]), raw["push_directory"], raw["drift"])
+        return BlessedData(tuple(raw["options"]), raw["push_directory"], raw["drift"], raw["skew"])
 
     def to_json(self) -> str:
         """Canonical JSON, for a component's parameter."""
@@ -100,7 +102,7 @@ class Settled:
     Attributes:
         recipe: the ingest's options, with the digest of the dataset that splits are kept from.
         location: where the input and that dataset lie.
-        drift: Report's parameter; empty where there is nothing to compare with.
+        drift: Report's parameter; empty where nothing is to be compared.
     """
 
     recipe: IngestRecipe
@@ -123,8 +125,9 @@ def settle(
     Raises:
         ConfigError: the dataset that the model in force was kept from is not there any more.
     """
+    watched = {"skew": asked.skew} if asked.skew else {}
     if found is None:
-        return Settled(recipe, location, "")
+        return Settled(recipe, location, canonical_json(watched) if watched else "")
     place, digest, earlier = found.place, found.digest, found.place
     if found.data == data and without_kept_splits(found.recipe) == without_kept_splits(recipe.options()):
         kept = _kept_from(found.place)
@@ -137,10 +140,9 @@ def settle(
     if SPLITS in asked.options and digest:
         recipe = replace(recipe, split=replace(recipe.split, previous=digest))
         location = replace(location, previous=place)
-    drift = ""
     if REFERENCE in asked.options and digest:
-        drift = canonical_json({**asked.drift, "location": place, "digest": digest})
-    return Settled(recipe, location, drift)
+        watched["drift"] = {**asked.drift, "location": place, "digest": digest}
+    return Settled(recipe, location, canonical_json(watched) if watched else "")
 
 
 def kept_from(location: InputLocation) -> dict[str, dict[str, str]]:

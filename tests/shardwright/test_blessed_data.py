@@ -69,7 +69,7 @@ def months(tmp_path_factory, image_input):
 
 def kept(settled):
     """What an ingest is kept from, and compared with."""
-    drift = json.loads(settled.drift) if settled.drift else {}
+    drift = json.loads(settled.drift or "{}").get("drift", {})
     return (
         settled.recipe.split.previous,
         settled.location.previous,
@@ -83,7 +83,7 @@ def test_it_is_the_dataset_of_the_model_in_force(months, tmp_path):
     settled = months.settled(months.push(tmp_path, 1), 2)
     place, digest = str(months.datasets[1]), months.digest(1)
     assert kept(settled) == (digest, place, place, place, digest)
-    assert json.loads(settled.drift)["images"] == 2000
+    assert json.loads(settled.drift)["drift"]["images"] == 2000
     # Cached by what it is.
     assert json.loads(settled.recipe.to_json())["options"]["split"]["previous"] == digest
     assert kept(months.settled(str(tmp_path), 2, {"previous": "blessed"})) == (None, None, place, None, None)
@@ -104,6 +104,16 @@ def test_on_a_bucket_as_on_a_disk(months, tmp_path, stores, scheme):
 
 def test_without_a_blessed_model_there_is_none(months, tmp_path):
     assert kept(months.settled(str(tmp_path / "none"), 2)) == (None, None, None, None, None)
+    assert months.settled(str(tmp_path / "none"), 2).drift == ""
+
+
+def test_splits_are_compared_with_each_other_all_the_same(months, tmp_path):
+    words = {"gate": {"drift": {"reference": "blessed"}, "skew": {"images": 30}}}
+    first = months.settled(str(tmp_path / "none"), 2, words)
+    assert json.loads(first.drift) == {"skew": {"images": 30, "alpha": 0.006, "ignore": []}}
+    later = json.loads(months.settled(months.push(tmp_path, 1), 2, words).drift)
+    assert later["skew"]["images"] == 30
+    assert later["drift"]["digest"] == months.digest(1)
 
 
 def test_the_same_run_again_is_kept_from_what_it_was_kept_from(months, tmp_path):
