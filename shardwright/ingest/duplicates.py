@@ -14,7 +14,7 @@ from shardwright.dedup.decide import Decision, Sameness, decide, groups_of
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.inputs import SurveyedInput
 from shardwright.probe.hashes import BITS, ImageHashes, distance
-from shardwright.probe.run import ProbedInput
+from shardwright.probe.known_files import KnownFiles
 
 _MASKS_SHOWN = 8
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near_action"}
@@ -27,7 +27,7 @@ def find_duplicates(
     options: DuplicatesConfig,
     surveyed: SurveyedInput,
     contents: Contents,
-    probed: ProbedInput | None,
+    probed: KnownFiles | None,
     alive: _Alive,
 ) -> Decision:
     """Finds images that are the same and decides about them.
@@ -88,7 +88,7 @@ def _near_looks(name: str, hashes: npt.NDArray[np.uint64]) -> Callable[[int, int
     return relation
 
 
-def _near(options: DuplicatesConfig, probed: ProbedInput, there: _Alive) -> _Firsts:
+def _near(options: DuplicatesConfig, probed: KnownFiles, there: _Alive) -> _Firsts:
     assert options.near is not None
     positions = np.flatnonzero(there)
     columns = {name: probed.hashes[positions, i] for i, name in enumerate(ImageHashes._fields)}

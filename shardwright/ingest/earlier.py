@@ -27,12 +27,12 @@ from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import UsageError
 from shardwright.fingerprint import sha256_bytes
 from shardwright.ingest.copying import CopySource, records_at, stored_image
-from shardwright.ingest.known import Known
 from shardwright.ingest.origins import INPUTS_FILE, InputOrigin, read_inputs
 from shardwright.ingest.previous import named_dataset
 from shardwright.manifest import index_path
+from shardwright.probe.known_files import KnownFiles
 from shardwright.sealed import unsealed_lines
-from shardwright.storage import Listing, hash_bytes, in_parallel, open_file, read_bytes
+from shardwright.storage import FileHash, Listing, hash_bytes, in_parallel, open_file, read_bytes
 from shardwright.storage.key_places import KeyPlaces
 
 _KIND = "ingest"
@@ -131,7 +131,7 @@ class Earlier:
         before = self.dataset.manifest.recipe.get("images", {})
         return all(before.get(name) == images.get(name) for name in _REFUSING)
 
-    def known(self, listing: Listing, *, probed: bool, pixels: bool) -> Known:
+    def known(self, listing: Listing, *, probed: bool, pixels: bool) -> KnownFiles:
         """What is known of the files of a listing without reading any.
 
         Args:
@@ -139,18 +139,20 @@ class Earlier:
             probed: whether what pixels tell is wanted.
             pixels: whether hashes of all pixels are.
         """
-        known = Known.nothing(len(listing.keys), probed=probed, pixels=pixels)
+        known = KnownFiles.nothing(len(listing.keys), probed=probed, pixels=pixels)
         if not listing.checksums:
             return known
         try:
             for position, origin in _matched(listing, self.origins()):
                 if origin.size == listing.sizes[position] and _same(origin, listing.checksum(position)):
-                    known.add(position, origin)
+                    known.add_content(position, FileHash(origin.sha256, origin.crc32c))
+                    if origin.row is not None:
+                        known.add_row(position, origin.row)
             return known
         except FileNotFoundError:
-            known = Known.nothing(len(listing.keys), probed=probed, pixels=pixels)
+            known = KnownFiles.nothing(len(listing.keys), probed=probed, pixels=pixels)
         except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
-            known = Known.nothing(len(listing.keys), probed=probed, pixels=pixels)
+            known = KnownFiles.nothing(len(listing.keys), probed=probed, pixels=pixels)
             known.notes.append(f"previous: {INPUTS_FILE} of {self.dataset.root} is damaged ({error}) and of no use")
         self._prove(listing, known)
         return known
@@ -172,7 +174,7 @@ class Earlier:
         with open_file(file) as lines:
             yield from read_inputs(lines)
 
-    def places(self, listing: Listing, known: Known) -> tuple[Places, list[str]]:
+    def places(self, listing: Listing, known: KnownFiles) -> tuple[Places, list[str]]:
         """Where it holds the images of a listing.
 
         Args:
@@ -186,7 +188,7 @@ class Earlier:
         places = Places(np.full(count, -1, np.int32), np.zeros(count, np.int64), np.zeros(count, np.int64))
         notes = []
         # A listed checksum that is not the earlier one says that the image has changed.
-        maybe = known.proven | np.array([not checksum for checksum in listing.checksums] or [True] * count)
+        maybe = known.hashed | np.array([not checksum for checksum in listing.checksums] or [True] * count)
         finder = KeyPlaces(listing.keys)
         for number, rows in enumerate(in_parallel(self._index, self.shards, _INDEXES_AT_ONCE)):
             if rows is None:
@@ -216,10 +218,10 @@ class Earlier:
         inside = all(offset >= 0 and length > 0 and offset + length <= shard.bytes for _, offset, length in rows)
         return rows if inside else None
 
-    def _prove(self, listing: Listing, known: Known) -> None:
+    def _prove(self, listing: Listing, known: KnownFiles) -> None:
         """Compares what the store lists with the images in the shards, which are read for it, once."""
-        nothing = Known.nothing(len(listing.keys), probed=False, pixels=False)
-        nothing.proven[:] = True
+        nothing = KnownFiles.nothing(len(listing.keys), probed=False, pixels=False)
+        nothing.hashed[:] = True
         places, notes = self.places(listing, nothing)
         known.notes += notes
         source = self.source({}, "")

@@ -22,9 +22,9 @@ from shardwright.images import read_header
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.deliveries import Delivered, read_deliveries
 from shardwright.ingest.earlier import Earlier
-from shardwright.ingest.known import Known
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.manifest import SINGLE, UNLISTED
+from shardwright.probe.known_files import KnownFiles
 from shardwright.sources.base import ClassesInText, Images, Source, Survey
 from shardwright.sources.detect import open_source
 from shardwright.sources.record_listing import holds_records
@@ -80,9 +80,9 @@ class SurveyedInput:
     lists: Mapping[str, str]
     records: Records | None = None
     earlier: Earlier | None = None
-    _known: dict[tuple[bool, bool], Known] = field(default_factory=dict)
+    _known: dict[tuple[bool, bool], KnownFiles] = field(default_factory=dict)
 
-    def known(self, *, probed: bool = False, pixels: bool = False) -> Known | None:
+    def known(self, *, probed: bool = False, pixels: bool = False) -> KnownFiles | None:
         """What the earlier dataset tells of the files, see `Earlier.known`; `None` where there is no such dataset."""
         if self.earlier is None:
             return None
@@ -228,12 +228,12 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
 def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
     """Hashes of all files, of which those that are not known yet are read."""
     known = surveyed.known()
-    if known is None or not known.proven.any():
+    if known is None or not known.hashed.any():
         yield from _hash_files(surveyed.listing)
         return
-    read = _hash_files(surveyed.listing, np.flatnonzero(~known.proven).tolist())
+    read = _hash_files(surveyed.listing, np.flatnonzero(~known.hashed).tolist())
     for i in range(len(surveyed.listing.keys)):
-        yield known.file(i) if known.proven[i] else next(read)
+        yield known.file(i) if known.hashed[i] else next(read)
 
 
 def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:

@@ -19,9 +19,9 @@ from shardwright.frames import Frames
 from shardwright.image_header import ImageHeader
 from shardwright.ingest.contents import Contents
 from shardwright.probe.hashes import ImageHashes
+from shardwright.probe.known_files import KnownFiles
 from shardwright.probe.quality import Quality
 from shardwright.probe.row import ALGORITHM, ProbeRow
-from shardwright.probe.run import ProbedInput
 from shardwright.sealed import sealed_lines, unsealed_lines
 from shardwright.staging import ORIGINS_FOLDER
 from shardwright.storage import Listing
@@ -51,7 +51,7 @@ class InputOrigin(NamedTuple):
     row: ProbeRow | None
 
 
-def input_lines(listing: Listing, contents: Contents, probed: ProbedInput | None) -> Iterator[str]:
+def input_lines(listing: Listing, contents: Contents, probed: KnownFiles | None) -> Iterator[str]:
     """The lines of `origins/inputs.jsonl`.
 
     Args:
@@ -62,7 +62,7 @@ def input_lines(listing: Listing, contents: Contents, probed: ProbedInput | None
     return sealed_lines(_input_lines(listing, contents, probed))
 
 
-def _input_lines(listing: Listing, contents: Contents, probed: ProbedInput | None) -> Iterator[str]:
+def _input_lines(listing: Listing, contents: Contents, probed: KnownFiles | None) -> Iterator[str]:
     yield canonical_json({"probe": ALGORITHM, "version": _VERSION}) + "\n"
     checksums = listing.checksums or ("" for _ in listing.keys)
     for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):
@@ -72,7 +72,7 @@ def _input_lines(listing: Listing, contents: Contents, probed: ProbedInput | Non
             yield canonical_json(row) + "\n"
 
 
-def _told(probed: ProbedInput | None, i: int) -> list[Any] | None:
+def _told(probed: KnownFiles | None, i: int) -> list[Any] | None:
     if probed is None or not probed.sound[i]:
         return None
     pixels = probed.pixels[i].tobytes().hex() if len(probed.pixels) else None

@@ -40,7 +40,7 @@ from shardwright.ingest.tasks import (
 from shardwright.manifest import REJECTED, LedgerRow, dataset_fingerprint
 from shardwright.mirror import local_folder
 from shardwright.presets import StoredFeatures
-from shardwright.probe.run import ProbedInput
+from shardwright.probe.known_files import KnownFiles
 from shardwright.sources.base import NO_ROW, Annotation, MaskCode
 from shardwright.sources.mask_code import pin_mask
 from shardwright.staged import PROBED
@@ -116,7 +116,7 @@ class PreparedIngest:
     plan: IngestPlan
     surveyed: SurveyedInput
     hashed: HashedInput
-    probed: ProbedInput | None
+    probed: KnownFiles | None
     positions: dict[PlannedShard, npt.NDArray[np.int64]]
     rejected: list[LedgerRow]
     places: Places | None = None

@@ -13,17 +13,17 @@ from shardwright.console import progress
 from shardwright.ingest.earlier import Earlier
 from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input
-from shardwright.ingest.known import part_of
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.probe.cache import ProbeCache
 from shardwright.probe.hashes import as_int64
-from shardwright.probe.run import ProbedInput, ProbeOptions, probe_input
+from shardwright.probe.known_files import KnownFiles
+from shardwright.probe.run import ProbeOptions, probe_input
 from shardwright.sources.base import Values
 
 _ROWS_AT_ONCE = 4096
 
 
-def probe_values(probed: ProbedInput | None, position: int) -> Values:
+def probe_values(probed: KnownFiles | None, position: int) -> Values:
     """These features of one image that was found sound."""
     if probed is None:
         return MappingProxyType({})
@@ -34,7 +34,7 @@ def probe_values(probed: ProbedInput | None, position: int) -> Values:
 
 def read_input(
     recipe: IngestRecipe, surveyed: SurveyedInput, *, cache: str | None, workers: int | None, quiet: bool
-) -> tuple[HashedInput, ProbedInput | None]:
+) -> tuple[HashedInput, KnownFiles | None]:
     """Hashes an input, and probes it where the recipe says so.
 
     Args:
@@ -59,15 +59,15 @@ def read_input(
     known = surveyed.known(**wanted_of(recipe))
     earlier, read = surveyed.earlier, None
     alike = earlier is not None and earlier.looked_at_alike(recipe.options()["images"])
-    if known is not None and known.proven.any():
+    if known is not None and known.hashed.any():
         # What is not going to be written needs no more than its hash.
         enough = np.array([i in surveyed.rejected for i in range(len(listing.keys))])
         if alike:
             enough |= known.sound
-        read = np.flatnonzero(~(known.proven & enough))
+        read = np.flatnonzero(~(known.hashed & enough))
     if earlier is not None and cache is not None and (read is None or not alike):
         _keep_rows(earlier, ProbeCache.open(cache))
-    part = listing if read is None else part_of(listing, read)
+    part = listing if read is None else listing.part(read.tolist())
     skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
     with progress(len(part.keys), "probing", quiet=quiet) as shown:
         probed = probe_input(part, skipped, options, cache=cache, workers=workers, progress=shown)

@@ -11,15 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from shardwright.console import SILENT, Progress
 from shardwright.conversion import header_of
 from shardwright.image_header import ImageError
 from shardwright.probe.cache import ProbeCache
-from shardwright.probe.hashes import ImageHashes
-from shardwright.probe.quality import Quality
+from shardwright.probe.known_files import KnownFiles
 from shardwright.probe.row import ProbeRow, probe_file
 from shardwright.processes import in_processes
 from shardwright.storage import (
@@ -39,7 +35,6 @@ _BYTES_WORTH_PROCESSES = 64 << 20
 # Files handed to a worker at once: enough that handing them over costs nothing, few enough that a kill loses little.
 _FEWEST_AT_ONCE = 16
 _MOST_PARTS = 2000
-_DIGEST_BYTES = 32
 _LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
 
 _Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]
@@ -58,36 +53,6 @@ class ProbeOptions:
     max_pixels: int
     convert: bool = False
     pixels: bool = False
-
-
-@dataclass(frozen=True)
-class ProbedInput:
-    """What probing all files tells, by position in the listing.
-
-    Attributes:
-        readable: whether the file can be read, bool (n,).
-        sha256: of each file that can, uint8 (n, 32).
-        crc32c: likewise, uint32 (n,).
-        sound: whether the pixels could be decoded, bool (n,).
-        hashes: the four hashes in the order of `ImageHashes`, uint64 (n, 4).
-        quality: the measures in the order of `Quality`, float64 (n, 7).
-        pixels: SHA-256 of the displayed pixels of sound images, uint8 (n, 32); (0, 32) where not asked for.
-        rejected: position -> why the file is no image that can be decoded.
-    """
-
-    readable: npt.NDArray[np.bool_]
-    sha256: npt.NDArray[np.uint8]
-    crc32c: npt.NDArray[np.uint32]
-    sound: npt.NDArray[np.bool_]
-    hashes: npt.NDArray[np.uint64]
-    quality: npt.NDArray[np.float64]
-    pixels: npt.NDArray[np.uint8]
-    rejected: dict[int, Refusal]
-
-    def files(self) -> Iterator[FileHash | None]:
-        """Hashes of each file, `None` where it cannot be read."""
-        for readable, sha256, crc32c in zip(self.readable, self.sha256, self.crc32c, strict=True):
-            yield FileHash(sha256.tobytes(), int(crc32c)) if readable else None
 
 
 @dataclass(frozen=True)
@@ -116,7 +81,7 @@ def probe_input(
     cache: str | None = None,
     workers: int | None = None,
     progress: Progress = SILENT,
-) -> ProbedInput:
+) -> KnownFiles:
     """Probes all files of a listing.
 
     Args:
@@ -130,17 +95,7 @@ def probe_input(
     Raises:
         ShardwrightError: a worker process has died.
     """
-    count = len(listing.keys)
-    result = ProbedInput(
-        readable=np.zeros(count, np.bool_),
-        sha256=np.zeros((count, _DIGEST_BYTES), np.uint8),
-        crc32c=np.zeros(count, np.uint32),
-        sound=np.zeros(count, np.bool_),
-        hashes=np.zeros((count, len(ImageHashes._fields)), np.uint64),
-        quality=np.zeros((count, len(Quality._fields))),
-        pixels=np.zeros((count if options.pixels else 0, _DIGEST_BYTES), np.uint8),
-        rejected={},
-    )
+    result = KnownFiles.nothing(len(listing.keys), probed=True, pixels=options.pixels)
     kept = ProbeCache.open(cache)
     for begin, seen in _spread(listing, frozenset(skip), partial(_probe, kept, options), workers):
         kept.keep({one.file.sha256: one.row for one in seen if one.fresh and one.file and one.row})
@@ -165,11 +120,8 @@ def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
     step = max(_FEWEST_AT_ONCE, readers(listing.root), -(-count // _MOST_PARTS))
     parts = []
     for begin in range(0, count, step):
-        here = slice(begin, begin + step)
-        piece = Listing(
-            listing.root, listing.keys[here], listing.names[here], listing.sizes[here], [], listing.pins[here]
-        )
-        parts.append(_Part(begin, piece, [i not in skip for i in range(begin, begin + len(piece.keys))]))
+        here = range(begin, min(count, begin + step))
+        parts.append(_Part(begin, listing.part(here), [i not in skip for i in here]))
     return parts
 
 
@@ -210,19 +162,12 @@ def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _S
         return _Seen(file, ProbeRow(None, None, None, error.code, error.reason))
 
 
-def _fill(result: ProbedInput, listing: Listing, position: int, one: _Seen) -> None:
+def _fill(result: KnownFiles, listing: Listing, position: int, one: _Seen) -> None:
     if one.file is not None:
-        result.readable[position] = True
-        result.sha256[position] = np.frombuffer(one.file.sha256, np.uint8)
-        result.crc32c[position] = one.file.crc32c
-    row = one.row
-    if row is None:
+        result.add_content(position, one.file)
+    if one.row is None:
         return
-    if row.hashes is None or row.quality is None:
-        result.rejected[position] = Refusal(listing.keys[position], row.code, row.reason)
-        return
-    result.sound[position] = True
-    result.hashes[position] = row.hashes
-    result.quality[position] = row.quality
-    if len(result.pixels) and row.pixels:
-        result.pixels[position] = np.frombuffer(row.pixels, np.uint8)
+    if one.row.hashes is None:
+        result.rejected[position] = Refusal(listing.keys[position], one.row.code, one.row.reason)
+    else:
+        result.add_row(position, one.row)

@@ -128,17 +128,7 @@ def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
             kept.append(i)
         else:
             refused.append(Refusal(key, NOT_RECORDS, "the file is no TFRecord file"))
-    return (
-        Listing(
-            found.root,
-            [found.keys[i] for i in kept],
-            [found.names[i] for i in kept],
-            [found.sizes[i] for i in kept],
-            [],
-            tuple(found.pins[i] for i in kept) if found.pins else (),
-        ),
-        refused,
-    )
+    return found.part(kept), refused
 
 
 def _own_shards(found: Listing) -> frozenset[str]:

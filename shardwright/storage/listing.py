@@ -78,6 +78,17 @@ class Listing:
         """What the store lists of the bytes of the object at a position, empty where it lists nothing."""
         return self.checksums[position] if self.checksums else ""
 
+    def part(self, positions: Sequence[int]) -> Listing:
+        """Some of the files, in the given order; without what is refused and without checksums."""
+        return Listing(
+            self.root,
+            [self.keys[i] for i in positions],
+            [self.names[i] for i in positions],
+            [self.sizes[i] for i in positions],
+            [],
+            tuple(self.pins[i] for i in positions) if self.pins else (),
+        )
+
 
 def make_listing(images: str, root: str, pattern: tuple[str, ...], found: Gathered, refused: list[Refusal]) -> Listing:
     """Sorts what was found; of names that differ only in their spelling, one is refused.
