@@ -1,4 +1,4 @@
-"""What is known of the files of a listing: their content and what their pixels tell, by probing or from an earlier day."""
+"""What is known of files: their content and what their pixels tell, by probing or from an earlier day."""
 
 from __future__ import annotations
 
