@@ -49,6 +49,11 @@ def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
         return tf.identity(value)
 
 
+def calls_at_once(batch: int, threads: int) -> int:
+    """Examples that are on their way: more than a batch has, so that no thread waits for its last one, but bounded."""
+    return max(threads, min(batch + threads, _MOST_CALLS))
+
+
 def guarded(
     elements: Any,
     make: Callable[..., Any],
@@ -68,7 +73,7 @@ def guarded(
         record_of: position in the split and serialized example of an element, or of a batch of them.
         told: what is wrong with such a record, empty when nothing is.
         group: elements that are gone through again when one fails; three times as many are held, still encoded.
-        threads: examples that are made at a time.
+        threads: examples that are made at a time, of batches `calls_at_once`.
         batch: examples of a batch; by default they come one by one. A group is then a number of whole batches.
         drop_remainder: leave out a last batch that is not full.
 
@@ -92,8 +97,8 @@ def guarded(
             positions, records = record_of(*group)
             text = tf.ensure_shape(tf.numpy_function(explain, [positions, records], tf.string), [])
             with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
-                # What would come were there an error less; only its types and shapes are ever asked for.
-                return tf.nest.map_structure(lambda part: tf.zeros([size or 1 for size in part.shape], part.dtype), spec)
+                # Never made; what is asked of it is its types and shapes.
+                return tf.nest.map_structure(lambda one: tf.zeros([side or 1 for side in one.shape], one.dtype), spec)
 
         return fail
 
@@ -103,8 +108,7 @@ def guarded(
     def sound(records: Any) -> Any:
         if batch is None:
             return records.map(plain(numbered), num_parallel_calls=threads, deterministic=True)
-        # More calls than a batch has, so that nobody waits for its last ones; each in flight holds an image.
-        calls = max(threads, min(batch + threads, _MOST_CALLS))
+        calls = calls_at_once(batch, threads)
         return records.apply(
             _map_and_batch(plain(numbered), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
         )
