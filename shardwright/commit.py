@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -153,7 +153,7 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
 
 def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
     target = Path(out)
-    results = _results(staging, plan)
+    results = finished_results(staging, plan.shards)
     with assembling(target, plan.fingerprint) as assembled:
         # A run that stages elsewhere may have published between our looking and our lock.
         found = committed(out, plan.fingerprint)
@@ -167,7 +167,7 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
 
 
 def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
-    results = _results(staging, plan)
+    results = finished_results(staging, plan.shards)
     assembled = staging.path("assembled")
     shutil.rmtree(assembled, ignore_errors=True)
     assembled.mkdir()
@@ -209,11 +209,19 @@ def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
     discard(Path(os.path.realpath(out)), fingerprint)
 
 
-def _results(staging: Staging, plan: DatasetPlan) -> list[ShardResult]:
-    results = staging.results(plan.shards)
-    missing = [layout.shard_path(*planned) for planned, result in zip(plan.shards, results, strict=True) if not result]
+def finished_results(staging: Staging, shards: Sequence[PlannedShard]) -> list[ShardResult]:
+    """The results of shards that are all finished.
+
+    Raises:
+        CheckFailed: one is not.
+    """
+    results = staging.results(shards)
+    missing = [layout.shard_path(*planned) for planned, result in zip(shards, results, strict=True) if not result]
     if missing:
-        raise CheckFailed(f"{len(missing)} of {len(results)} shards are not written, e.g. {missing[0]}. Run it again.")
+        raise CheckFailed(
+            f"{len(missing)} of {len(results)} shards are not written, e.g. {missing[0]}. Run it again. Where writers "
+            "are other machines, run.staging must be a place that all of them share."
+        )
     return [result for result in results if result is not None]
 
 

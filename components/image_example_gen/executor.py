@@ -16,8 +16,9 @@ from shardwright.commit import commit
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
 from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, copied_note, plan_ingest, write_shard
-from shardwright.staging import STAGING_VARIABLE, Staging
+from shardwright.staging import Staging
 from shardwright.watch import shards_shown
+from shardwright_components.beam_runner import reachable, staging_root
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -32,24 +33,28 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """See the base class.
 
         Raises:
-            UsageError: no location is given, or the input is not what it should be.
+            UsageError: no location is given, the input is not what it should be, or workers are on other machines and
+                images or the staging folder are not on a bucket.
             CheckFailed: the input has other content than the fingerprint says, or too much of it was rejected.
         """
         del input_dict
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         location = _location(exec_properties)
         recipe = IngestRecipe.from_json(exec_properties["recipe"])
-        staging_root = os.environ.get(STAGING_VARIABLE) or self._get_tmp_dir()
+        root = staging_root(self._beam_pipeline_args, self._get_tmp_dir)
+        reachable(self._beam_pipeline_args, "the images (input.images)", location.images)
+        if location.earlier:
+            reachable(self._beam_pipeline_args, "the dataset that is copied from", location.earlier)
         prepared = plan_ingest(
             recipe,
             location,
             expected_fingerprint=exec_properties["input_fingerprint"],
             quiet=recipe.images.verify != FULL,
-            staging_root=staging_root,
+            staging_root=root,
         )
         prepared.check_rejects()
         plan = prepared.plan
-        staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
+        staging = Staging.open(root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
             prepared.stage(staging, elsewhere=True)
             shown = shards_shown(staging, plan.dataset.shards, "writing shards")

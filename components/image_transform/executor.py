@@ -20,7 +20,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.commit import commit
+from shardwright.commit import commit, finished_results
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
@@ -65,7 +65,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """See the base class.
 
         Raises:
-            CheckFailed: too many records could not be transformed, or none of the train split.
+            CheckFailed: too many records could not be transformed, or none of the train split; or workers did not write
+                what they were to write.
             ConfigError: the recipe does not fit the input.
             DatasetError: the input is no finished dataset, or one in forms that only others read.
             UsageError: Beam's workers are on other machines, and the input or the staging folder is not on a bucket.
@@ -130,6 +131,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             post.write_statistics(pipeline, plan.totals, staging)
         for split in plan.totals:
             name = post.statistics_file(split)
+            if not staging.is_shared(name):
+                raise CheckFailed(f"{staging.location(name)}: Beam's workers have not written it. Run it again.")
             write_bytes(folder / name, read_bytes(staging.location(name)))
 
 
@@ -174,8 +177,8 @@ def _parents(source: Dataset, input_dict: dict[str, list[Any]]) -> dict[str, str
 
 
 def _check_train(staging: Staging, plan: TransformPlan) -> None:
-    results = staging.results(plan.train)
-    if sum(result.info.records for result in results if result is not None):
+    results = finished_results(staging, plan.dataset.shards)
+    if any(result.info.records for result in results if result.split == TRAIN):
         return
     rejected = [row for row in map(json.loads, staging.ledger_lines(plan.train)) if row["status"] == REJECTED]
     shown = "".join(f"\n  {row['key']}: {row['code']}: {row['reason']}" for row in rejected[:_EXAMPLES])

@@ -1,8 +1,8 @@
 """What is kept beside a shard for the analyzers: of every image the sums of its pixels, and its features but pixels.
 
-Two files a shard: Examples of its images, for statistics, and one Example in which they are added up, for TFT. Numbers
-and words only, so that whatever goes through Beam is small and no pixel is read again. Like the shard, they are written
-once, on the bucket where that is, and reused by a resumed run.
+Two files a shard: an Example of each image without pixels and masks, for statistics, and one Example in which the sums
+of their pixels are added up, for TFT. Numbers and words only, so that whatever goes through Beam is small and no pixel
+is read again. Like the shard, they are written once, on the bucket where that is, and reused by a resumed run.
 """
 
 from __future__ import annotations
@@ -73,56 +73,13 @@ def figures_of(values: npt.NDArray[np.uint8], present: list[int], area: list[int
 
 
 def figures_file(planned: PlannedShard) -> str:
-    """Where in staging the figures of a shard lie: one Example per written record, in its order."""
+    """Where in staging the features of a shard lie that statistics are made of: an Example per record, in its order."""
     return f"figures/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
 
 
 def sums_file(planned: PlannedShard) -> str:
     """Where in staging the `Sums` of a shard lie."""
     return f"sums/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
-
-
-class Row(NamedTuple):
-    """What is kept of one image.
-
-    Attributes:
-        told: stored features that statistics are made of, by their stored names.
-        inputs: what the TransformGraph takes, by our own names.
-        figures: of its pixels.
-    """
-
-    told: dict[str, records.DecodedFeature]
-    inputs: dict[str, records.DecodedFeature]
-    figures: Figures
-
-
-def encode_row(figures: Figures, told: Mapping[str, bytes], inputs: Mapping[str, records.FeatureValue]) -> bytes:
-    """Serializes a `Row`; what is told is given as `records.encode_entry` serializes it."""
-    others: dict[str, records.FeatureValue] = {
-        f"{_PREFIX}{name}": records.ints(value) for name, value in figures._asdict().items()
-    }
-    others |= {f"{_INPUTS}{name}": value for name, value in inputs.items()}
-    return records.join_entries({**told, **{name: records.encode_entry(name, others[name]) for name in others}})
-
-
-def read_rows(file: str) -> Iterator[Row]:
-    """Reads such a file, on this machine or a bucket."""
-    for _, payload in records.read_records(file):
-        yield decode_row(payload)
-
-
-def decode_row(payload: bytes) -> Row:
-    """Reads what `encode_row` wrote."""
-    row = Row({}, {}, Figures([], [], (0, 0), [], []))
-    sums = {}
-    for name, values in records.decode_example(payload).items():
-        if name.startswith(_PREFIX):
-            sums[name[len(_PREFIX) :]] = np.asarray(values).tolist()
-        elif name.startswith(_INPUTS):
-            row.inputs[name[len(_INPUTS) :]] = values
-        else:
-            row.told[name] = values
-    return row._replace(figures=Figures(**{**sums, "size": tuple(sums["size"])}))
 
 
 class Sums(NamedTuple):
@@ -138,21 +95,18 @@ class Sums(NamedTuple):
     sizes: list[tuple[int, int]]
     inputs: dict[str, list[bytes]]
 
-
-def sums_of(rows: Iterable[Row]) -> Sums:
-    """Adds up the images of a shard, in whole numbers."""
-    added = Sums({}, [], {})
-    for row in rows:
-        figures = row.figures._asdict()
-        height, width = figures.pop("size")
-        for name, values in {**figures, PIXELS: [height * width], RECORDS: [1]}.items():
-            before = added.sums.get(name, [0] * len(values))
-            added.sums[name] = [total + value for total, value in zip(before, values, strict=True)]
-        if len(added.sizes) < _TOLD_SIZES and (height, width) not in added.sizes:
-            added.sizes.append((height, width))
-        for name, texts in row.inputs.items():
-            added.inputs.setdefault(name, []).extend(bytes(text) for text in texts)
-    return added
+    def add(self, figures: Figures, inputs: Mapping[str, Sequence[bytes]]) -> None:
+        """Adds an image and its texts."""
+        height, width = figures.size
+        parts = {**figures._asdict(), PIXELS: [height * width], RECORDS: [1]}
+        del parts["size"]
+        for name, values in parts.items():
+            before = self.sums.get(name, [0] * len(values))
+            self.sums[name] = [total + value for total, value in zip(before, values, strict=True)]
+        if len(self.sizes) < _TOLD_SIZES and figures.size not in self.sizes:
+            self.sizes.append(figures.size)
+        for name, texts in inputs.items():
+            self.inputs.setdefault(name, []).extend(texts)
 
 
 def encode_sums(sums: Sums) -> bytes:

@@ -17,11 +17,10 @@ from tfx_bsl.tfxio import tf_example_record
 
 from shardwright.config.transform import COUNTS, TextConfig
 from shardwright.presets import ONE_HOT, SIZE, StoredFeatures
-from shardwright.records import encode_example
+from shardwright.records import read_records
 from shardwright.schema import parse_schema, render_schema
 from shardwright.staging import PlannedShard, Staging
-from shardwright.transformed import typed
-from shardwright_components.image_transform.figures import figures_file, read_rows
+from shardwright_components.image_transform.figures import figures_file
 from shardwright_components.image_transform.recipe import Recipe
 
 STATISTICS_NAME, SCHEMA_NAME = "FeatureStats.pb", "schema.pbtxt"
@@ -58,8 +57,8 @@ def statistics_file(split: str) -> str:
 
 
 def _told(number: int, split: str, total: int, staging: Staging) -> Iterator[bytes]:
-    for row in read_rows(staging.location(figures_file(PlannedShard(split, number, total)))):
-        yield encode_example({name: typed(values) for name, values in row.told.items()})
+    for _, record in read_records(staging.location(figures_file(PlannedShard(split, number, total)))):
+        yield record
 
 
 def _keep(statistics: statistics_pb2.DatasetFeatureStatisticsList, split: str, staging: Staging) -> None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,19 +30,18 @@ from shardwright.staging import Outcome, PlannedShard, Staging
 from shardwright.storage import in_parallel
 from shardwright.transformed import CLASSES, annotated, is_moved, parsed
 from shardwright_components.image_transform.figures import (
-    decode_row,
+    Figures,
+    Sums,
     encode_figures,
-    encode_row,
     encode_sums,
     figures_file,
     figures_of,
     sums_file,
-    sums_of,
 )
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.text import Text, text_values
 
-_READ = frozenset(("image/key", "image/encoded", "image/height", "image/width"))
+_READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", CLASSES))
 
 
 @dataclass(frozen=True)
@@ -75,20 +75,36 @@ def write_shard(job: ShardJob) -> int:
     return job.staging.write_shard(job.planned, _outcomes(job), beside=beside).info.records
 
 
+class Made(NamedTuple):
+    """What is kept of one image beside its record.
+
+    Attributes:
+        told: an Example of the stored features that statistics are made of.
+        figures: of its pixels.
+        inputs: the texts that the TransformGraph takes, by our own names.
+    """
+
+    told: bytes
+    figures: Figures
+    inputs: dict[str, list[bytes]]
+
+
 def _outcomes(job: ShardJob) -> Iterator[Outcome]:
-    rows: list[bytes] = []
+    told: list[bytes] = []
+    sums = Sums({}, [], {})
     payloads = (payload for _, payload in records.read_records(job.source))
     # One more than there are cores: while one waits for Python's lock, all cores have pixels to decode.
-    for outcome, row in in_parallel(partial(rewrite, job=job), payloads, threads=(os.cpu_count() or 1) + 1):
-        if row is not None:
-            rows.append(row)
+    for outcome, made in in_parallel(partial(rewrite, job=job), payloads, threads=(os.cpu_count() or 1) + 1):
+        if made is not None:
+            told.append(made.told)
+            sums.add(made.figures, made.inputs)
         yield outcome
     # Runs when the last outcome is taken, before the shard counts as finished.
-    job.staging.write_file(figures_file(job.planned), encode_figures(rows))
-    job.staging.write_file(sums_file(job.planned), encode_sums(sums_of(map(decode_row, rows))))
+    job.staging.write_file(figures_file(job.planned), encode_figures(told))
+    job.staging.write_file(sums_file(job.planned), encode_sums(sums))
 
 
-def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
+def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, Made | None]:
     """Transforms one record.
 
     Args:
@@ -96,7 +112,7 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
         job: recipe, task and classes.
 
     Returns:
-        The new record with the row of figures of its image, or a reject and `None`.
+        The new record with what is kept beside it, or a reject and `None`.
     """
     recipe = job.recipe
     example = LazyExample(payload).carry(lambda name: name in _READ or name in job.texts or is_moved(name))
@@ -120,10 +136,16 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, bytes | None]:
     for name, text in job.texts.items():
         features |= text_values(name, text, example.get(name, []))
     stored = job.stored.apply({**features, "image/encoded": data})
-    entries = {name: records.encode_entry(name, value) for name, value in stored.items()}
+    entries = records.encode_entries(stored)
     told = {name: entry for name, entry in entries.items() if name in job.stored.scalars}
-    inputs = {name: features[name] for name in (CLASSES, *job.texts) if name in features}
-    return Outcome(key, records.join_entries(entries)), encode_row(figures_of(values, present, area), told, inputs)
+    inputs = {name: _texts(features[name]) for name in (CLASSES, *job.texts) if name in features}
+    made = Made(records.join_entries(told), figures_of(values, present, area), inputs)
+    return Outcome(key, records.join_entries(entries)), made
+
+
+def _texts(value: records.FeatureValue) -> list[bytes]:
+    values = value.values if isinstance(value, records.TypedList) else (value,)
+    return [text for text in values if isinstance(text, bytes)]
 
 
 def _made(

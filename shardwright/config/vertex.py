@@ -18,9 +18,8 @@ from shardwright.config.cloud import (
 )
 from shardwright.errors import ConfigError
 
-# What reads and writes buckets itself. ImageTransform and Evaluator work on folders of their own machine, which
-# Dataflow's workers lack.
-ON_DATAFLOW = ("ImageExampleGen", "StatisticsGen")
+# What reads and writes buckets itself, on whichever machine its workers are.
+ON_DATAFLOW = ("ImageExampleGen", "StatisticsGen", "ImageTransform")
 
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
@@ -128,8 +127,7 @@ class VertexConfig:
         check_components("vertex.machines", self.machines)
         for component, resources in self.machines.items():
             check_resources(f"vertex.machines.{component}", resources)
-        check_components("vertex.dataflow.components", self.dataflow.components, ON_DATAFLOW)
-        at_least("vertex.dataflow.max_workers", self.dataflow.max_workers, 1)
+        _check_dataflow(self.dataflow)
         _check_trainer(self.trainer)
         _check_schedule(self.schedule)
 
@@ -137,6 +135,17 @@ class VertexConfig:
 def _matches(path: str, value: str | None, pattern: re.Pattern[str], fix: str) -> None:
     if value is not None and not pattern.fullmatch(value):
         raise ConfigError(path, f"{value!r} is not well formed", fix)
+
+
+def _check_dataflow(dataflow: DataflowConfig) -> None:
+    if "Evaluator" in dataflow.components:
+        raise ConfigError(
+            "vertex.dataflow.components.Evaluator",
+            "the Evaluator works on folders of its own machine, where TFMA's workers would look for the model",
+            "Give it a large machine (vertex.machines.Evaluator) and processes on it (docs/dataflow.md).",
+        )
+    check_components("vertex.dataflow.components", dataflow.components, ON_DATAFLOW)
+    at_least("vertex.dataflow.max_workers", dataflow.max_workers, 1)
 
 
 def _check_trainer(trainer: VertexTrainer) -> None:

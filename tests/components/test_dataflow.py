@@ -1,34 +1,35 @@
-"""The job that Dataflow would get from ImageExampleGen: built by Beam's own code as for a submission, and not sent."""
+"""The jobs that Dataflow would get: built by Beam's own code as for a submission, and not sent."""
 
 import json
-from pathlib import Path
 
 import pytest
+from apache_beam.internal import pickler
 from apache_beam.internal.gcp import auth
 from apache_beam.io.gcp import gcsio
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, SetupOptions, StandardOptions
 from apache_beam.runners.dataflow import dataflow_runner
 from apache_beam.runners.dataflow.internal import apiclient
+from example_gen import execute, parameters
 from google.protobuf import json_format
-from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from object_stores import running_stores
 from tfx.types import standard_artifacts
+from vertex_section import IMAGE, VERTEX
 
 from shardwright.config import parse_config
-from shardwright.errors import CheckFailed, ConfigError
-from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, survey_input
-from shardwright_components.image_example_gen.executor import Executor
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.manifest import shard_path
+from shardwright.mirror import Mirror
+from shardwright.staging import PlannedShard, Staging
+from shardwright_components.image_transform import executor, plan
+from shardwright_components.image_transform.features import stored_features
+from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright_pipelines.vertex import dataflow_options
 
-IMAGE = "registry.example/shardwright:1.0"
-VERTEX = {
-    "project": "my-project",
-    "region": "europe-west4",
-    "service_account": "trainer@my-project.iam.gserviceaccount.com",
-    "pipeline_root": "gs://bucket/runs",
-    "image": IMAGE,
-    "labels": {"team": "clouds"},
+SECTION = {
+    **VERTEX,
     "dataflow": {
-        "components": ["ImageExampleGen"],
+        "components": ["ImageExampleGen", "ImageTransform"],
         "machine": "n2-standard-8",
         "max_workers": 7,
         "subnetwork": "regions/europe-west4/subnetworks/ml",
@@ -65,49 +66,114 @@ def jobs(monkeypatch):
     return seen
 
 
-def test_the_request_for_image_example_gen(jobs, tmp_path, image_input, monkeypatch):
-    config = parse_config({**image_input(tmp_path / "in"), "vertex": VERTEX}, base="/")
-    location = locate(config)
-    monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(location)))
-    monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
-    properties = {
-        "input_fingerprint": input_fingerprint(config, location),
-        "recipe": ingest_recipe(config, survey_input(IngestRecipe.of(config), location).survey.classes),
-        "input_location": "",
-    }
-    arguments = [*dataflow_options(config.vertex, "gs://bucket/runs"), "--dry_run=True", "--no_auth"]
-    examples = standard_artifacts.Examples()
-    examples.uri = str(tmp_path / "examples")
-    Path(examples.uri).mkdir()
-    context = BaseBeamExecutor.Context(beam_pipeline_args=arguments, tmp_dir=str(tmp_path / "tmp"), unique_id="1")
-    # No worker writes a shard, and that is seen.
-    with pytest.raises(CheckFailed, match="shard"):
-        Executor(context).Do({}, {"examples": [examples]}, properties)
+@pytest.fixture
+def arguments():
+    config = parse_config({"input": {"images": "gs://bucket/x"}, "vertex": SECTION}, base="/")
+    return [*dataflow_options(config.vertex, "gs://bucket/runs"), "--dry_run=True", "--no_auth"]
 
-    ((environment, job, pipeline, options),) = jobs
+
+def check(job, *steps, size=100_000):
+    """Holds a job against the configuration; `size` is the most bytes that it may have."""
+    environment, told, pipeline, options = job
     (pool,) = environment["workerPools"]
     assert pool["machineType"] == "n2-standard-8"
     assert pool["autoscalingSettings"]["maxNumWorkers"] == 7
     assert pool["ipConfiguration"] == "WORKER_IP_PRIVATE"
     assert pool["subnetwork"] == "regions/europe-west4/subnetworks/ml"
+    # A shard is written by threads of its own, and lies on the worker's disk until it is whole.
+    assert pool["numThreadsPerWorker"] == 1
     assert {one["containerImage"] for one in pool["sdkHarnessContainerImages"]} == {IMAGE}
     assert environment["serviceAccountEmail"] == VERTEX["service_account"]
     assert environment["tempStoragePrefix"].startswith("storage.googleapis.com/bucket/runs/beam/temp")
     assert "use_runner_v2" in environment["experiments"]
-    assert job["labels"]["team"] == "clouds"
+    assert told["labels"]["team"] == "clouds"
     # Workers have the code in their image: no session, no package and no source goes along.
     assert not options.view_as(SetupOptions).save_main_session
     assert not pool.get("packages")
-    names = {step.unique_name for step in pipeline.components.transforms.values()}
-    assert {"ShardNumbers", "Spread", "WriteShard"} <= names
+    assert set(steps) <= {step.unique_name for step in pipeline.components.transforms.values()}
     # The plan goes along with the step that writes, and no list of images does.
-    assert len(pipeline.SerializeToString()) < 100_000
+    assert len(pipeline.SerializeToString()) < size
 
 
-def test_components_that_work_on_folders_are_kept_from_it():
-    wrong = {**VERTEX, "dataflow": {"components": ["ImageTransform"]}}
-    with pytest.raises(ConfigError, match=r"vertex\.dataflow\.components\.ImageTransform: .* Use: ImageExampleGen"):
-        parse_config({"input": {"images": "gs://bucket/x"}, "vertex": wrong}, base="/")
+def test_the_request_for_image_example_gen(jobs, arguments, tmp_path, image_input, monkeypatch):
+    raw = image_input(tmp_path / "in")
+    with running_stores() as stores:
+        bucket = stores.bucket("gs")
+        stores.copy_of(tmp_path / "in", f"{bucket}/data")
+        places = {"images": f"{bucket}/data/images", "labels": {"path": f"{bucket}/data/labels.csv"}}
+        config = parse_config({**raw, "input": {**raw["input"], **places}}, base="/")
+        properties = parameters(config, monkeypatch, f"{bucket}/staging")
+        # No worker writes a shard, and that is seen.
+        with pytest.raises(CheckFailed, match=r"shards are not written, .* run\.staging must be a place that all"):
+            execute(f"{bucket}/examples", properties, arguments)
+        assert not stores.tree(f"{bucket}/examples")
+    (job,) = jobs
+    check(job, "ShardNumbers", "Spread", "WriteShard")
+
+
+@pytest.mark.parametrize("where", ["input", "staging"])
+def test_folders_that_workers_cannot_reach_are_refused(jobs, arguments, tmp_path, image_input, monkeypatch, where):
+    config = parse_config(image_input(tmp_path / "in"), base="/")
+    properties = parameters(config, monkeypatch, tmp_path / "staging" if where == "staging" else "gs://bucket/staging")
+    told = {"input": r"the images \(input\.images\), /", "staging": r"the staging folder \(run\.staging\), /"}
+    if where == "staging":
+        monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps({"images": "gs://bucket/images", "labels": None}))
+    with pytest.raises(UsageError, match=rf"{told[where]}.*is a folder of this machine"):
+        execute(tmp_path / "examples", properties, arguments)
+    assert not jobs
+
+
+@pytest.mark.slow
+def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_dataset, monkeypatch):
+    source = small_dataset(tmp_path / "in", counts={"train": [1, 1], "eval": [1]})
+    recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base="/"))
+    outputs = {
+        "transformed_examples": standard_artifacts.Examples(),
+        "transform_graph": standard_artifacts.TransformGraph(),
+        "post_transform_stats": standard_artifacts.ExampleStatistics(),
+        "post_transform_schema": standard_artifacts.Schema(),
+    }
+    with running_stores() as stores:
+        bucket = stores.bucket("gs")
+        stores.copy_of(source, f"{bucket}/in")
+        monkeypatch.setenv("SHARDWRIGHT_STAGING", f"{bucket}/staging")
+        for name, artifact in outputs.items():
+            artifact.uri = f"{bucket}/{name}"
+        examples = standard_artifacts.Examples()
+        examples.uri = f"{bucket}/in"
+
+        def transform():
+            context = executor.Executor.Context(arguments, tmp_dir=str(tmp_path), unique_id="1")
+            given = {name: [artifact] for name, artifact in outputs.items()}
+            executor.Executor(context).Do({"examples": [examples]}, given, {"recipe": recipe})
+
+        with pytest.raises(CheckFailed, match="3 of 3 shards are not written"):
+            transform()
+        # What Dataflow's workers would do.
+        dataset = Dataset.open(f"{bucket}/in")
+        planned = plan.plan_transform(dataset, *read_recipe(recipe))
+        staging = plan.open_staging(f"{bucket}/staging", planned.dataset)
+        work = plan.TransformWork.of(dataset, planned, staging, {})
+        for number in range(len(work.shards)):
+            plan.write_numbered(number, work)
+        with pytest.raises(CheckFailed, match=r"FeatureStats\.pb: Beam's workers have not written it"):
+            transform()
+        assert not any(stores.tree(artifact.uri) for artifact in outputs.values())
+    check(jobs[0], "ShardNumbers", "Spread", "WriteShard")
+    check(jobs[-1], "ShardsOf[train]", "SpreadOf[train]", "StatisticsOf[train]", "KeepOf[eval]", size=1_000_000)
+    assert len(jobs) == 3
+
+
+def test_the_shards_of_ten_million_images_fit_into_a_request():
+    total = 44_867
+    config = parse_config({"input": {"images": "x"}}, base="/")
+    recipe = Recipe.of(config)
+    stored, _ = stored_features(recipe, {"image/encoded": "bytes"}, labels="single", classes=4)
+    names = tuple((PlannedShard("train", i, total), shard_path("train", i, total)) for i in range(total))
+    staging = Staging("/tmp/w", "f" * 64, Mirror("gs://bucket/staging/" + "f" * 64))
+    work = plan.TransformWork(staging, "gs://bucket/in", names, recipe, "classification", ("a", "b"), stored, {})
+    # Dataflow takes 10 MB.
+    assert len(pickler.dumps(work)) < 2_000_000
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from example_gen import execute, parameters
 from recording import mask_png, reading, record, write_records
 from tfx.components.statistics_gen import executor as statistics_executor
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
@@ -15,10 +16,9 @@ from tfx.types import artifact_utils, standard_artifacts
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.ingest import IngestRecipe, ingest, ingest_recipe, input_fingerprint, locate, survey_input, write
+from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate, write
 from shardwright.lineage import read_lineage
 from shardwright_components.image_example_gen.component import ImageExampleGen
-from shardwright_components.image_example_gen.executor import Executor
 
 
 def tree(root):
@@ -31,26 +31,7 @@ def tree(root):
 def prepared(tmp_path, image_input, monkeypatch):
     """A configuration, ImageExampleGen's parameters for it, and the environment that a run sets."""
     config = parse_config(image_input(tmp_path / "in"), base="/")
-    location = locate(config)
-    classes = survey_input(IngestRecipe.of(config), location).survey.classes
-    monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(location)))
-    monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
-    properties = {
-        "input_fingerprint": input_fingerprint(config, location),
-        "recipe": ingest_recipe(config, classes),
-        "input_location": "",
-    }
-    return config, properties
-
-
-def execute(uri, properties, beam_args=()):
-    """Runs the executor as a launcher does: into a fresh empty folder."""
-    artifact = standard_artifacts.Examples()
-    artifact.uri = str(uri)
-    Path(uri).mkdir(parents=True)
-    context = BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args), tmp_dir=f"{uri}.tmp", unique_id="1")
-    Executor(context).Do({}, {"examples": [artifact]}, properties)
-    return artifact
+    return config, parameters(config, monkeypatch, tmp_path / "staging")
 
 
 def test_the_artifact_is_the_dataset_of_the_command_line(tmp_path, prepared):

@@ -9,33 +9,22 @@ from pathlib import Path
 
 import killing
 import pytest
+from example_gen import execute, parameters
 from ingesting import run, tree
-from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.types import standard_artifacts
 
 from shardwright.config import parse_config
-from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, survey_input
 from shardwright.ingest import write as writing
-from shardwright_components.image_example_gen.executor import Executor
 
 KILLED = (
     killing.KILL_AT_STEP
     + """
 import json
-import test_image_example_gen_kills as here
+import example_gen
 from shardwright import staging
 staging.RecordWriter.write = counted(staging.RecordWriter.write)
-here.execute(sys.argv[1], json.loads(sys.argv[2]))
+example_gen.execute(sys.argv[1], json.loads(sys.argv[2]))
 """
 )
-
-
-def execute(uri, properties):
-    artifact = standard_artifacts.Examples()
-    artifact.uri = str(uri)
-    Path(uri).mkdir(parents=True)
-    context = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=f"{uri}.tmp", unique_id="1")
-    Executor(context).Do({}, {"examples": [artifact]}, properties)
 
 
 @pytest.mark.slow
@@ -45,20 +34,11 @@ def test_a_retry_with_another_output_takes_over_what_a_killed_attempt_finished(
 ):
     raw = {**image_input(tmp_path / "in"), "shards": {"records": 3}}
     run(raw, tmp_path / "cli")
-    config = parse_config(raw, base="/")
-    location = locate(config)
-    monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps(vars(location)))
-    monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
-    properties = {
-        "input_fingerprint": input_fingerprint(config, location),
-        "recipe": ingest_recipe(config, survey_input(IngestRecipe.of(config), location).survey.classes),
-        "input_location": "",
-    }
+    properties = parameters(parse_config(raw, base="/"), monkeypatch, tmp_path / "staging")
     examples = tmp_path / "examples"
-    modules = os.pathsep.join([str(Path(__file__).parent), str(Path(killing.__file__).parent)])
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(examples / "1"), json.dumps(properties), str(step)],
-        env={**os.environ, "PYTHONPATH": modules, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(Path(killing.__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,

@@ -3,12 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vertex_section import VERTEX
 
 from shardwright.config import parse_config
 from shardwright.config.cloud import check_bucket
 from shardwright.errors import ConfigError
-
-IMAGE = "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"
 
 
 def parse(**sections):
@@ -26,15 +25,10 @@ def test_both_are_empty_by_default():
 def test_a_whole_vertex_section():
     section = parse(
         vertex={
-            "project": "my-project",
-            "region": "europe-west4",
-            "service_account": "trainer@my-project.iam.gserviceaccount.com",
-            "pipeline_root": "gs://bucket/runs",
-            "image": IMAGE,
-            "labels": {"team": "clouds"},
+            **VERTEX,
             "machines": {"ImageTransform": {"cpu": 8, "memory": "32GB"}},
             "trainer": {"machine": "ct5lp-hightpu-4t", "topology": "2x2"},
-            "dataflow": {"components": ["StatisticsGen"], "max_workers": 4},
+            "dataflow": {"components": ["StatisticsGen", "ImageTransform"], "max_workers": 4},
             "schedule": {"cron": "TZ=Europe/Paris 0 3 1 * *", "max_runs": 12},
         }
     ).vertex
@@ -74,7 +68,8 @@ REFUSED = [
     ({"vertex": {"machines": {"Trainer": {"memory": 16}}}}, r"machines\.Trainer\.memory: 16 is too small"),
     ({"vertex": {"trainer": {"topology": "2x2"}}}, r"vertex\.trainer\.machine: missing"),
     ({"vertex": {"trainer": {"machine": "g2-standard-4", "gpu": "NVIDIA_L4"}}}, r"trainer\.gpus: 0 of NVIDIA_L4"),
-    ({"vertex": {"dataflow": {"components": ["Evaluator"]}}}, r"dataflow\.components\.Evaluator: .* Use: ImageEx"),
+    ({"vertex": {"dataflow": {"components": ["Evaluator"]}}}, r"dataflow\.components\.Evaluator: .*its own machine"),
+    ({"vertex": {"dataflow": {"components": ["Trainer"]}}}, r"dataflow\.components\.Trainer: .* Use: ImageExampleGen"),
     ({"vertex": {"dataflow": {"max_workers": 0}}}, r"dataflow\.max_workers: 0 is too small"),
     ({"vertex": {"schedule": {"cron": "daily"}}}, r"schedule\.cron: 'daily' has no five fields"),
     ({"vertex": {"schedule": {"cron": "TZ=UTC 0 3 * *"}}}, r"schedule\.cron: .* has no five fields"),

@@ -1,0 +1,97 @@
+"""Beam's portable runners for real: a job service, and workers that it starts or is told of, none of them Java's."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apache_beam.portability import python_urns
+from apache_beam.runners.portability import local_job_service
+from example_gen import execute, parameters
+from ingesting import run, tree
+from tfx.types import standard_artifacts
+
+from shardwright.config import parse_config
+from shardwright_components.beam_runner import beam_args
+from shardwright_components.image_transform import executor
+from shardwright_components.image_transform.recipe import transform_recipe
+
+pytestmark = [pytest.mark.slow, pytest.mark.two_stacks]
+
+# Python's own PROCESS: Beam's needs the launcher that is in its images only.
+SUBPROCESS = [
+    f"--environment_type={python_urns.SUBPROCESS_SDK}",
+    f"--environment_config={sys.executable} -m apache_beam.runners.worker.sdk_worker_main",
+]
+
+
+class JobService:
+    """A job service that listens, and counts the jobs that it was given."""
+
+    def __init__(self) -> None:
+        self._service = local_job_service.LocalJobServicer()
+        self._port = self._service.start_grpc_server(0)
+
+    @property
+    def jobs(self) -> int:
+        return len(self._service._jobs)
+
+    def options(self, environment: list[str]) -> list[str]:
+        return beam_args(["--runner=PortableRunner", f"--job_endpoint=localhost:{self._port}", *environment])
+
+    def stop(self) -> None:
+        self._service.stop()
+
+
+@pytest.fixture
+def job_service() -> Iterator[JobService]:
+    service = JobService()
+    yield service
+    service.stop()
+
+
+@pytest.mark.parametrize("environment", [["--environment_type=LOOPBACK"], SUBPROCESS], ids=["loopback", "process"])
+def test_image_example_gen(
+    job_service: JobService, environment: list[str], image_input: Callable[..., Any], tmp_path: Path, monkeypatch: Any
+) -> None:
+    raw = {**image_input(tmp_path / "in", images=8), "shards": {"records": 3}}
+    run(raw, tmp_path / "cli")
+    properties = parameters(parse_config(raw, base="/"), monkeypatch, tmp_path / "staging")
+    artifact = execute(tmp_path / "examples" / "1", properties, job_service.options(environment))
+    assert tree(artifact.uri) == tree(tmp_path / "cli")
+    assert job_service.jobs == 1
+
+
+def test_image_transform(
+    job_service: JobService, small_dataset: Callable[..., Path], tmp_path: Path, monkeypatch: Any
+) -> None:
+    source = small_dataset(tmp_path / "in", counts={"train": [2, 1], "eval": [1]})
+    config = parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base="/")
+    trees = {}
+    for name, told in (("direct", []), ("portable", job_service.options(SUBPROCESS))):
+        monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / name / "staging"))
+        outputs = {
+            "transformed_examples": standard_artifacts.Examples(),
+            "transform_graph": standard_artifacts.TransformGraph(),
+            "post_transform_stats": standard_artifacts.ExampleStatistics(),
+            "post_transform_schema": standard_artifacts.Schema(),
+        }
+        for output, artifact in outputs.items():
+            artifact.uri = str(tmp_path / name / "out" / output)
+        examples = standard_artifacts.Examples()
+        examples.uri = str(source)
+        context = executor.Executor.Context(told, tmp_dir=str(tmp_path / "tmp"), unique_id="1")
+        given = {name: [artifact] for name, artifact in outputs.items()}
+        executor.Executor(context).Do({"examples": [examples]}, given, {"recipe": transform_recipe(config)})
+        files = (file for file in (tmp_path / name / "out").rglob("*") if file.is_file())
+        # TensorFlow numbers the functions of a SavedModel by what the process traced before.
+        trees[name] = {
+            str(file.relative_to(tmp_path / name)): file.read_bytes()
+            for file in files
+            if "transform_fn" not in file.parts
+        }
+    assert trees["direct"] == trees["portable"]
+    assert json.loads(trees["portable"]["out/transformed_examples/statistics.json"])["images"] == 3
+    assert job_service.jobs == 2, "one for the shards, one for the statistics"
