@@ -5,11 +5,16 @@ import shlex
 from pathlib import Path
 
 import pytest
+from descent import Months, record_months
 
 from shardwright_pipelines.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 CHECKS = {"diff": 1}
+DAY_TWO = {
+    *("verify", "inspect", "get", "export", "diff", "relabel", "reshard", "merge", "retry-rejects", "subset", "stats"),
+    *("clean", "forget"),
+}
 
 
 def calls():
@@ -26,8 +31,9 @@ def pattern(line):
 
 
 @pytest.mark.slow
-def test_every_command_does_what_the_page_says(tmp_path, monkeypatch, capsys):
+def test_every_command_does_what_the_page_says(tmp_path, small_dataset, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    record_months(Months(tmp_path / "shardwright-runs/clouds", small_dataset))
     (tmp_path / "clouds.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1])
     (tmp_path / "keys.txt").write_text("2316a329.jpg\n")
     count = 0
@@ -40,3 +46,5 @@ def test_every_command_does_what_the_page_says(tmp_path, monkeypatch, capsys):
             assert re.fullmatch("\n".join(map(pattern, said.rstrip("\n").split("\n"))), found.rstrip("\n")), found
         count += 1
     assert count >= 12
+    named = {shlex.split(command)[1] for command, _ in calls()}
+    assert DAY_TWO <= named, DAY_TWO - named
