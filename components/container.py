@@ -30,7 +30,6 @@ from shardwright_components.image_trainer.hosts import this_host
 from shardwright_components.jobset import JobSetTask, run_as_jobset
 from shardwright_components.mounts import (
     AS_THEY_ARE,
-    COPIED,
     HOW,
     MODULE,
     MOUNTS_VARIABLE,
@@ -43,7 +42,6 @@ from shardwright_components.mounts import (
 )
 
 _INVOCATION = "--json_serialized_invocation_args"
-_ON_THIS_MACHINE = (COPIED, STREAMED)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,7 +78,7 @@ def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[s
 
 
 def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:
-    if how in _ON_THIS_MACHINE:
+    if how == STREAMED:
         # For whoever tells a place to people, or to the next run.
         os.environ[MOUNTS_VARIABLE] = scratch
     root = os.environ.get(MOUNTS_VARIABLE, "/")
@@ -95,7 +93,7 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
         # TFX puts a component's temporary folder beside it, which must be one of this machine, too.
         changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
     arguments[place] = json.dumps(changed)
-    if how in _ON_THIS_MACHINE:
+    if how == STREAMED:
         for url, folder in _moved(invocation, changed, "inputs"):
             fetch_folder(url, Path(folder))
     for folder in output_folders(changed):
@@ -105,7 +103,7 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
     work(arguments)
     if not publishes:
         return
-    if how in _ON_THIS_MACHINE:
+    if how == STREAMED:
         for url, folder in _moved(invocation, changed, "outputs"):
             put_folder(Path(folder), url)
     if how != AS_THEY_ARE:

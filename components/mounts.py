@@ -3,10 +3,9 @@
 Some components read and write folders with Python's own functions, which know no `gs://`. Both services offer buckets
 as folders. Vertex AI mounts them below /gcs: `mounted` turns every `gs://` of a task into that. Kubeflow's launcher
 copies a task's artifacts to /gcs, /s3 or /minio before it starts, and back when it has ended: `local` turns the
-artifacts' places into those and leaves parameters alone, whose places no one copies. `copied` does on Vertex AI what
-that launcher does on Kubeflow, for a component that renames folders, which no mounted bucket does in one step.
-`streamed` needs no mount either: it copies what is small, and leaves examples, which may be larger than any disk, where
-they are, for a component that reads them with `shardwright.storage`.
+artifacts' places into those and leaves parameters alone, whose places no one copies. `streamed` needs no mount either:
+it copies what is small, and leaves examples, which may be larger than any disk, where they are, for a component that
+reads them with `shardwright.storage`.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 MODULE = "shardwright_components.container"
-MOUNTED, LOCAL, COPIED, STREAMED, AS_THEY_ARE = "mounted", "local", "copied", "streamed", "as-they-are"
-HOW = (MOUNTED, LOCAL, COPIED, STREAMED, AS_THEY_ARE)
+MOUNTED, LOCAL, STREAMED, AS_THEY_ARE = "mounted", "local", "streamed", "as-they-are"
+HOW = (MOUNTED, LOCAL, STREAMED, AS_THEY_ARE)
 
 # Names another folder than / for tests.
 MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"

@@ -21,12 +21,14 @@ from shardwright.ingest.places import location_json, relative_places
 from shardwright.lineage import IMAGE_VARIABLE
 from shardwright.manifest import MULTI
 from shardwright.spans import NEWEST
+from shardwright.staging import STAGING_VARIABLE
 from shardwright_components.mounts import MODULE
 from shardwright_pipelines.prepare import prepare_input
 
 # Never cached: what they look at changes while their parameters stay.
 ALWAYS_RUN = ("InputResolver", "BaselineResolver")
 BEAM_COMPONENTS = ("ImageExampleGen", "StatisticsGen", "ImageTransform", "Evaluator")
+_WRITES_SHARDS = ("ImageExampleGen", "ImageTransform")
 DATA_ROOT = "data_root"
 SPAN = "span"
 
@@ -49,6 +51,7 @@ class Target:
         resources: component -> what its machine must have.
         custom_job: what TFX's extension for Vertex AI is told, where that trains.
         labels: labels of the run.
+        staging: folder of finished shards, which the next attempt uses again; without one they lie beside an attempt.
     """
 
     section: str
@@ -62,6 +65,7 @@ class Target:
     resources: Mapping[str, Resources] = field(default_factory=dict)
     custom_job: Mapping[str, Any] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    staging: str | None = None
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,8 @@ def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> N
     for name, container in containers(job):
         # Every artifact's lineage names the image that it was made in.
         container["env"] = [*container.get("env", ()), {"name": IMAGE_VARIABLE, "value": target.image}]
+        if target.staging is not None and name in _WRITES_SHARDS:
+            container["env"].append({"name": STAGING_VARIABLE, "value": target.staging})
         container["args"] = ["--artifacts", target.other_artifacts.get(name, target.artifacts), *container["args"]]
         resources = target.resources.get(name)
         if resources is not None:

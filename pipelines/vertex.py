@@ -12,7 +12,7 @@ from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.lineage import IMAGE_VARIABLE
 from shardwright.staging import STAGING_VARIABLE
-from shardwright_components.mounts import AS_THEY_ARE, COPIED, MOUNTED, STREAMED
+from shardwright_components.mounts import AS_THEY_ARE, MOUNTED, STREAMED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
 from shardwright_pipelines.machines import check_hosts, check_machine, trainer_slice
@@ -26,9 +26,8 @@ _READS_BUCKETS = (
     "StatisticsGen",
     "SchemaGen",
     "ExampleValidator",
+    "ImageTransform",
 )
-# Renames folders, which a mounted bucket does not do in one step.
-_WORKS_ON_COPIES = ("ImageTransform",)
 # Reads examples as it goes, and small artifacts by Python's own functions.
 _STREAMS_EXAMPLES = ("Report", "DataGate", "Evaluator")
 
@@ -50,10 +49,10 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         pipeline_root=root,
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=(section.push_directory or f"{root}/pushed").rstrip("/"),
+        staging=_staging(root),
         artifacts=MOUNTED,
         other_artifacts={
             **dict.fromkeys(_READS_BUCKETS, AS_THEY_ARE),
-            **dict.fromkeys(_WORKS_ON_COPIES, COPIED),
             **dict.fromkeys(_STREAMS_EXAMPLES, STREAMED),
         },
         beam={name: dataflow_options(section, root) for name in section.dataflow.components},
@@ -62,6 +61,11 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         labels=section.labels,
     )
     return compile_job(config, config_file, target)
+
+
+def _staging(root: str) -> str:
+    """What outlives an attempt: finished shards, checkpoints."""
+    return f"{root}/staging"
 
 
 def vertex_document(compiled: Compiled) -> str:
@@ -122,7 +126,7 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
         if trainer.gpu is not None:
             spec |= {"accelerator_type": trainer.gpu, "accelerator_count": trainer.gpus}
     # TFX puts in the command. Checkpoints outlive an attempt, and all hosts find them.
-    told = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: f"{str(section.pipeline_root).rstrip('/')}/staging"}
+    told = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: _staging(str(section.pipeline_root).rstrip("/"))}
     container = {"image_uri": section.image, "env": [{"name": name, "value": value} for name, value in told.items()]}
     return [{"machine_spec": spec, "replica_count": 1, "container_spec": container}]
 
