@@ -17,7 +17,9 @@ _GAP = "  "
 def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     verify = commands.add_parser("verify", help="read a dataset to the last byte and name what is damaged")
-    verify.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or its URL")
+    verify.add_argument(
+        "dataset", metavar="DIR", help="folder that `shardwright ingest` wrote, or any file of TFRecords; or its URL"
+    )
     verify.add_argument("--deep", action="store_true", help="hash every image, too, and compare with its record")
     verify.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
     verify.add_argument("--json", action="store_true", help="print the findings as JSON")
@@ -40,7 +42,8 @@ def _text(report: Report) -> str:
     rows += [(_shown(finding.file), finding.place, finding.problem) for finding in report.findings]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{file:{widths[0]}}{_GAP}{place:{widths[1]}}{_GAP}{problem}" for file, place, problem in rows]
-    read = f"{report.shards} shards, {report.records} records, {report.bytes / 1e6:.1f} MB read"
+    shards = f"{report.shards} shard{'' if report.shards == 1 else 's'}"
+    read = f"{shards}, {report.records} records, {report.bytes / 1e6:.1f} MB read"
     if not report.findings:
         return f"{report.dataset}: whole; {read}"
     return "\n".join([*lines, f"{report.dataset}: {len(report.findings)} findings; {read}"])

@@ -21,10 +21,11 @@ from shardwright.manifest import BUILD_FILE, LEDGER_FOLDER, MANIFEST_FILE, Manif
 from shardwright.processes import in_processes
 from shardwright.sealed import is_whole, unsealed_lines
 from shardwright.staging import ORIGINS_FOLDER
-from shardwright.storage import in_parallel, is_remote
+from shardwright.storage import buckets, in_parallel, is_remote
 from shardwright.verify import findings as what
 from shardwright.verify.fetching import check_fetched, fetch_all_but_shards, is_read
 from shardwright.verify.findings import Finding, Report
+from shardwright.verify.foreign import verify_file
 from shardwright.verify.ledger import check_ledger
 from shardwright.verify.lines import read_index
 from shardwright.verify.shards import ShardCheck, ShardTask, check_shard
@@ -45,7 +46,7 @@ def verify(
 
     Args:
         directory: the dataset's folder, or its URL; then each shard is fetched into a temporary folder, and deleted
-            when it has been checked.
+            when it has been checked. Or a file of TFRecords, whoever wrote it: see `verify_file`.
         workers: processes; by default one a core, and none of its own for a small dataset. On an object store: shards
             that are fetched and checked at a time, by default four.
         deep: hash every image and compare with the hash that is stored beside it, too.
@@ -57,6 +58,10 @@ def verify(
     """
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
+    if _is_file(str(directory)):
+        if deep:
+            raise UsageError(f"--deep: {directory} is a file, and only a dataset says what its images hash to.")
+        return verify_file(str(directory))
     if not is_remote(str(directory)):
         root = Path(directory).absolute()
         return _verify(root, str(root), _files_of(root), "", workers, deep, quiet)
@@ -66,6 +71,10 @@ def verify(
         return _verify(Path(folder), url, names, url, workers, deep, quiet)
 
 
+def _is_file(path: str) -> bool:
+    return buckets.stat(path) is not None if is_remote(path) else os.path.isfile(path)
+
+
 def _verify(
     root: Path, shown: str, names: Sequence[str], url: str, workers: int | None, deep: bool, quiet: bool
 ) -> Report:
@@ -73,8 +82,8 @@ def _verify(
     file = root / MANIFEST_FILE
     if not file.is_file():
         raise UsageError(
-            f"{shown}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote; a file of "
-            "TFRecords `shardwright inspect` reads to the end."
+            f"{shown}: no {MANIFEST_FILE}, so no dataset. Give a folder that `shardwright ingest` wrote, or a file of "
+            "TFRecords."
         )
     manifest, problem = _read_manifest(file)
     found = list(_sealed_findings(root))

@@ -97,6 +97,10 @@ def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path
         if command == "export":
             assert (told.pop("existed"), again.pop("existed")) == (False, True)
         assert again == told, command
+    shard_of = Dataset.open(local / "ds").shards("train")[0]
+    for command in ("inspect", "verify"):
+        there = answer([command, f"{url}/data/ds/{shard_of.path}", "--json"], capsys)
+        assert there["records"] == shard_of.records
     stores.write(f"{url}/new.csv", (local / "new.csv").read_bytes())
     assert main(["relabel", f"{url}/data/ds", f"{url}/new.csv", "--out", str(tmp_path / "by-url")]) == 0
     assert Dataset.open(tmp_path / "by-url").manifest == Dataset.open(f"{url}/relabel/made").manifest
@@ -231,11 +235,12 @@ def test_what_is_not_there_is_a_wrong_call(tmp_path, capsys):
 
 @pytest.mark.shared_data
 def test_records_of_others(shared_data, local, tmp_path, capsys):
-    """`inspect` shows them; what needs a dataset says so, and how they become one."""
+    """`inspect` shows them, `verify` reads them; what needs a dataset says so, and how they become one."""
     records = shared_data / "golden/object_detection.record"
-    assert answer(["inspect", str(records), "--json"], capsys)["records"] == 40
+    for command in ("inspect", "verify"):
+        assert answer([command, str(records), "--json"], capsys)["records"] == 40
     for command in ALL:
-        if command != "inspect":
+        if command not in ("inspect", "verify"):
             scratch = tmp_path / command
             scratch.mkdir()
             assert main(call(command, records, local, scratch / "made", scratch)) in (1, 2)

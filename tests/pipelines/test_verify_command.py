@@ -1,5 +1,6 @@
 """`shardwright verify`: exit codes, the table, JSON; without TensorFlow."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -38,6 +39,36 @@ def test_damage_exits_1_and_names_file_record_and_key(dataset, capsys):
 def test_no_dataset_exits_2(tmp_path, capsys):
     assert cli.main(["verify", str(tmp_path)]) == 2
     assert "no manifest.json, so no dataset" in capsys.readouterr().err
+
+
+def test_any_file_of_records_is_read_to_its_end(dataset, tmp_path, capsys):
+    shard = dataset / "Split-train/data-00000-of-00002.tfrecord"
+    data = shard.read_bytes()
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(data))
+    for file in (shard, tmp_path / "packed.gz"):
+        assert cli.main(["verify", str(file), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["whole"], told["records"], told["shards"]) == (True, 3, 1)
+    offsets = [
+        json.loads(line)["offset"]
+        for line in (dataset / "index" / shard.relative_to(dataset)).with_suffix(".jsonl").open()
+    ]
+    flipped = bytearray(data)
+    flipped[offsets[1] + 30] ^= 1
+    for wrong, code, number in ((bytes(flipped), "payload_checksum", 1), (data[:-5], "truncated", 2)):
+        (tmp_path / "wrong").write_bytes(wrong)
+        assert cli.main(["verify", str(tmp_path / "wrong"), "--json"]) == 1
+        (found,) = json.loads(capsys.readouterr().out)["findings"]
+        assert (found["code"], found["record"], found["offset"]) == (code, number, offsets[number])
+    assert cli.main(["verify", str(tmp_path / "wrong")]) == 1
+    assert "1 shard, 2 records" in capsys.readouterr().out
+    for call, said in (
+        ([str(dataset / "manifest.json")], "holds no TFRecords"),
+        ([str(shard), "--deep"], "only a dataset says what its images hash to"),
+        ([str(tmp_path / "nowhere")], "no manifest.json, so no dataset"),
+    ):
+        assert cli.main(["verify", *call]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_it_works_without_tensorflow(dataset):
