@@ -36,7 +36,14 @@ BY_KEY, BY_CLASS = "keys", "classes"
 TABLE, PICTURES, NEITHER = "csv", "png", "none"
 COMPRESSED = "compressed"
 _UNLABELLED = "_none"
-_MASK_HEAD = ("Image_Label", "EncodedPixels")
+# Headers of the CSV of masks: that of Understanding Clouds, with a row for every image and class; of Severstal, with
+# one for every mask; of Airbus and others of one class, with one for every image.
+IMAGE_LABEL, IMAGE_CLASS, IMAGE = "image_label", "image_class", "image"
+_MASK_HEADS = {
+    IMAGE_LABEL: ("Image_Label", "EncodedPixels"),
+    IMAGE_CLASS: ("ImageId", "ClassId", "EncodedPixels"),
+    IMAGE: ("ImageId", "EncodedPixels"),
+}
 _LABEL_HEAD = ("image", "label")
 _LONGEST_NAME = 255
 
@@ -51,6 +58,7 @@ class ExportOptions:
         runs: of the CSV, `absolute`, `relative`, `counts` or `compressed` (COCO's counts as a string).
         order: of the CSV, `column` or `row`.
         base: number of the first pixel where starts are absolute.
+        table: columns of the CSV of masks, of `image_label`, `image_class`, `image`.
         splits: only images of these; empty for all.
         classes: only images that have one of these; empty for all.
     """
@@ -60,6 +68,7 @@ class ExportOptions:
     runs: str = ABSOLUTE
     order: str = COLUMN
     base: int = 1
+    table: str = IMAGE_LABEL
     splits: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
 
@@ -70,6 +79,7 @@ class ExportOptions:
             ("--runs", self.runs, (ABSOLUTE, RELATIVE, COUNTS, COMPRESSED)),
             ("--order", self.order, (COLUMN, ROW)),
             ("--base", self.base, (0, 1)),
+            ("--table", self.table, tuple(_MASK_HEADS)),
         ):
             if value not in known:
                 raise UsageError(f"{name}: {value!r} is not known. Use one of: {', '.join(map(str, known))}.")
@@ -108,7 +118,8 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
     target = Path(out).absolute()
-    known = fingerprint({"digest": dataset.manifest.digest, "options": asdict(options)})
+    given = {name: value for name, value in asdict(options).items() if (name, value) != ("table", IMAGE_LABEL)}
+    known = fingerprint({"digest": dataset.manifest.digest, "options": given})
     found = _done(target, known)
     if found is not None:
         return {**found, "existed": True}
@@ -156,6 +167,8 @@ def _refuse(dataset: Dataset, options: ExportOptions) -> None:
         raise UsageError(f"{dataset.root}: stores {reader.encoding} values, no files. Only JPEG and PNG are exported.")
     if manifest.labels == MASKS and options.masks != NEITHER and reader.runs is None:
         raise UsageError(f"{dataset.root}: its masks are not stored as runs (features.preset). Use --masks none.")
+    if manifest.labels == MASKS and options.table == IMAGE and len(manifest.classes) > 1:
+        raise UsageError(f"--table: {IMAGE} is for one class, and {dataset.root} has {len(manifest.classes)}.")
 
 
 def _write(dataset: Dataset, folder: Path, options: ExportOptions, shown: Progress) -> dict[str, int]:
@@ -167,7 +180,7 @@ def _write(dataset: Dataset, folder: Path, options: ExportOptions, shown: Progre
         if options.masks == TABLE or not masked:
             file = stack.enter_context(open(folder / LABELS, "w", encoding="utf-8", newline=""))
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(_MASK_HEAD if masked else _LABEL_HEAD)
+            table.writerow(_MASK_HEADS[options.table] if masked else _LABEL_HEAD)
         for split in options.splits or dataset.splits:
             for key, payload in dataset.records(split):
                 shown.advance()
@@ -201,13 +214,20 @@ def _check(facts: ImageFacts) -> None:
 
 def _rows(
     name: str, facts: ImageFacts, names: list[str], options: ExportOptions, masked: bool
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, ...]]:
     if not masked:
         yield name, " ".join(names)
         return
     height, width = facts.size
     for label, class_name in enumerate(facts.reader.classes):
-        yield f"{name}_{class_name}", options.text(facts.runs(label), height=height, width=width)
+        runs = facts.runs(label)
+        text = options.text(runs, height=height, width=width)
+        if options.table == IMAGE_LABEL:
+            yield f"{name}_{class_name}", text
+        elif options.table == IMAGE:
+            yield name, text
+        elif len(runs):
+            yield name, class_name, text
 
 
 def _pictures(folder: Path, name: str, facts: ImageFacts) -> int:

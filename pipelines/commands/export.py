@@ -21,6 +21,12 @@ def add(commands: _Commands) -> None:
     )
     export.add_argument("--order", default="column", metavar="ORDER", help="column (default) or row")
     export.add_argument("--base", type=int, default=1, metavar="N", help="number of the first pixel, 1 (default) or 0")
+    export.add_argument(
+        "--table",
+        default="image_label",
+        metavar="COLUMNS",
+        help="of the CSV of masks: image_label (default), image_class or image",
+    )
     export.add_argument("--splits", nargs="+", default=[], metavar="NAME", help="only of these splits")
     export.add_argument("--classes", nargs="+", default=[], metavar="NAME", help="only images that have one of these")
     export.add_argument("--json", action="store_true", help="print what was written as JSON")
@@ -38,6 +44,7 @@ def _export(options: argparse.Namespace) -> int:
         options.runs,
         options.order,
         options.base,
+        options.table,
         tuple(options.splits),
         tuple(options.classes),
     )

@@ -83,6 +83,56 @@ def test_every_dialect_that_is_read_comes_back_to_the_same_records(masked, tmp_p
     assert main(["diff", str(masked / "ds"), str(tmp_path / "again")]) == 0
 
 
+def test_the_columns_are_those_of_published_sets(masked, small_dataset, tmp_path, capsys):
+    ds = str(masked / "ds")
+    assert main(["export", ds, "--out", str(tmp_path / "severstal"), "--table", "image_class"]) == 0
+    table = tmp_path / "severstal/labels.csv"
+    stored = examples(masked / "ds")
+    expected = [
+        [key, name, rle.to_pairs(rle.from_flat(example[f"image/segmentation/{name}/rle"]))]
+        for key, example in stored.items()
+        for name in ("Fish", "Sugar")
+        if example[f"image/segmentation/{name}/area"][0]
+    ]
+    with open(table, encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["ImageId", "ClassId", "EncodedPixels"]
+    assert sorted(rows) == sorted(expected)
+    # An image without a row has no mask, as in that set.
+    assert main(["relabel", ds, str(table), "--out", str(tmp_path / "again")]) == 0
+    assert main(["diff", ds, str(tmp_path / "again")]) == 0
+    assert main(["export", ds, "--out", str(tmp_path / "x"), "--table", "image"]) == 2
+    assert "image is for one class" in capsys.readouterr().err
+    assert main(["export", ds, "--out", str(tmp_path / "x"), "--table", "wide"]) == 2
+    assert "--table: 'wide' is not known" in capsys.readouterr().err
+    one = small_dataset(tmp_path / "one", classes=("Ship",))
+    assert main(["export", str(one), "--out", str(tmp_path / "airbus"), "--table", "image"]) == 0
+    with open(tmp_path / "airbus/labels.csv", encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["ImageId", "EncodedPixels"]
+    assert dict(rows).keys() == examples(one).keys()
+    assert len(rows) == len(examples(one))
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_real_masks_come_back_as_they_were_delivered(shared_data, tmp_path):
+    delivered = shared_data / "steel_defects/image_class.csv"
+    raw = {
+        "task": "segmentation",
+        "input": {"images": str(shared_data / "steel_defects/images"), "labels": {"path": str(delivered)}},
+    }
+    run(raw, tmp_path / "ds", workers=1)
+    assert main(["export", str(tmp_path / "ds"), "--out", str(tmp_path / "out"), "--table", "image_class"]) == 0
+    tables = []
+    for table in (delivered, tmp_path / "out/labels.csv"):
+        with open(table, encoding="utf-8", newline="") as file:
+            tables.append(sorted(row for row in csv.reader(file) if row[2]))
+    assert len(tables[0]) == 1078
+    assert tables[0] == tables[1]
+    assert files(tmp_path / "out/images") == files(shared_data / "steel_defects/images")
+
+
 @pytest.mark.slow
 def test_what_is_exported_is_ingested_to_the_same_records(masked, tmp_path):
     assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out")]) == 0
