@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from shardwright import pixels
+from shardwright.loader.naming import calls_at_once, threads_of_decoding
 
 Tensor = Any
 # What a damaged record ends in.
@@ -33,7 +34,9 @@ def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
 def ceiling(encoded: Sequence[bytes], encoding: str, batch: int) -> Iterator[Any]:
     """Nothing but decoding: the bytes are in memory, all threads decode, batches are made as the loader makes them."""
     images = tf.data.Dataset.from_tensor_slices(np.array(encoded, object)).repeat()
-    images = images.map(decoder(encoding), num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
+    # TensorFlow makes one op of `map` and `batch` here; so does the loader, with as many calls at a time.
+    calls = calls_at_once(batch, threads_of_decoding())
+    images = images.map(decoder(encoding), num_parallel_calls=calls, deterministic=False)
     return iter(images.batch(batch, drop_remainder=True).prefetch(_READY))
 
 

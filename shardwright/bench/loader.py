@@ -67,7 +67,6 @@ def loader_figures(
     encoded = encoded_images(Dataset.open(labelled), TRAIN)
     rates = take_turns(
         {
-            "ceiling": partial(methods.ceiling, encoded, "jpeg", batch),
             "ours": lambda: training(labelled, batch),
             "float32": lambda: training(labelled, batch, normalize="unit", dtype="float32"),
             "notebook float32": partial(methods.notebook, files, batch, floats=True),
@@ -78,7 +77,8 @@ def loader_figures(
             "files": partial(methods.single_files, source.paths, batch),
         },
         batch,
-        max(1, images // batch // 2),
+        max(1, images // batch),
+        ceiling=partial(methods.ceiling, encoded, "jpeg", batch),
         rounds=rounds,
     )
     many = many_records(folder, records)
@@ -143,17 +143,16 @@ def resuming(dataset: str, records: int, batch: int, rounds: int = ROUNDS) -> Fi
 
 
 def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
-    ceiling = rates["ceiling"]
     # The promise is made for whichever representation is the faster one.
     best, other = sorted(("masks", "mask bits"), key=lambda name: -rates[name].images)
 
     def figure(name: str, method: str, target: float | None, about: str = "") -> Figure:
         rate = rates[method]
-        told = f"{rate.images:,.0f} images/s; processor {ceiling.seconds / rate.seconds:.2f} x; {about}".rstrip("; ")
-        return Figure(name, rate.share_of(ceiling), "x", AT_LEAST if target else "", target, told)
+        told = f"{rate.images:,.0f} images/s; processor {rate.work_share:.2f} x; {about}".rstrip("; ")
+        return Figure(name, rate.share, "x", AT_LEAST if target else "", target, told)
 
     return [
-        Figure("decoding alone", ceiling.images, "1/s", note=note),
+        Figure("decoding alone", median(rates["ours"].beside), "1/s", note=note),
         figure("loader / decoding alone, no masks", "ours", 0.95, "uint8"),
         figure("the same as float32", "float32", None),
         figure("plain notebook loader, float32", "notebook float32", None),

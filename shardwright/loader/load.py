@@ -27,7 +27,7 @@ from shardwright.loader.facts import dataset_statistics, image_size
 from shardwright.loader.fast import read_fast
 from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
 from shardwright.loader.masks import planes
-from shardwright.loader.naming import Naming, guarded, plain
+from shardwright.loader.naming import Naming, guarded, plain, threads_of_decoding
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.sharing import share_of, steps_of
 from shardwright.loader.words import stored_texts
@@ -43,8 +43,9 @@ _AT_ONCE, _AHEAD = 2, 2
 # What the shuffle buffer holds where nothing else is said.
 _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 _TUNED_BYTES = 512 << 20
-# Records that are decoded as a group (`naming.guarded`): so many, of so many bytes, on machines of few processors.
-_GROUP, _GROUP_BYTES = 128, 16 << 20
+# Records that are decoded as a group (`naming.guarded`): so many, of so many bytes, on machines of few processors. To
+# begin a group takes milliseconds.
+_GROUP, _GROUP_BYTES = 512, 32 << 20
 
 
 def load(
@@ -162,10 +163,9 @@ def load(
     def made(
         elements: Any, make: Callable[..., Example], record_of: Callable[..., tuple[Tensor, Tensor]], **batched: Any
     ) -> Any:
-        # Twice as many as can be decoded at a time, so that nobody waits for what puts them into batches.
-        threads = 2 * len(os.sched_getaffinity(0))
+        threads = threads_of_decoding()
         # At the end of a group some threads wait for the last one: it is to be many images for each.
-        most = max(_GROUP_BYTES, threads * _GROUP_BYTES // 16)
+        most = max(_GROUP_BYTES, threads << 20)
         group = max(threads, min(max(_GROUP, 16 * threads), most // _record_bytes(dataset, split)))
         return guarded(elements, plain(make), plain(record_of), told, group=group, threads=threads, **batched)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -47,6 +48,11 @@ def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
     """
     with tf.control_dependencies([tf.raw_ops.Assert(condition=holds, data=[tf.constant(problem)])]):
         return tf.identity(value)
+
+
+def threads_of_decoding() -> int:
+    """Twice as many as can decode at a time, so that nobody waits for what puts images into batches."""
+    return 2 * len(os.sched_getaffinity(0))
 
 
 def calls_at_once(batch: int, threads: int) -> int:

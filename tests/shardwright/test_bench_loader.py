@@ -44,6 +44,36 @@ def test_methods_take_turns_and_only_their_own_batches_are_timed():
     assert rates["slow"].share_of(rates["quick"]) == 0.25
 
 
+def test_a_ceiling_has_a_turn_before_and_after_each():
+    now, taken = [0.0], []
+
+    def method(name, seconds):
+        taken.append(name)
+        while True:
+            now[0] += seconds
+            yield None
+
+    # Each of its turns is slower than the one before, as on a machine that gets busy.
+    slower = itertools.count(1)
+    methods = {name: lambda name=name: method(name, 4.0) for name in ("one", "other")}
+    rates = take_turns(
+        methods,
+        8,
+        2,
+        ceiling=lambda: method("ceiling", float(next(slower))),
+        rounds=2,
+        ready=1,
+        clock=lambda: now[0],
+        work_clock=lambda: 3 * now[0],
+    )
+    assert taken == ["ceiling", "one", "ceiling", "other", "ceiling"] * 2
+    # 8 / 1 and 8 / 2 images a second, then 8 / 4 and 8 / 5; the method has 8 / 4.
+    assert rates["one"] == Rate((2.0, 2.0), (1.5, 1.5), (6.0, 1.8), (4.5 / 8, 13.5 / 8))
+    assert rates["one"].share == pytest.approx((2 / 6 + 2 / 1.8) / 2)
+    assert rates["one"].work_share == pytest.approx((4.5 / 12 + 13.5 / 12) / 2)
+    assert rates["other"].beside == pytest.approx(((8 / 2 + 8 / 3) / 2, (8 / 5 + 8 / 6) / 2))
+
+
 def test_a_share_is_the_median_of_rounds_that_met_the_same_trouble():
     ceiling, ours = Rate((100.0, 10.0, 100.0), (1.0,) * 3), Rate((80.0, 8.0, 50.0), (1.0,) * 3)
     assert ours.share_of(ceiling) == 0.8

@@ -273,15 +273,15 @@ def test_more_of_anything_takes_more_memory(record, buffer, batch, processors, c
 
 def test_the_estimate_follows_the_dataset():
     one = memory_estimate(facts(cfg={"trainer__batch_size": 2}, host=Host(1, GB)))
-    # What is mixed, and three groups of records on their way to the decoder, 16 MB each.
-    assert one.shuffle == int(1024 * dataset().mean_record + 3 * (16 << 20))
-    assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
+    # What is mixed, and three groups of records on their way to the decoder, 32 MB each.
+    assert one.shuffle == int(1024 * dataset().mean_record + 3 * (32 << 20))
+    assert one.batches == 352 * 544 * (6 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
 
 
 def test_a_group_is_at_least_one_batch():
-    given = {"record": 1e5, "shuffle_buffer": 1, "size": (8, 8), "channels": 0, "shards": 1, "processors": 1}
+    given = {"record": 1e4, "shuffle_buffer": 1, "size": (8, 8), "channels": 0, "shards": 1, "processors": 1}
     groups = [loader_memory(batch=batch, **given).shuffle for batch in (4, 4096)]
-    assert groups == [100_000 + 3 * 128 * 100_000, 100_000 + 3 * 4096 * 100_000]
+    assert groups == [10_000 + 3 * 512 * 10_000, 10_000 + 3 * 4096 * 10_000]
 
 
 def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset):
