@@ -52,6 +52,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             quiet=recipe.images.verify != FULL,
             staging_root=root,
         )
+        records = prepared.surveyed.records
+        if records is not None and records.unpacked:
+            what = "what compressed TFRecords are unpacked to (unpack them beforehand)"
+            reachable(self._beam_pipeline_args, what, records.unpacked)
         prepared.check_rejects()
         plan = prepared.plan
         staging = Staging.open(root, plan.dataset.fingerprint, plan.tools)

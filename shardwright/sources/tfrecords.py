@@ -96,6 +96,11 @@ class Records:
         return self._found.listing
 
     @property
+    def unpacked(self) -> str:
+        """Folder of this machine where compressed files were unpacked, empty where none were."""
+        return "" if self._found.scratch is None else self._found.scratch.name
+
+    @property
     def dialect(self) -> MaskCode:
         """See `Source.dialect`."""
         roles = self._found.roles

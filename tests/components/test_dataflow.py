@@ -12,6 +12,7 @@ from apache_beam.runners.dataflow.internal import apiclient
 from example_gen import execute, parameters
 from google.protobuf import json_format
 from object_stores import running_stores
+from recording import labelled, write_records
 from tfx.types import standard_artifacts
 from vertex_section import IMAGE, VERTEX
 
@@ -120,6 +121,18 @@ def test_folders_that_workers_cannot_reach_are_refused(jobs, arguments, tmp_path
         monkeypatch.setenv("SHARDWRIGHT_INPUT", json.dumps({"images": "gs://bucket/images", "labels": None}))
     with pytest.raises(UsageError, match=rf"{told[where]}.*is a folder of this machine"):
         execute(tmp_path / "examples", properties, arguments)
+    assert not jobs
+
+
+def test_compressed_records_which_workers_cannot_reach_are_refused(jobs, arguments, tmp_path, monkeypatch):
+    write_records(tmp_path / "in" / "a.tfrecord.gz", labelled(12), "gzip")
+    with running_stores() as stores:
+        bucket = stores.bucket("gs")
+        stores.copy_of(tmp_path / "in", f"{bucket}/data")
+        config = parse_config({"task": "classification", "input": {"images": f"{bucket}/data"}}, base="/")
+        properties = parameters(config, monkeypatch, f"{bucket}/staging")
+        with pytest.raises(UsageError, match=r"compressed TFRecords are unpacked to \(unpack them beforehand\), /"):
+            execute(f"{bucket}/examples", properties, arguments)
     assert not jobs
 
 
