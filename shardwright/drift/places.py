@@ -57,9 +57,19 @@ def watch_places(
 ) -> Watched:
     """The same, together with what was measured, so that it can be shown; see `compare_images`."""
     config = DriftConfig(os.fspath(reference), images, alpha, tuple(ignore))
-    before = sample_dataset(Dataset.open(reference), size=images, name=os.fspath(reference), shown=shown)
+    names = _names(os.fspath(reference), os.fspath(current))
+    before = sample_dataset(Dataset.open(reference), size=images, name=names[0], shown=shown)
     now = sample_of(current, images, shown)
+    now.name = names[1]
     return Watched(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
+
+
+def _names(*places: str) -> list[str]:
+    """What to call places: their last parts, as many as tell them apart."""
+    parts = [[part for part in place.split("/") if part] for place in places]
+    most = max(map(len, parts))
+    count = next((n for n in range(1, most) if len({tuple(way[-n:]) for way in parts}) == len(parts)), most)
+    return ["/".join(way[-count:]) for way in parts]
 
 
 def sample_of(place: str | os.PathLike[str], images: int, shown: Progress = SILENT) -> Sample:

@@ -32,7 +32,9 @@ def test_a_folder_of_darker_images(dataset, tmp_path, capsys):
     folder = tmp_path / "files" / "images"
     capsys.readouterr()
     assert main(["drift", str(dataset), str(folder)]) == 0
-    assert "images (65 images)" in capsys.readouterr().out
+    assert "images (65 images) against dataset (65 images): nothing has changed" in capsys.readouterr().out
+    assert main(["drift", str(dataset), str(dataset)]) == 0
+    assert "/dataset (65 images) against " in capsys.readouterr().out
     for file in folder.rglob("*"):
         if file.is_file():
             with Image.open(file) as picture:
