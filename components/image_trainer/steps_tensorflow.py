@@ -19,12 +19,11 @@ _ONE_GPU = "GPU"
 
 
 def connect(placement: Placement) -> int:
-    """Makes ops deterministic, and checks that there is a GPU where one was asked for; returns 1, for one device.
+    """Checks that there is a GPU where one was asked for; returns 1, for one device.
 
     Raises:
         ShardwrightError: there is none.
     """
-    tf.config.experimental.enable_op_determinism()
     found = tf.config.list_physical_devices(_ONE_GPU)
     if placement.accelerator == "gpu" and not found:
         raise ShardwrightError(
@@ -53,7 +52,7 @@ class TensorFlowSteps:
         self.traces = 0
         # On a CPU, XLA costs more time compiling than it saves in a run of minutes.
         self._train = tf.function(self._step, jit_compile=False)
-        self._predict = tf.function(lambda images: model(images, training=False), jit_compile=False)
+        self._predict = tf.function(self._forward, jit_compile=False)
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """See `Steps.batches`."""
@@ -102,8 +101,22 @@ class TensorFlowSteps:
 
     def _step(self, images: Any, targets: Any) -> Any:
         self.traces += 1  # Runs when the function is traced, not when it is called.
+        _deterministic()
         trained = self._model.trainable_variables
         with tf.GradientTape() as tape:
             loss = self._loss(targets, self._model(images, training=True))
         self._optimizer.apply(tape.gradient(loss, trained), trained)
         return loss
+
+    def _forward(self, images: Any) -> Any:
+        _deterministic()
+        return self._model(images, training=False)
+
+
+def _deterministic() -> None:
+    """Makes the ops of steps deterministic, from where they are traced on.
+
+    Not earlier: a `tf.data` iterator that is made afterwards decodes one image at a time, and only when it is asked, as
+    soon as any op in it counts as stateful. Ours gives the same batches anyway, in the same order.
+    """
+    tf.config.experimental.enable_op_determinism()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ Send = Callable[[dict[str, Any]], None]
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _BYTES = {"float32": 4, "bfloat16": 2}
+# Decoded images that are kept in memory between epochs take no more.
+_KEPT = 1 << 30
 
 
 def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemption: Preemption, send: Send) -> None:
@@ -101,6 +104,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
         "texts": recipe.text,
     }
     host_batch = batch_size // place.count
+    kept = _kept(spec, dataset, place)
 
     def data(step: int) -> Any:
         exact = recipe.order == "exact"
@@ -117,6 +121,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
             order=recipe.order,
             start_step=step if exact else 0,
             ids=True,
+            cache=loader.MEMORY if kept else None,
             **shared,
         )
         # `fast` has no other way to a place in its order than reading up to it.
@@ -144,9 +149,25 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
     )
 
 
+def _kept(spec: TrainSpec, dataset: Dataset, place: HostPlace) -> bool:
+    """Whether decoded images stay in memory from the first epoch on.
+
+    They do where it makes no difference to what is learned, whatever memory this machine has: a cache gives several
+    shards, or several hosts' parts of one, in the order of the first epoch again, and one shard has no other.
+    """
+    shards = [shard for shard in dataset.shards(TRAIN) if shard.records]
+    if spec.recipe.order == "exact" or place.count > 1 or len(shards) > 1:
+        return False
+    each = spec.height * spec.width * (3 + loader.planes(len(spec.classes) + 1))
+    each += _BYTES["float32"] * sum(column.vocabulary for column in spec.texts)
+    # Half of what a cache may take, so that it is not refused a moment later.
+    return dataset.num_records(TRAIN) * each <= min(_KEPT, loader.room_in_memory() // 2)
+
+
 def _publish(spec: TrainSpec, loop: Loop) -> None:
     """Writes the best weights as a model in float32: 16 bits are for learning, and serve nowhere on a CPU."""
-    model = built_model(spec, "float32")
+    # No weights of an encoder: all of them are set.
+    model = built_model(dataclasses.replace(spec, weights_from=""), "float32")
     set_weights(model, loop.best)
     model.save(Path(spec.output, MODEL_FILE))
     progress = loop.progress

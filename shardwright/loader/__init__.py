@@ -5,9 +5,21 @@ there. `augment` tells the augmentations; `unpack_masks` makes masks of the bits
 device.
 """
 
+from shardwright.loader.caching import MEMORY, room_in_memory
 from shardwright.loader.facts import STATISTICS_FILE, dataset_statistics, image_size
 from shardwright.loader.load import load, steps_per_epoch
-from shardwright.loader.masks import unpack_masks
+from shardwright.loader.masks import planes, unpack_masks
 from shardwright.shard_cache import Copies
 
-__all__ = ["STATISTICS_FILE", "Copies", "dataset_statistics", "image_size", "load", "steps_per_epoch", "unpack_masks"]
+__all__ = [
+    "MEMORY",
+    "STATISTICS_FILE",
+    "Copies",
+    "dataset_statistics",
+    "image_size",
+    "load",
+    "planes",
+    "room_in_memory",
+    "steps_per_epoch",
+    "unpack_masks",
+]

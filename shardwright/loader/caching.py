@@ -33,7 +33,7 @@ def cached(examples: Any, cache: str, bytes_: int, identity: Any) -> Any:
         UsageError: they do not fit, or another process is filling this cache.
     """
     if cache == MEMORY:
-        _check_room(bytes_, int(_available_memory() * _OF_MEMORY), "half of the memory that is free", "a folder")
+        _check_room(bytes_, room_in_memory(), "half of the memory that is free", "a folder")
         return examples.cache()
     folder = Path(cache)
     try:
@@ -49,6 +49,11 @@ def cached(examples: Any, cache: str, bytes_: int, identity: Any) -> Any:
         free = int(shutil.disk_usage(folder).free * _OF_DISK)
         _check_room(bytes_, free, f"nine tenths of what is free at {folder}", "a folder on a larger disk")
     return examples.cache(str(file))
+
+
+def room_in_memory() -> int:
+    """Bytes that a cache in memory may take."""
+    return int(_available_memory() * _OF_MEMORY)
 
 
 def _begin(file: Path) -> None:

@@ -27,17 +27,32 @@ def trained(recipe, data, folder, **files):
     return read_history(folder / "run")
 
 
-@pytest.mark.slow
-def test_a_model_of_the_user_s_is_trained_and_exported(data, tmp_path):
+def answer(folder):
+    """What an exported model says of an image of another size."""
     import tensorflow as tf
 
+    model = tf.saved_model.load(str(folder / "export"))
+    image = tf.io.encode_png(np.zeros((7, 9, 3), np.uint8))
+    return model.signatures["serving_default"](image_bytes=image[tf.newaxis])
+
+
+@pytest.mark.slow
+def test_a_model_of_the_user_s_is_trained_and_exported(data, tmp_path):
     history = trained(dataclasses.replace(RECIPE, model="own_models:right", code="c" * 64), data, tmp_path)
     assert history.parameters < 200
-    model = tf.saved_model.load(str(tmp_path / "export"))
-    image = tf.io.encode_png(np.zeros((7, 9, 3), np.uint8))
-    answer = model.signatures["serving_default"](image_bytes=image[tf.newaxis])
-    assert answer["masks"].shape == (1, 24, 40, 2)
+    assert answer(tmp_path)["masks"].shape == (1, 24, 40, 2)
     assert json.loads((tmp_path / "export/assets/training.json").read_text())["recipe"]["model"] == "own_models:right"
+
+
+@pytest.mark.slow
+def test_deeplab_learns_and_its_export_answers(data, tmp_path):
+    recipe = dataclasses.replace(RECIPE, model="deeplab", epochs=6)
+    history = trained(recipe, data, tmp_path)
+    assert history.loss[-1] < history.loss[0]
+    answered = answer(tmp_path)
+    assert answered["masks"].shape == (1, 24, 40, 2)
+    assert answered["probabilities"].shape == (1, 24, 40, 2)
+    assert 0 < float(np.min(answered["probabilities"])) < float(np.max(answered["probabilities"])) < 1
 
 
 @pytest.mark.slow

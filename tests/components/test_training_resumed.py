@@ -21,26 +21,34 @@ def data(tmp_path_factory, write_shapes):
     return write_shapes(tmp_path_factory.mktemp("resumed") / "data", size=SIZE, counts=COUNTS)
 
 
-def test_killed_at_a_random_step_it_ends_with_the_same_weights_to_the_bit(data, tmp_path):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, data):
+    """A training by `order: fast` that nobody interrupted: its folder, and what it tells."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, trained(spec_of(folder, data))
+
+
+def test_killed_at_a_random_step_it_ends_with_the_same_weights_to_the_bit(data, whole, tmp_path):
     recipe = dataclasses.replace(RECIPE, order="exact")
-    whole = trained(spec_of(tmp_path / "whole", data, recipe))
+    exact = trained(spec_of(tmp_path / "exact", data, recipe))
     spec = spec_of(tmp_path / "killed", data, recipe, every=2)
     step = random.randrange(3, STEPS)
     code, messages, _ = ended(start(spec, end_at=step))
     assert code == -signal.SIGKILL
     assert not any("error" in message for message in messages)
     found = trained(spec)
-    assert found.weights == whole.weights
-    assert read_history(spec.output) == read_history(tmp_path / "whole")
+    assert found.weights == exact.weights
+    assert read_history(spec.output) == read_history(tmp_path / "exact")
     # Every second step, and the end of an epoch, has a checkpoint; the step that the kill followed had none yet.
     saved = [s for s in range(step) if s and (s % 2 == 0 or s % (STEPS // 2) == 0)]
     assert found.resumed == saved[-1:]
-    assert whole.resumed == []
-    assert found.compilations == whole.compilations == 1
+    assert exact.resumed == []
+    assert found.compilations == exact.compilations == 1
+    # An order of its own.
+    assert read_history(spec.output).loss != read_history(whole[0]).loss
 
 
-def test_told_to_end_it_saves_first_and_goes_on_from_there_also_past_a_damaged_checkpoint(data, tmp_path):
-    whole = trained(spec_of(tmp_path / "whole", data))
+def test_told_to_end_it_saves_first_and_goes_on_from_there_also_past_a_damaged_checkpoint(data, whole, tmp_path):
     spec = spec_of(tmp_path / "told", data, every=2)
     code, messages, _ = ended(start(spec, end_at=7, by=signal.SIGTERM))
     assert code == 1
@@ -55,14 +63,12 @@ def test_told_to_end_it_saves_first_and_goes_on_from_there_also_past_a_damaged_c
     assert code == 0, said
     assert [m["resumed"] for m in messages if "resumed" in m] == [6]
     assert ["digest" in m["note"] for m in messages if "note" in m] == [True]
-    assert read_history(spec.output) == read_history(tmp_path / "whole")
-    assert read_summary(spec.output).weights == whole.weights
+    assert read_history(spec.output) == read_history(whole[0])
+    assert read_summary(spec.output).weights == whole[1].weights
 
 
-def test_a_warm_start_goes_on_learning(data, tmp_path):
-    first = spec_of(tmp_path / "first", data)
-    trained(first)
-    file = str(tmp_path / "first" / "model.keras")
+def test_a_warm_start_goes_on_learning(data, whole, tmp_path):
+    file = str(whole[0] / "model.keras")
     second = dataclasses.replace(
         spec_of(tmp_path / "second", data, dataclasses.replace(RECIPE, epochs=1)), warm_from=file, warm_digest="w" * 64
     )
@@ -70,7 +76,7 @@ def test_a_warm_start_goes_on_learning(data, tmp_path):
     assert second.fingerprint == dataclasses.replace(second, warm_from="elsewhere").fingerprint
     summary = trained(second)
     assert summary.warm_start == "w" * 64
-    assert read_history(second.output).loss[0] < read_history(first.output).loss[0]
+    assert read_history(second.output).loss[0] < read_history(whole[0]).loss[0]
 
 
 def test_16_bits_and_another_optimizer_learn_and_the_model_is_kept_in_float32(data, tmp_path):

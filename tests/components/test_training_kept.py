@@ -1,0 +1,65 @@
+"""Decoded images that stay in memory between epochs: nothing else is learned, and only where that holds."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from training import RECIPE, spec_of
+
+from shardwright import loader
+from shardwright.dataset import Dataset
+from shardwright_components.image_trainer import training
+from shardwright_components.image_trainer.hosts import HostPlace
+
+ALONE = HostPlace()
+SIZE = (32, 32)
+AUGMENTED = dataclasses.replace(RECIPE, batch_size=4, shuffle_buffer=5, augment=("flip_left_right", "brightness"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, write_shapes):
+    return write_shapes(tmp_path_factory.mktemp("kept") / "data", size=SIZE, counts={"train": 10, "eval": 2, "test": 1})
+
+
+def batches_of(spec, count):
+    found = training.work_of(spec, ALONE, 1, training.built_model(spec, "float32")).data(0)
+    return [[np.asarray(part) for part in batch] for batch in found.take(count)]
+
+
+def test_every_batch_of_every_epoch_is_the_same_one(data, tmp_path, monkeypatch):
+    spec, caches = spec_of(tmp_path, data, AUGMENTED), []
+    load = loader.load
+
+    def noted(*args, **options):
+        caches.append(options["cache"])
+        return load(*args, **options)
+
+    monkeypatch.setattr(loader, "load", noted)
+    kept = batches_of(spec, 8)
+    monkeypatch.setattr(training, "_KEPT", 0)
+    decoded = batches_of(spec, 8)
+    assert caches == [loader.MEMORY, None]
+    for mine, theirs in zip(kept, decoded, strict=True):
+        for part, other in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(part, other)
+
+
+def test_it_is_done_where_one_host_reads_one_shard_that_fits(data, tmp_path, monkeypatch):
+    spec, dataset = spec_of(tmp_path, data), Dataset.open(data)
+    each = SIZE[0] * SIZE[1] * 4
+    assert training._kept(spec, dataset, ALONE)
+    exact = dataclasses.replace(spec, recipe=dataclasses.replace(RECIPE, order="exact"))
+    assert not training._kept(exact, dataset, ALONE)
+    assert not training._kept(spec, dataset, HostPlace(0, 2, "host:1"))
+    shards = [SimpleNamespace(records=5), SimpleNamespace(records=0), SimpleNamespace(records=5)]
+    several = SimpleNamespace(shards=lambda split: shards, num_records=lambda split: 10)
+    assert not training._kept(spec, several, ALONE)
+    shards.pop()
+    assert training._kept(spec, several, ALONE)
+    monkeypatch.setattr(training, "_KEPT", 10 * each - 1)
+    assert not training._kept(spec, dataset, ALONE)
+    monkeypatch.setattr(training, "_KEPT", 10 * each)
+    assert training._kept(spec, dataset, ALONE)
+    monkeypatch.setattr(loader, "room_in_memory", lambda: 2 * 10 * each - 1)
+    assert not training._kept(spec, dataset, ALONE)
