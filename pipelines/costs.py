@@ -44,8 +44,11 @@ MEASURED = (
     Measured("ingest, `images.verify: full`", 193, "ingest"),
     Measured("transform to 350x525, four masks an image", 183, "transform"),
 )
-# Of one worker with 64 requests in flight, 30 ms each.
-READS_OF_A_WORKER = 270.0
+# Of one process with 64 requests in flight, 30 ms each; a worker of Dataflow has a process a core.
+READS_OF_A_PROCESS = 270.0
+# Of the transform: six files go to staging, and two of them are copied into the dataset.
+WRITES_OF_A_SHARD = 8
+_PIECE = 4 << 20
 
 
 def cost_table(images: int, steps: Sequence[Measured] = MEASURED) -> str:
@@ -64,14 +67,19 @@ def cost_table(images: int, steps: Sequence[Measured] = MEASURED) -> str:
     return "\n".join(rows) + "\n"
 
 
-def hours_to_read(images: int, workers: int) -> float:
-    """How long so many workers take to fetch so many images, one object each, from a bucket."""
-    return images / (workers * READS_OF_A_WORKER) / _SECONDS_AN_HOUR
+def hours_to_read(images: int, processes: int) -> float:
+    """How long so many processes take to fetch so many images, one object each, from a bucket."""
+    return images / (processes * READS_OF_A_PROCESS) / _SECONDS_AN_HOUR
 
 
-def workers_fed_by(reads_a_second: float) -> int:
-    """How many workers a bucket's request rate keeps busy; at least one."""
-    return max(1, int(reads_a_second // READS_OF_A_WORKER))
+def processes_fed_by(reads_a_second: float) -> int:
+    """How many processes a bucket's request rate keeps busy; at least one."""
+    return max(1, int(reads_a_second // READS_OF_A_PROCESS))
+
+
+def reads_of_a_transform(cores: int, image_bytes: int, step: Measured = MEASURED[-1]) -> float:
+    """Requests a second of a transform, which reads shards in pieces of 4 MB."""
+    return cores * step.a_core * image_bytes / _PIECE
 
 
 def shard_count(images: int, image_bytes: int, shard_bytes: int) -> int:

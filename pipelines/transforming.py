@@ -32,12 +32,12 @@ _OUTPUTS: dict[str, type[Artifact]] = {
 
 
 def transform_dataset(
-    dataset: str, recipe: str, out: Path, *, staging: str | None = None, beam: Sequence[str] = ()
+    dataset: str, recipe: str, out: str | os.PathLike[str], *, staging: str | None = None, beam: Sequence[str] = ()
 ) -> Manifest:
     """Runs ImageTransform on a dataset.
 
     Args:
-        dataset: folder of what `shardwright ingest` made.
+        dataset: folder or URL of what `shardwright ingest` made.
         recipe: what `transform_recipe` made of a configuration.
         out: folder to appear, with a folder for each output of the component. When it holds this very transform,
             nothing is done.
@@ -48,12 +48,12 @@ def transform_dataset(
         The manifest of the transformed dataset.
 
     Raises:
-        UsageError: `dataset` is on a bucket, or `out` holds something else.
+        UsageError: `out` is on a bucket, or holds something else.
         ShardwrightError: the dataset or the recipe is not what it should be, or too much of it was rejected.
     """
-    if is_remote(dataset) or is_remote(str(out)):
-        raise UsageError(f"{dataset}: a transform works on folders of this machine. Copy it first.")
-    out = out.absolute()
+    if is_remote(os.fspath(out)):
+        raise UsageError(f"{out}: what a transform makes goes to a folder of this machine. Name one, and copy it then.")
+    out = Path(out).absolute()
     source = Dataset.open(dataset)
     plan = planning.plan_transform(source, *read_recipe(recipe))
     if out.exists():

@@ -17,7 +17,7 @@ def add(commands: _Commands) -> None:
     """Adds the command to the parser of `shardwright`."""
     command = commands.add_parser("transform", help="a dataset into images of one size, ready to train on")
     command.add_argument("config", metavar="CONFIG", help="YAML file; its section transform says how")
-    command.add_argument("dataset", metavar="DIR", help="folder that `shardwright ingest` wrote")
+    command.add_argument("dataset", metavar="DIR", help="folder or URL that `shardwright ingest` wrote")
     command.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     command.add_argument("--json", action="store_true", help="print what was made as JSON")
     command.add_argument("-v", "--verbose", action="store_true", help="show all that Beam and TensorFlow say")
@@ -37,7 +37,7 @@ def _transform(options: argparse.Namespace) -> int:
 
         beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
         recipe = transform_recipe(config)
-        manifest = transform_dataset(options.dataset, recipe, Path(options.out), staging=staging, beam=beam)
+        manifest = transform_dataset(options.dataset, recipe, options.out, staging=staging, beam=beam)
     if options.json:
         row = {
             "dataset": str(Path(options.out, EXAMPLES)),

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import ConfigError
-from shardwright_pipelines.costs import MEASURED, Measured, cost_table, hours_to_read, shard_count, workers_fed_by
+from shardwright_pipelines.costs import (
+    MEASURED,
+    WRITES_OF_A_SHARD,
+    Measured,
+    cost_table,
+    hours_to_read,
+    processes_fed_by,
+    reads_of_a_transform,
+    shard_count,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "costs.md").read_text(encoding="utf-8")
@@ -24,9 +33,15 @@ def test_a_figure_is_one_that_its_page_tells(measured):
 
 
 def test_the_other_figures_of_the_page():
-    assert f"{workers_fed_by(5000)} workers" in PAGE
-    assert f"{hours_to_read(IMAGES, workers_fed_by(5000)):.1f} hours" in PAGE
-    assert f"{shard_count(IMAGES, 673_000, 150_000_000):,} shards" in PAGE
+    assert f"{processes_fed_by(5000)} processes" in PAGE
+    assert f"{hours_to_read(IMAGES, processes_fed_by(5000)):.1f} hours" in PAGE
+    # The workers that docs/dataflow.md begins with have four cores each.
+    assert f"max_workers: {processes_fed_by(5000) // 4}" in PAGE
+    assert f"max_workers: {processes_fed_by(5000) // 4}" in (DOCS / "dataflow.md").read_text(encoding="utf-8")
+    for size in (150_000_000, 500_000_000):
+        assert f"{shard_count(IMAGES, 673_000, size):,} shards" in PAGE
+    assert f"{reads_of_a_transform(64, 673_000):,.0f} reads a second" in PAGE
+    assert f"{shard_count(IMAGES, 673_000, 500_000_000) * WRITES_OF_A_SHARD:,} writes" in PAGE
 
 
 @given(st.integers(1, 10**9), st.floats(1e-3, 1e5), st.integers(1, 512))
@@ -39,4 +54,4 @@ def test_core_hours_are_the_time_of_one_core(images, speed, cores):
 def test_no_images_cost_nothing_worth_a_table():
     with pytest.raises(ConfigError, match="images"):
         cost_table(0)
-    assert workers_fed_by(10) == 1
+    assert processes_fed_by(10) == 1

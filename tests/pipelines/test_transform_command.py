@@ -53,7 +53,7 @@ def test_four_outputs_and_nothing_beside_them(home, capsys):
     ("dataset", "out", "message"),
     [
         ("ds", "data", "is there already and holds something else"),
-        ("gs://bucket/ds", "x", "gs://bucket/ds: a transform works on folders of this machine"),
+        ("ds", "gs://bucket/x", "gs://bucket/x: what a transform makes goes to a folder of this machine"),
         ("data", "x", "data"),
     ],
 )
@@ -63,3 +63,4 @@ def test_calls_that_are_wrong(home, capsys, dataset, out, message):
     assert message in said
     assert "Traceback" not in said
     assert not (home / "x").exists()
+    assert not (home / "gs:").exists()
