@@ -58,6 +58,17 @@ def share_sizes(counts: Sequence[int], hosts: int) -> list[int]:
     return [sum(stretch.records for stretch in host_share(counts, host, hosts)) for host in range(hosts)]
 
 
+def padded_steps(counts: Sequence[int], hosts: int, batch_size: int) -> int:
+    """Batches with which every host sees all it reads in an epoch, when those with less fill theirs up.
+
+    Args:
+        counts: records in each shard of the split.
+        hosts: number of hosts.
+        batch_size: records in a batch of one host.
+    """
+    return -(-max(share_sizes(counts, hosts)) // batch_size)
+
+
 def _even(counts: Sequence[int], hosts: int) -> bool:
     """Whether whole shards give the hosts equal shares, but for the one record by which planned shards differ."""
     if len(counts) % hosts:

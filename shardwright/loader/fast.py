@@ -48,6 +48,26 @@ def read_fast(shards: Sequence[LocatedShard], share: Sequence[Stretch], shuffle_
     return _in_pieces(shards, share, begins, shuffle_seed)
 
 
+def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total: int) -> Any:
+    """Fills records up with one that does not count.
+
+    Args:
+        records: what `read_fast` gives, no more than `total`.
+        shards: all shards of the split.
+        filler: the record.
+        total: how many there are to be.
+
+    Returns:
+        A `tf.data.Dataset` of (position in the split, serialized example, weight): 1, and 0 for what fills up.
+    """
+
+    def weighed(of: Any, weight: float) -> Any:
+        return of.map(tf.autograph.experimental.do_not_convert(lambda *record: (*record, tf.constant(weight))))
+
+    more = read_fast(shards, [filler], None).cache().repeat()
+    return weighed(records, 1.0).concatenate(weighed(more, 0.0)).take(total)
+
+
 def _interleaved(
     shards: Sequence[LocatedShard], share: Sequence[Stretch], begins: Sequence[int], shuffle_seed: int | None
 ) -> Any:

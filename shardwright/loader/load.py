@@ -24,12 +24,12 @@ from shardwright.loader.augment import augmented, check_augment
 from shardwright.loader.caching import MEMORY, cached
 from shardwright.loader.exact import exact_steps, read_exactly
 from shardwright.loader.facts import dataset_statistics, image_size
-from shardwright.loader.fast import read_fast
+from shardwright.loader.fast import padded, read_fast
 from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
 from shardwright.loader.masks import planes
 from shardwright.loader.naming import Naming, guarded, plain, threads_of_decoding
 from shardwright.loader.parsing import Example, Parser
-from shardwright.loader.sharing import share_of, steps_of
+from shardwright.loader.sharing import filler_of, share_of, steps_of
 from shardwright.loader.words import stored_texts
 from shardwright.manifest import NONE
 from shardwright.shard_cache import Copies, local_copy
@@ -64,6 +64,7 @@ def load(
     seed: int | None = None,
     repeat: bool = False,
     drop_remainder: bool = False,
+    pad: bool = False,
     deterministic: bool = True,
     shuffle_buffer: int | None = None,
     host: int = 0,
@@ -108,6 +109,8 @@ def load(
         repeat: never end. Batches then run across the end of an epoch and are all full.
         drop_remainder: leave out a last batch that is not full, so that the batch dimension is static. It is with
             `repeat` and with `exact` as well.
+        pad: fill the last batches up with images of weight 0, so that all hosts have equally many, of one shape, and
+            each image counts once: the way to evaluate on several hosts. `exact` does so anyhow, without `repeat`.
         deterministic: keep the order fixed. `False` lets whatever is ready first go first; `exact` is always fixed.
         shuffle_buffer: records that are mixed at a time; by default 1024, fewer of very large ones; never more than
             256 MB of what comes decoded from a `cache` on a disk.
@@ -128,8 +131,8 @@ def load(
         of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
         several classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image
         in `Dataset.keys(split)`. Where the dataset marks pixels to be ignored (`Manifest.ignores`), they are
-        `metrics.UNCOUNTED` (255) in all classes of the target. With `exact` and without `repeat` it is (image, target,
-        weight): float32 [B], 0 for what fills the last batch up so that all hosts have equally many steps of one shape.
+        `metrics.UNCOUNTED` (255) in all classes of the target. With `pad`, and with `exact` without `repeat`, it is
+        (image, target, weight): float32 [B], 0 for what fills batches up.
 
     Raises:
         DatasetError: there is no dataset, a shard is missing or damaged, or there is no such split.
@@ -143,13 +146,17 @@ def load(
     check_augment(changes, size)
     targets = _targets(dataset, targets)
     _check(dataset, batch_size, shuffle_buffer, order, start_step, normalize, dtype, masks, targets, cache)
+    if pad and (repeat or drop_remainder):
+        raise UsageError(
+            "pad fills the last batch up, and with repeat or drop_remainder none is not full. Leave one out."
+        )
     if "mixup" in changes and (dtype == "uint8" or masks == "bits" or dataset.manifest.labels == NONE or texts):
         raise UsageError("augment 'mixup' makes fractions: it needs labels, a float dtype, masks as bytes, no texts.")
     if normalize == "dataset" and statistics is None:
         statistics = dataset_statistics(dataset_dir)
     seed = secrets.randbits(31) if seed is None else seed
     shuffle_seed = seed if shuffle else None
-    dataset = _nearer(dataset, split, copies, None if order == "exact" else (host, hosts))
+    dataset = _nearer(dataset, split, copies, None if order == "exact" else (host, hosts), pad)
     shards = dataset.shards(split)
     words = stored_texts(dataset, texts)
     parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH), texts=words)
@@ -176,7 +183,7 @@ def load(
         found = augmented(example, changes, seed, count) if changes else example
         return {**found, "count": count}
 
-    fixed = drop_remainder or repeat or order == "exact"
+    fixed = drop_remainder or repeat or pad or order == "exact"
     batched = {"batch": batch_size, "drop_remainder": fixed}
     if order == "exact":
         window = _SHUFFLED if shuffle_buffer is None else shuffle_buffer
@@ -192,15 +199,21 @@ def load(
     else:
         share = share_of(dataset, split, host, hosts)
         found = read_fast(shards, share, shuffle_seed)
+        records = sum(stretch.records for stretch in share)
+        filler = filler_of(dataset, split, share) if pad else None
+        if filler is not None:
+            records = steps_of(dataset, split, batch_size, False, hosts, order, pad) * batch_size
+            found = padded(found, shards, filler, records)
         buffer = _buffer(dataset, split) if shuffle_buffer is None else shuffle_buffer
         if cache is not None:
-            found = made(found, lambda _, *record: example(*record), lambda *record: record)
-            records = sum(stretch.records for stretch in share)
+            found = made(found, lambda _, *record: example(*record), lambda *record: record[:2])
             each = size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
             each += 4 * sum(text.vocabulary for text in words)
             identity = {"dataset": dataset.manifest.digest, "split": split, "share": share, "targets": targets}
             if words:
                 identity["texts"] = list(texts)
+            if pad:
+                identity["padded"] = records
             found = cached(found, os.fspath(cache), records * each, identity)
             if cache != MEMORY:
                 # What comes from a disk is decoded, and held once more while it is mixed.
@@ -210,7 +223,7 @@ def load(
         found = found.repeat() if repeat else found
         if cache is None:
             batches = made(
-                found, lambda count, *record: changed(count, example(*record)), lambda *record: record, **batched
+                found, lambda count, *record: changed(count, example(*record)), lambda *record: record[:2], **batched
             )
         else:
             counted = found.enumerate()
@@ -233,6 +246,7 @@ def steps_per_epoch(
     drop_remainder: bool = False,
     hosts: int = 1,
     order: str = "fast",
+    pad: bool = False,
 ) -> int:
     """Batches that every host can take from one epoch, by the manifest's counts.
 
@@ -243,6 +257,7 @@ def steps_per_epoch(
         drop_remainder: do not count a last batch that is not full.
         hosts: number of hosts; with `fast` the one with the fewest records decides.
         order: `fast` or `exact`.
+        pad: of `load`; the host with the most records then decides.
 
     Raises:
         DatasetError: there is no such dataset or split.
@@ -250,17 +265,21 @@ def steps_per_epoch(
     """
     if batch_size < 1:
         raise UsageError(f"batch_size is {batch_size}; it must be at least 1.")
-    return steps_of(Dataset.open(dataset_dir), split, batch_size, drop_remainder, hosts, order)
+    return steps_of(Dataset.open(dataset_dir), split, batch_size, drop_remainder, hosts, order, pad)
 
 
-def _nearer(dataset: Dataset, split: str, copies: Copies | bool | None, share: tuple[int, int] | None) -> Dataset:
+def _nearer(
+    dataset: Dataset, split: str, copies: Copies | bool | None, share: tuple[int, int] | None, pad: bool
+) -> Dataset:
     """The dataset, with copies of what will be read of it where they are wanted."""
     wanted = dataset.root.startswith("s3://") if copies is None else copies is not False
     if not wanted or not is_remote(dataset.root):
         return dataset
     shards = dataset.shards(split)
     if share is not None:
-        shards = [shards[number] for number in sorted({part.shard for part in share_of(dataset, split, *share)})]
+        parts = share_of(dataset, split, *share)
+        filler = filler_of(dataset, split, parts) if pad else None
+        shards = [shards[number] for number in sorted({part.shard for part in (*parts, *([filler] if filler else []))})]
     return local_copy(dataset, shards, copies if isinstance(copies, Copies) else Copies())
 
 

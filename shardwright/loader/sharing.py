@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
-from shardwright.host_shares import Stretch, host_share, share_sizes
+from shardwright.host_shares import Stretch, host_share, padded_steps, share_sizes
 
 
 def share_of(dataset: Dataset, split: str, host: int, hosts: int) -> list[Stretch]:
@@ -20,9 +22,20 @@ def share_of(dataset: Dataset, split: str, host: int, hosts: int) -> list[Stretc
         raise UsageError(str(error)) from None
 
 
-def steps_of(dataset: Dataset, split: str, batch_size: int, drop_remainder: bool, hosts: int, order: str) -> int:
+def filler_of(dataset: Dataset, split: str, share: Sequence[Stretch]) -> Stretch | None:
+    """The record that fills a host's last batches up: its first one, or the split's where it has none."""
+    counts = _counts(dataset, split)
+    own = share or [Stretch(shard, 0, count) for shard, count in enumerate(counts) if count]
+    return own[0]._replace(records=1) if own else None
+
+
+def steps_of(
+    dataset: Dataset, split: str, batch_size: int, drop_remainder: bool, hosts: int, order: str, pad: bool = False
+) -> int:
     """Batches that every host can take from one epoch. See `load.steps_per_epoch`."""
     counts = _counts(dataset, split)
+    if pad and order != "exact":
+        return padded_steps(counts, hosts, batch_size)
     if order == "exact":
         records, taken = sum(counts), batch_size * hosts
     else:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.host_shares import Stretch, host_share, share_sizes
+from shardwright.host_shares import Stretch, host_share, padded_steps, share_sizes
 
 counts = st.lists(st.integers(0, 40), min_size=1, max_size=20)
 
@@ -34,6 +34,13 @@ def test_planned_shards_are_shared_out_whole(least, each, hosts):
     for host in range(hosts):
         share = host_share(shards, host, hosts)
         assert share == [Stretch(n, 0, shards[n]) for n in range(host, len(shards), hosts) if shards[n]]
+
+
+@given(counts, st.sampled_from((1, 2, 3, 4, 8, 16, 32)), st.integers(1, 9))
+def test_padded_steps_are_the_fewest_that_hold_every_share(counts, hosts, batch):
+    steps, sizes = padded_steps(counts, hosts, batch), share_sizes(counts, hosts)
+    assert all(size <= steps * batch for size in sizes)
+    assert steps == 0 or max(sizes) > (steps - 1) * batch
 
 
 def test_fewer_shards_than_hosts_are_cut():

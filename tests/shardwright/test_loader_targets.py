@@ -8,6 +8,7 @@ from PIL import Image
 
 from shardwright import loader
 from shardwright.dataset import Dataset
+from shardwright.errors import UsageError
 from shardwright.records import ints
 
 COUNT = 37
@@ -86,6 +87,41 @@ def test_an_id_is_the_position_in_the_exact_order_too(unlabelled, hosts):
             assert found == [f"{value:03d}.png" for value in np.array(grey(images))[counted]]
             seen += found
     assert sorted(seen) == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "options"),
+    [
+        (2, {}),
+        pytest.param(3, {"shuffle": True, "cache": "memory"}, marks=pytest.mark.slow),
+        pytest.param(8, {}, marks=pytest.mark.slow),
+    ],
+)
+def test_padded_hosts_have_equal_steps_and_every_image_counts_once(unlabelled, hosts, options):
+    total = Dataset.open(unlabelled).num_records("train")
+    steps = loader.steps_per_epoch(unlabelled, "train", 4, hosts=hosts, pad=True)
+    seen = []
+    for host in range(hosts):
+        batches = loader.load(unlabelled, "train", 4, normalize="none", pad=True, host=host, hosts=hosts, **options)
+        assert [spec.shape.as_list() for spec in batches.element_spec] == [[4, 8, 8, 3], [4], [4]]
+        found = [[part.numpy() for part in batch] for batch in batches]
+        assert len(found) == steps
+        seen += [position for _, ids, weights in found for position in ids[weights > 0].tolist()]
+    assert sorted(seen) == list(range(total))
+    assert hosts * steps * 4 > total
+
+
+def test_a_host_without_a_record_is_padded_with_one_of_the_split(unlabelled):
+    ((images, ids, weights),) = loader.load(unlabelled, "train", 4, normalize="none", pad=True, host=0, hosts=99)
+    assert images.shape == (4, 8, 8, 3)
+    assert ids.numpy().tolist() == [0] * 4
+    assert weights.numpy().tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("options", [{"repeat": True}, {"drop_remainder": True}])
+def test_what_has_no_last_batch_is_not_padded(unlabelled, options):
+    with pytest.raises(UsageError, match="pad fills the last batch up"):
+        loader.load(unlabelled, "train", 4, pad=True, **options)
 
 
 def test_keys_are_those_of_the_records_in_their_order(unlabelled):
