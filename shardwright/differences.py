@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from shardwright.console import SILENT, Progress
-from shardwright.dataset import Dataset
+from shardwright.dataset import Dataset, LocatedShard
+from shardwright.errors import DatasetError
 from shardwright.image_facts import FactsReader, ImageFacts
-from shardwright.report.picks import Place, read_again
+from shardwright.record_ranges import records_at
 from shardwright.rle import area, union
 
 ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS = "added", "removed", "changed", "moved", "relabelled", "masks"
@@ -68,14 +69,17 @@ class Differences:
 
 
 class _Held(NamedTuple):
+    """Where the one holds an image: its split; number of the shard, offset and length of the record."""
+
     split: str
-    place: Place
+    place: tuple[int, int, int]
 
 
 def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> Differences:
     """Compares two datasets by key.
 
-    Keys and places of the one are held in memory; records are read as they come in the other, and by place in the one.
+    Keys and places of the one are held in memory; records are read as they come in the other, and by place in the one,
+    where mostly they lie in the same order.
 
     Args:
         one: the earlier.
@@ -86,11 +90,7 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
         DatasetError: one of them is damaged.
     """
     shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
-    held = {
-        key: _Held(shard.split, Place(number, offset))
-        for number, shard in enumerate(shards[0])
-        for key, offset in one.entries(shard)
-    }
+    held = {key: _Held(shards[0][place[0]].split, place) for key, place in _places(one, shards[0])}
     count_one, count_other = len(held), sum(shard.records for shard in shards[1])
     readers = FactsReader(one.manifest), FactsReader(other.manifest)
     found = Differences((0, count_one, count_other))
@@ -104,15 +104,19 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
         if kept[row.way] <= _SHOWN:
             found.rows.append(row)
 
+    # It is gone through ahead of what is compared, and so of what is taken out.
+    wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
+    earlier = records_at([shard.file for shard in shards[0]], ((held[key].place, key) for key in wanted))
     for shard in shards[1]:
         for key, _, payload in other.placed_records(shard):
             shown.advance()
-            before = held.pop(key, None)
+            before = held.get(key)
             if before is None:
                 note(Row(key, ADDED, "", shard.split))
                 continue
             both += 1
-            facts = readers[0].read(key, read_again(shards[0], before.place)), readers[1].read(key, payload)
+            facts = readers[0].read(key, _record(earlier, key, shards[0], before)), readers[1].read(key, payload)
+            del held[key]
             if before.split != shard.split:
                 note(Row(key, MOVED, before.split, shard.split))
             for row in _compared(key, *facts):
@@ -127,6 +131,37 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
     found.iou = round(sum(overlaps) / len(overlaps), 6) if overlaps else None
     found.rows.sort(key=lambda row: (WAYS.index(row.way), row.key))
     return found
+
+
+def _places(dataset: Dataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Key, and number of the shard, offset and length of the frame, of every record, by the indices."""
+    for number, shard in enumerate(shards):
+        before: tuple[str, int] | None = None
+        for key, offset in dataset.entries(shard):
+            if before is not None:
+                yield before[0], (number, before[1], offset - before[1])
+            before = key, offset
+        if before is not None:
+            yield before[0], (number, before[1], shard.bytes - before[1])
+
+
+def _record(
+    earlier: Iterator[tuple[str, bytes | None]], key: str, shards: Sequence[LocatedShard], held: _Held
+) -> bytes:
+    """The next record of the earlier dataset, which is that of a key.
+
+    Raises:
+        DatasetError: it is damaged, or the indices name a key twice.
+    """
+    found, payload = next(earlier, ("", None))
+    number, offset, _ = held.place
+    if found != key or payload is None:
+        what = "cannot be read, or is damaged" if found == key else "is named twice by an index"
+        raise DatasetError(
+            f"{shards[number].file} at offset {offset}: the record of {key!a} {what}. `shardwright verify` names all "
+            "that is damaged."
+        )
+    return payload
 
 
 def _compared(key: str, one: ImageFacts, other: ImageFacts) -> Iterator[Row]:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import google_crc32c
 
@@ -22,15 +22,10 @@ from shardwright.ingest.origins import StoredOrigin, read_stored
 from shardwright.ingest.prepare import frames_of
 from shardwright.ingest.tasks import ImageRow, Task
 from shardwright.lazy_example import LazyExample
-from shardwright.records import RecordError, unframe
+from shardwright.record_ranges import records_at
+from shardwright.records import RecordError
 from shardwright.staging import origins_path
-from shardwright.storage import in_parallel, open_file, part_path, read_bytes, read_each
-
-# Bytes of a request, and of what may lie between two wanted records of one.
-_PIECE = 4 << 20
-_GAP = 1 << 17
-# Requests in flight: with 30 ms each, a gigabyte a second; and what waits stays under a hundred megabytes.
-_AT_ONCE = 8
+from shardwright.storage import open_file, read_bytes, read_each
 
 _Item = TypeVar("_Item")
 
@@ -99,7 +94,7 @@ def images_of(
         unheld: the other images, likewise.
         options: `images`.
     """
-    copies = records_at(source, ((place, None) for place in places))
+    copies = examples_at(source, ((place, None) for place in places))
     files = read_each(root, unheld, lambda row: row.path, lambda row: row.size)
     for task in tasks:
         if not task.copied:
@@ -155,62 +150,17 @@ def _origins(root: str, digest: str, shard: str) -> Mapping[int, StoredOrigin]:
         return {}
 
 
-@dataclass
-class _Piece:
-    """A range of a shard, and what is wanted of it: offset, length, and what for."""
-
-    shard: int
-    start: int
-    stop: int
-    wanted: list[tuple[int, int, Any]]
-
-
-def records_at(
+def examples_at(
     source: CopySource, places: Iterable[tuple[Sequence[int], _Item]]
 ) -> Iterator[tuple[_Item, LazyExample | None]]:
-    """Reads records, many in one request where they lie near each other.
-
-    Args:
-        source: the dataset.
-        places: shard, offset and length of each record, and what it is wanted for.
-
-    Yields:
-        What each was wanted for, in order, and the record; `None` where it is damaged or cannot be read.
-    """
-
-    def read(piece: _Piece) -> tuple[_Piece, bytes]:
-        file = os.path.join(source.root, source.shards[piece.shard])
-        try:
-            return piece, read_bytes(part_path(file, piece.start, piece.stop))
-        except OSError:
-            return piece, b""
-
-    pieces = in_parallel(read, _pieces(places), _AT_ONCE, lambda piece: piece.stop - piece.start)
-    for piece, data in pieces:
-        for offset, length, item in piece.wanted:
-            begin = offset - piece.start
-            yield item, _record(data[begin : begin + length])
+    """Reads records; see `records_at`. `None` also for one that is no Example."""
+    files = [os.path.join(source.root, shard) for shard in source.shards]
+    for item, payload in records_at(files, places):
+        yield item, None if payload is None else _example(payload)
 
 
-def _pieces(places: Iterable[tuple[Sequence[int], _Item]]) -> Iterator[_Piece]:
-    piece: _Piece | None = None
-    for (shard, offset, length), item in places:
-        stop = offset + length
-        if piece is not None and (
-            piece.shard != shard or not 0 <= offset - piece.stop <= _GAP or stop - piece.start > _PIECE
-        ):
-            yield piece
-            piece = None
-        if piece is None:
-            piece = _Piece(shard, offset, stop, [])
-        piece.stop = stop
-        piece.wanted.append((offset, length, item))
-    if piece is not None:
-        yield piece
-
-
-def _record(framed: bytes) -> LazyExample | None:
+def _example(payload: bytes) -> LazyExample | None:
     try:
-        return LazyExample(unframe(framed))
+        return LazyExample(payload)
     except RecordError:
         return None

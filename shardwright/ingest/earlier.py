@@ -26,7 +26,7 @@ import numpy.typing as npt
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import UsageError
 from shardwright.fingerprint import sha256_bytes
-from shardwright.ingest.copying import CopySource, records_at, stored_image
+from shardwright.ingest.copying import CopySource, examples_at, stored_image
 from shardwright.ingest.origins import INPUTS_FILE, InputOrigin, read_inputs
 from shardwright.ingest.previous import named_dataset
 from shardwright.manifest import index_path
@@ -226,7 +226,7 @@ class Earlier:
         known.notes += notes
         source = self.source({}, "")
         order = np.lexsort((places.offset, places.shard)).tolist()
-        for position, record in records_at(source, ((places.at(i), i) for i in order if places.shard[i] >= 0)):
+        for position, record in examples_at(source, ((places.at(i), i) for i in order if places.shard[i] >= 0)):
             data = b"" if record is None else stored_image(source, record)
             if len(data) == listing.sizes[position] and _is_of(data, listing.checksum(position)):
                 known.add_content(position, hash_bytes(data))

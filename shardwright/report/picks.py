@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 from collections.abc import Sequence
@@ -9,8 +10,11 @@ from typing import IO, NamedTuple
 
 from shardwright.dataset import LocatedShard
 from shardwright.errors import DatasetError
-from shardwright.records import HEADER_BYTES, frame_length, unframe
-from shardwright.storage import open_file
+from shardwright.records import HEADER_BYTES, frame_length, header_holds, unframe
+from shardwright.storage import is_remote, open_file, part_path, read_bytes
+
+# Bytes that are fetched of a record before its length is known.
+_FIRST = 1 << 16
 
 
 class Place(NamedTuple):
@@ -80,26 +84,44 @@ def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
     """
     shard = shards[place.shard]
     try:
+        if is_remote(shard.file):
+            return record_at(io.BytesIO(_fetched(shard.file, place.offset)), place.offset, shard.file, begin=0)
         with open_file(shard.file) as file:
             return record_at(file, place.offset, shard.file)
     except OSError as error:
         raise DatasetError(f"{shard.file}: cannot be read ({error.strerror or error}). Restore it.") from None
 
 
-def record_at(file: IO[bytes], offset: int, name: str) -> bytes:
+def record_at(file: IO[bytes], offset: int, name: str, *, begin: int | None = None) -> bytes:
     """The payload of the record at an offset of an open shard.
 
+    Args:
+        file: the shard, or a part of it.
+        offset: of the record's frame.
+        name: the shard's, for messages.
+        begin: where the frame begins in the file, where that is only a part.
+
     Raises:
-        DatasetError: it is damaged, or another index's; `name` is the shard's.
+        DatasetError: it is damaged, or another index's.
     """
     try:
-        file.seek(offset)
+        file.seek(offset if begin is None else begin)
         header = file.read(HEADER_BYTES)
         rest = file.read(max(0, frame_length(header) - HEADER_BYTES))
         return unframe(header + rest, f"{name} at offset {offset}")
     except (ValueError, TypeError, struct.error) as error:
         told = f"{name}: damaged, or changed while it was read ({error})"
         raise DatasetError(f"{told}. `shardwright verify` names all that is damaged.") from None
+
+
+def _fetched(url: str, offset: int) -> bytes:
+    """What an object holds from an offset on: a whole frame at least, mostly by one request."""
+    start = read_bytes(part_path(url, offset, offset + _FIRST))
+    head = start[:HEADER_BYTES]
+    length = frame_length(head) if len(head) == HEADER_BYTES and header_holds(head) else 0
+    if length <= len(start):
+        return start
+    return start + read_bytes(part_path(url, offset + len(start), offset + length))
 
 
 def key_folder(key: str) -> str:

@@ -97,6 +97,12 @@ def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path
         if command == "export":
             assert (told.pop("existed"), again.pop("existed")) == (False, True)
         assert again == told, command
+    stores.copy_of(local / "ds", f"{url}/data/other")
+    stores.requests.clear()
+    assert main(["diff", f"{url}/data/ds", f"{url}/data/other"]) == 0
+    asked = [path for _, path in stores.requests if ".tfrecord" in path]
+    # Of records that lie side by side, one request for many.
+    assert len(asked) <= 4 * len(Dataset.open(local / "ds").manifest.shards)
     shard_of = Dataset.open(local / "ds").shards("train")[0]
     for command in ("inspect", "verify"):
         there = answer([command, f"{url}/data/ds/{shard_of.path}", "--json"], capsys)

@@ -1,6 +1,8 @@
 """`stats` and `diff`: every figure and every difference against datasets whose content is known."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +81,28 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     assert back.images == (9, 10, 9)
     assert main(["diff", str(one), str(other)]) == 1
     assert "added      1\n  train/0009: train" in capsys.readouterr().out
+
+
+def test_damage_of_either_is_named(one, tmp_path, capsys):
+    shutil.copytree(one, tmp_path / "ds")
+    dataset = Dataset.open(tmp_path / "ds")
+    shard = dataset.shards("train")[0]
+    key, offset = next(dataset.entries(shard))
+    data = bytearray(Path(shard.file).read_bytes())
+    data[offset + 40] ^= 1
+    Path(shard.file).write_bytes(data)
+    for pair in ((tmp_path / "ds", one), (one, tmp_path / "ds")):
+        assert main(["diff", *map(str, pair)]) == 1
+        assert str(tmp_path / "ds") in capsys.readouterr().err
+    assert main(["diff", str(tmp_path / "ds"), str(one)]) == 1
+    assert f"at offset {offset}: the record of {key!a} cannot be read, or is damaged" in capsys.readouterr().err
+    Path(shard.file).write_bytes(Path(Dataset.open(one).shards("train")[0].file).read_bytes())
+    # An index that calls two records by one name.
+    lines = shard.index_file.read_text().splitlines(keepends=True)
+    twice = json.loads(lines[1]) | {"key": key}
+    shard.index_file.write_text("".join([lines[0], json.dumps(twice) + "\n", *lines[2:]]))
+    assert main(["diff", str(one), str(tmp_path / "ds")]) == 1
+    assert "is named twice by an index" in capsys.readouterr().err
 
 
 def test_moved_images(image_input, tmp_path):
