@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from shardwright.manifest import MULTI, NONE
 from shardwright.schema import check_schema, render_schema, schema_file_for
 from shardwright_components.image_trainer.checked_model import check_model
 from shardwright_components.image_transform.features import stored_features
+from shardwright_components.image_transform.ingested import ingested_options
 from shardwright_components.image_transform.recipe import Recipe as TransformRecipe
 
 
@@ -166,13 +168,14 @@ def _refuse_transform(config: Config, surveyed: SurveyedInput, labels: str) -> N
 
 
 def _refuse_values(config: Config) -> None:
-    """The transform decodes files of images."""
+    """The transform decodes files of images, and what serves repeats what the ingest did to them."""
     if config.images.reencode in ("tensor", "raw"):
         raise ConfigError(
             "images.reencode",
             f"a pipeline does not take {config.images.reencode} values",
             "Use jpeg or png, or `shardwright ingest`.",
         )
+    ingested_options({"images": dataclasses.asdict(config.images)})
 
 
 def _render(config: Config, surveyed: SurveyedInput) -> str:

@@ -1,8 +1,10 @@
 """What the ingest does to pixels, as TensorFlow ops: a file as the camera wrote it becomes what was trained on.
 
-With `images.orientation: apply`, `images.resize` or `images.reencode` the stored image is not the file. What serves
-begins with the file, so it repeats these steps, and encodes as the ingest did: the same turns to the last pixel, the
-same JPEG of them (with `chroma: 422`, which TensorFlow cannot write, one of 420), the same filter up to its rounding.
+With `images.orientation: apply`, `images.resize`, `images.reencode` or `images.convert` the stored image is not the
+file. What serves begins with the file, so it repeats these steps, and encodes as the ingest did: the same turns to the
+last pixel, the same JPEG of them, the same filter up to its rounding. Of other formats than JPEG and PNG TensorFlow
+reads a BMP of 24 bits as Pillow does, and no other; these are refused by what the graph says (`shardwright predict`
+converts them before it asks).
 
 Exif is read as `shardwright.exif` reads it; a test holds the two against each other.
 """
@@ -25,15 +27,12 @@ _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _TAG, _SHORT, _LONG = 0x0112, 3, 4
 # Segments, chunks and bytes of junk that are passed over; encoders write a dozen.
 _MOST_STEPS = 4096
-_OPTIONS = ("orientation", "resize", "size", "reencode", "quality", "optimize", "chroma")
-
-
-def ingested_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """What an ingest did to pixels, of the recipe in its manifest; empty where it stored files as they came."""
-    given = recipe.get("images", {})
-    plain = ImagesConfig()
-    found = {name: given[name] for name in _OPTIONS if name in given and given[name] != getattr(plain, name)}
-    return found if {"orientation", "resize", "reencode"} & set(found) else {}
+# Where a BMP says how many bits a pixel has, and how they are compressed: not at all.
+_BMP_KIND = ((28, 2), (30, 4))
+_UNREAD = (
+    "the bytes are neither JPEG nor PNG nor a BMP of 24 bits. images.convert has made such files JPEG or PNG for the "
+    "training, but TensorFlow has no op for it: save them so first, or use `shardwright predict`, which does"
+)
 
 
 def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
@@ -41,14 +40,23 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
 
     Args:
         encoded: string scalar, JPEG or PNG.
-        options: what `ingested_options` gave.
+        options: what `ingested.ingested_options` gave.
 
     Returns:
         String scalar, JPEG or PNG; `encoded` itself where there is nothing to do.
+
+    Raises:
+        tf.errors.InvalidArgumentError: of a format that cannot be repeated, see above.
     """
     if not options:
         return encoded
     images = images_config(options)
+    # Whether it has to become a JPEG because its own format is none that is stored.
+    converted = tf.constant(False)
+    if images.convert != "reject":
+        other = ~(pixels.is_jpeg(encoded) | (tf.strings.substr(encoded, 0, len(_PNG_SIGNATURE)) == _PNG_SIGNATURE))
+        converted = other & (images.convert == "jpeg")
+        encoded = tf.cond(other, lambda: _png_of_bmp(encoded), lambda: encoded)
     turn = exif_orientation(encoded) if images.orientation == "apply" else tf.constant(1, tf.int64)
 
     def made() -> Tensor:
@@ -61,11 +69,21 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
             image = tf.cond(fits, lambda: image, lambda: pixels.resize(image, policy, height, width))
         if images.reencode != "none":
             return _encoded(image, tf.constant(images.reencode == "jpeg"), images)
-        return tf.cond(fits & (turn == 1), lambda: encoded, lambda: _encoded(image, pixels.is_jpeg(encoded), images))
+        jpeg = pixels.is_jpeg(encoded) | converted
+        return tf.cond(fits & (turn == 1) & ~converted, lambda: encoded, lambda: _encoded(image, jpeg, images))
 
     if images.resize == "none" and images.reencode == "none":
-        return tf.cond(turn == 1, lambda: encoded, made)
+        return tf.cond((turn == 1) & ~converted, lambda: encoded, made)
     return made()
+
+
+def _png_of_bmp(encoded: Tensor) -> Tensor:
+    octets = tf.io.decode_raw(encoded, tf.uint8)
+    kind = [_number(octets, tf.constant(place, tf.int64), count, True) for place, count in _BMP_KIND]
+    plain = _says(octets, tf.constant(0, tf.int64), b"BM") & (kind[0] == 24) & (kind[1] == 0)
+    # Before the decoder, which says less.
+    with tf.control_dependencies([tf.debugging.Assert(plain, [_UNREAD])]):
+        return tf.io.encode_png(tf.io.decode_bmp(tf.identity(encoded), channels=3))
 
 
 def exif_orientation(encoded: Tensor) -> Tensor:
@@ -106,6 +124,7 @@ def _encoded(image: Tensor, jpeg: Tensor, images: ImagesConfig) -> Tensor:
             format="rgb",
             quality=images.quality,
             optimize_size=images.optimize,
+            # 422 is refused by `ingested_options` wherever a JPEG is written.
             chroma_downsampling=pixels.JPEG_CHROMA.get(images.chroma, True),
         )
 

@@ -35,8 +35,8 @@ from shardwright.whole_files import write_bytes, write_text
 from shardwright_components.beam_runner import reachable, staging_root
 from shardwright_components.image_transform import post
 from shardwright_components.image_transform.analyze import GraphPlan, served_sums, write_transform_graph
-from shardwright_components.image_transform.as_ingested import ingested_options
 from shardwright_components.image_transform.figures import one_size, sums_file
+from shardwright_components.image_transform.ingested import ingested_options
 from shardwright_components.image_transform.plan import (
     TRAIN,
     TransformPlan,

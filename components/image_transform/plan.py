@@ -19,6 +19,7 @@ from shardwright.errors import DatasetError
 from shardwright.presets import StoredFeatures
 from shardwright.staging import PlannedShard, Staging
 from shardwright_components.image_transform.features import stored_features
+from shardwright_components.image_transform.ingested import ingested_options
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.rewrite import ShardJob, write_shard
 from shardwright_components.image_transform.text import Text
@@ -112,6 +113,8 @@ def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> Trans
     """
     manifest = source.manifest
     _refuse_foreign(source)
+    # What cannot be served is refused before anything is written.
+    ingested_options(source.manifest.recipe)
     totals = {split: len(source.shards(split)) for split in source.splits}
     numbers = dict.fromkeys(totals, 0)
     planned = []

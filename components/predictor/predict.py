@@ -19,10 +19,12 @@ import numpy as np
 from shardwright.config import ImagesConfig
 from shardwright.config.images import images_config
 from shardwright.console import progress
+from shardwright.conversion import convert, header_of
+from shardwright.encoding import encode
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.frames import Frames
 from shardwright.image_header import ImageError
-from shardwright.images import read_header
-from shardwright.ingest.prepare import frames_of
+from shardwright.ingest.prepare import KEEP, frames_of, prepare
 from shardwright.restore import restore_to_file
 from shardwright.storage import Listing, in_parallel, is_remote, list_inputs, read_bytes, readers
 from shardwright.submission import DEFAULT, Layout, choose_layout, mask_rows
@@ -111,7 +113,7 @@ def predict(
         ):
             table = csv.writer(file, lineterminator="\n")
             table.writerow(writer.header)
-            for batch in _batches(_read_all(listing), batch_size):
+            for batch in _batches(_read_all(listing, images_config(opened.ingested)), batch_size):
                 failures += [read.failure for read in batch if read.failure]
                 good = [read for read in batch if not read.failure]
                 answers, undecodable = _ask(opened, good, said)
@@ -149,22 +151,48 @@ def _checked_target(out: str) -> Path:
     return target
 
 
-def _read_all(listing: Listing) -> Iterator[_Read]:
-    most = ImagesConfig().max_pixels
+def _read_all(listing: Listing, options: ImagesConfig) -> Iterator[_Read]:
+    """All images, checked, and converted as the ingest has converted those that were learned from."""
 
     def read(position: int) -> _Read:
         key = listing.keys[position]
         try:
             data = read_bytes(listing.path(position), listing.pin(position))
-            header = read_header(data, max_pixels=most)
+            data, frames = servable(data, options)
         except ImageError as error:
             return _Read(key, b"", 0, 0, Failure(key, error.code, error.reason))
         except OSError as error:
             return _Read(key, b"", 0, 0, Failure(key, "unreadable", f"cannot be read ({error.strerror or error})"))
-        return _Read(key, data, header.height, header.width, None, header.orientation)
+        return _Read(key, data, frames.height, frames.width, None, frames.orientation)
 
     sizes = listing.sizes
     return in_parallel(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
+
+
+def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, Frames]:
+    """Makes of a file one that the model takes; what else the ingest did, the model does.
+
+    Args:
+        data: the file.
+        options: what the ingest did to pixels.
+
+    Returns:
+        The file itself where it is JPEG or PNG, else a conversion of it; what lies between the file and stored pixels.
+
+    Raises:
+        ImageError: the file is refused.
+    """
+    header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
+    if header is not None:
+        return data, frames_of(header.height, header.width, header.orientation, options)
+    if options.reencode == KEEP:
+        # Done whole: the model finds it turned and resized, and leaves it alone.
+        stored, _, frames = prepare(data, options)
+        return stored, frames
+    picture, header = convert(data, max_pixels=options.max_pixels)
+    # Lossless, so that it is encoded once.
+    stored, _ = encode(picture, "png", orientation=header.orientation)
+    return stored, frames_of(header.height, header.width, header.orientation, options)
 
 
 def _batches(reads: Iterable[_Read], size: int) -> Iterator[list[_Read]]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from shardwright.config import parse_config
-from shardwright.config.images import ImagesConfig
+from shardwright.config.images import ImagesConfig, images_config
 from shardwright.dataset import Dataset
 from shardwright.exif import only_orientation, read_orientation
 from shardwright.images import read_header
@@ -26,8 +26,10 @@ from shardwright.loader import dataset_statistics, load
 from shardwright.records import decode_example
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
-from shardwright_components.image_transform.as_ingested import as_ingested, exif_orientation, ingested_options
+from shardwright_components.image_transform.as_ingested import as_ingested, exif_orientation
+from shardwright_components.image_transform.ingested import ingested_options
 from shardwright_components.image_transform.recipe import transform_recipe
+from shardwright_components.predictor.predict import servable
 from shardwright_pipelines.transforming import EXAMPLES, GRAPH, transform_dataset
 
 pytestmark = pytest.mark.slow
@@ -122,6 +124,46 @@ def test_the_ingests_steps_are_repeated(kind: str, options: dict[str, Any]) -> N
         trip, difference = np.abs(wanted - lossless), np.abs(found - wanted)
         assert difference.mean() <= trip.mean() + 0.5
         assert difference.max() <= 2 * trip.max() + 1
+
+
+CONVERTED = [
+    {"convert": "png"},
+    {"convert": "jpeg", "quality": 70},
+    {"convert": "jpeg", "orientation": "apply", "chroma": 444},
+    {"convert": "png", "orientation": "apply", "reencode": "jpeg"},
+    {"convert": "png", "orientation": "apply", "resize": "letterbox", "size": [20, 30]},
+]
+
+
+@pytest.mark.parametrize("options", CONVERTED)
+def test_files_of_other_formats_are_converted_as_the_ingest_has_converted_them(options: dict[str, Any]) -> None:
+    images = images_config(options)
+    repeat = tf.function(
+        lambda data: as_ingested(data, ingested_options({"images": options})),
+        input_signature=[tf.TensorSpec([], tf.string)],
+    )
+    for number, (kind, mode) in enumerate([("bmp", "RGB"), ("webp", "RGB"), ("gif", "P"), ("tiff", "CMYK")]):
+        image = Image.open(io.BytesIO(photograph("png", seed=number))).convert(mode)
+        file = io.BytesIO()
+        if kind in ("webp", "tiff"):
+            exif = Image.Exif()
+            exif[0x0112] = 6
+            image.save(file, kind, exif=exif, **({"lossless": True} if kind == "webp" else {}))
+        else:
+            image.save(file, kind)
+        data = file.getvalue()
+        stored, _, frames = prepare(data, images)
+        for file_served in [servable(data, images)[0], *([data] if kind == "bmp" else [])]:
+            again = repeat(file_served).numpy()
+            assert again[:3] == stored[:3]
+            if images.resize == "none" or file_served is not data:
+                np.testing.assert_array_equal(pixels_of(again), pixels_of(stored))
+        assert servable(data, images)[1] == frames
+        if kind != "bmp":
+            with pytest.raises(tf.errors.InvalidArgumentError, match="shardwright predict"):
+                repeat(data)
+    jpeg = photograph("jpeg")
+    assert servable(jpeg, images)[0] == jpeg
 
 
 def test_what_the_ingest_leaves_alone_is_not_touched() -> None:

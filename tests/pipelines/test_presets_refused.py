@@ -21,3 +21,9 @@ def test_features_that_training_does_not_know_are_refused_before_any_work(
             ConfigError, match=r"features: a pipeline reads features by their own names.*shardwright ingest"
         ):
             call(config, tmp_path / "c.yaml")
+
+
+def test_pixels_that_serving_cannot_make_are_refused_before_any_work(tmp_path: Path) -> None:
+    raw = {"input": {"images": str(tmp_path / "none")}, "images": {"orientation": "apply", "chroma": 422}}
+    with pytest.raises(ConfigError, match=r"images\.chroma: 422"):
+        prepare_input(parse_config(raw, base=str(tmp_path)), tmp_path / "c.yaml")
