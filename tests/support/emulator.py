@@ -20,7 +20,7 @@ from shardwright_components.mounts import folder_of
 PLACEHOLDER = "{{$}}"
 # What KFP's own container components are told one by one.
 _SINGLE = re.compile(r"\{\{\$\.(inputs|outputs)\.(parameters|artifacts)\['([^']+)'\](?:\.(path|uri|output_file))?\}\}")
-RAN, CACHED = "ran", "cached"
+RAN, CACHED, DUE = "ran", "cached", "due"
 
 
 class TaskFailed(AssertionError):
@@ -49,6 +49,7 @@ class Emulator:
     cache: dict = field(default_factory=dict)
     runs: int = 0
     outputs: dict = field(default_factory=dict)
+    _without: frozenset = frozenset()
 
     @staticmethod
     def vertex(file, home, zygote, *, folders):
@@ -64,9 +65,13 @@ class Emulator:
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
         return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)})
 
-    def run(self, until=None, **parameters):
-        """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`."""
+    def run(self, until=None, without=(), **parameters):
+        """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
+
+        Those of `without` are `DUE` where they are not cached: they would run. What needs one must be among them.
+        """
         given = self._begin(parameters)
+        self._without = frozenset(without)
         tasks = self.spec["root"]["dag"]["tasks"]
         needs = {name: sorted(_needs(tasks[name])) for name in sorted(tasks)}
         wanted = set(tasks) if until is None else _with_needs(until, needs)
@@ -96,6 +101,8 @@ class Emulator:
         values = {key: one["defaultValue"] for key, one in defined.items() if "defaultValue" in one}
         values |= {key: self._value(one, given) for key, one in task.get("inputs", {}).get("parameters", {}).items()}
         artifacts = {}
+        if name in self._without and any(needed not in self.outputs for needed in _needs(task)):
+            return DUE
         for key, one in task.get("inputs", {}).get("artifacts", {}).items():
             produced = one["taskOutputArtifact"]
             made = self.outputs[produced["producerTask"]]["artifacts"][produced["outputArtifactKey"]]
@@ -104,6 +111,8 @@ class Emulator:
         if task.get("cachingOptions", {}).get("enableCache") and key in self.cache:
             self.outputs[name] = self.cache[key]
             return CACHED
+        if name in self._without:
+            return DUE
         self.outputs[name] = self.cache[key] = self._execute(name, component, container, values, artifacts)
         return RAN
 

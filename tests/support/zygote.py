@@ -11,14 +11,21 @@ import sys
 from pathlib import Path
 
 IMPORTED = (
+    "shardwright_components.baseline_resolver.executor",
     "shardwright_components.container",
     "shardwright_components.data_gate.executor",
     "shardwright_components.evaluator.executor",
     "shardwright_components.image_example_gen.executor",
     "shardwright_components.image_transform.executor",
+    "shardwright_components.image_trainer.run_fn",
+    "shardwright_components.inline_schema.executor",
     "shardwright_components.input_resolver.executor",
     "shardwright_components.pusher.executor",
+    "shardwright_components.report.executor",
     "shardwright_components.statistics_gen.executor",
+    "shardwright_pipelines.kfp.task",
+    "tfx.components.example_validator.executor",
+    "tfx.components.schema_gen.executor",
     "tfx.components.trainer.executor",
     "tfx.v1",
 )
