@@ -22,7 +22,7 @@ from shardwright.image_facts import FactsReader, lot
 from shardwright.image_header import ImageError
 from shardwright.images import read_header
 from shardwright.report.picks import Place, read_again
-from shardwright.storage import list_inputs, read_bytes
+from shardwright.storage import in_parallel, list_inputs, read_bytes, readers
 
 SIZE = 2000
 # Beyond these the most frequent classes stand for all.
@@ -122,8 +122,9 @@ def sample_dataset(
     reader = FactsReader(dataset.manifest)
     sample = Sample(name or ", ".join(sorted(wanted)), total, classes=dataset.manifest.classes)
     builder = _Builder(sample)
-    for _, key, place in drawn:
-        facts = reader.read(key, read_again(shards, place))
+    payloads = in_parallel(lambda entry: read_again(shards, entry[2]), drawn, readers(dataset.root))
+    for (_, key, place), payload in zip(drawn, payloads, strict=True):
+        facts = reader.read(key, payload)
         shown.advance()
         if facts.header is None:
             continue
