@@ -38,6 +38,8 @@ Send = Callable[[dict[str, Any]], None]
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _BYTES = {"float32": 4, "bfloat16": 2}
+# What of an epoch TensorBoard shows beside the metrics.
+_SCALARS = ("loss", "images_per_second", "input_bound")
 # Decoded images that are kept in memory between epochs take no more.
 _KEPT = 1 << 30
 
@@ -223,10 +225,7 @@ class _Curves:
     def note(self, message: dict[str, Any]) -> None:
         """Sends a message on; of an epoch it keeps the numbers."""
         if "epoch" in message:
-            self._write(message["epoch"], message["loss"], message.get("eval", {}))
+            self._logs[TRAIN].write(message["epoch"], {name: message[name] for name in _SCALARS if name in message})
+            if "eval" in message:
+                self._logs["eval"].write(message["epoch"], message["eval"])
         self._send(message)
-
-    def _write(self, epoch: int, loss: float, metrics: dict[str, float]) -> None:
-        self._logs[TRAIN].write(epoch, {"loss": loss})
-        if metrics:
-            self._logs["eval"].write(epoch, metrics)

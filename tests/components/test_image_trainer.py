@@ -161,6 +161,9 @@ def test_tensorboard_can_read_the_curves(trained):
                 values.setdefault(value.tag, []).append(value.simple_value)
     history = read_history(trained / "run")
     assert found["train"]["loss"] == pytest.approx(history.loss)
+    rows = json.loads((trained / "run" / "training.json").read_text(encoding="utf-8"))["epochs"]
+    for name in ("images_per_second", "input_bound"):
+        assert found["train"][name] == pytest.approx([row[name] for row in rows], rel=1e-5)
     assert found["eval"]["mean_dice"] == pytest.approx([m["mean_dice"] for m in history.evaluation])
 
 

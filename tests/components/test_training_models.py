@@ -74,7 +74,9 @@ def test_an_encoder_begins_with_the_weights_of_its_file(data, tmp_path):
     file = tmp_path / "b0.weights.h5"
     source.set_weights([np.full(w.shape, 0.01, np.float32) for w in source.get_weights()])
     source.save_weights(file)
-    recipe = dataclasses.replace(RECIPE, encoder=B0, weights=sha256_file(file), learning_rate=1e-8, batch_size=2)
+    recipe = dataclasses.replace(
+        RECIPE, encoder=B0, weights=sha256_file(file), learning_rate=1e-8, batch_size=2, optimizer="sgd"
+    )
     trained(recipe, data, tmp_path, weights_from=str(file))
     kept = keras.saving.load_model(tmp_path / "run/model.keras", compile=False)
     encoder = kept.get_layer("encoder")
