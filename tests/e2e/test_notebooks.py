@@ -1,6 +1,7 @@
 """The notebooks in examples/ run from top to bottom, show what they promise, and lie in git without outputs."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -57,7 +58,9 @@ def test_it_runs_and_shows_what_it_promises(notebook, tmp_path, monkeypatch):
     (losses,) = [
         output.data["text/plain"] for output in outputs if output.get("data", {}).get("text/plain", "")[0:2] == "[0"
     ]
-    first, last = (float(loss) for loss in losses.strip("[]").split(","))
+    first, *_, last = (float(loss) for loss in losses.strip("[]").split(","))
     assert last < first
+    told, true = (re.findall(r"(?<=base64,)[^\"]*", page) for page in rich[4:])
+    assert not set(told) & set(true)
     assert (tmp_path / "clouds.html").stat().st_size < 5_000_000
     assert (tmp_path / "clouds-dataset" / "manifest.json").is_file()

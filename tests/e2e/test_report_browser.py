@@ -1,4 +1,4 @@
-"""The report in a real browser: it fits a phone, shows its pictures and its masks, and asks nobody for anything."""
+"""The report in a real browser: it fits a phone and paper, shows all its pictures, and asks nobody for anything."""
 
 import html
 import json
@@ -29,6 +29,7 @@ box.checked = false;
 const after = images.filter((i) => i.className === "m" && shown(i)).length;
 document.title = JSON.stringify({
   width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth,
+  folded: [...document.querySelectorAll("details > :not(summary)")].filter((e) => !e.checkVisibility()).length,
   images: images.length, broken: images.filter((i) => !i.naturalWidth).length, masks: before, hidden: after,
   contrast: Math.min(...texts.filter((e) => e.textContent.trim() && e.offsetParent).map(contrast)),
   dark: matchMedia("(prefers-color-scheme: dark)").matches});
@@ -56,10 +57,9 @@ def page(small_dataset, tmp_path_factory):
     return root / "measured.html"
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("dark", [False, True])
-def test_it_fits_and_shows_everything(browser, page, tmp_path, width, dark):
-    frame = tmp_path / "frame.html"
+def opened(browser, page, scratch, width, *, dark=False):
+    """What the page says of itself, in a window of that width."""
+    frame = scratch / "frame.html"
     # Chromium's window is never narrower than 500 pixels; a frame is.
     frame.write_text(
         f'<iframe src="{page.as_uri()}" width="{width}" height="2000" style="border:0"></iframe><script>'
@@ -71,7 +71,7 @@ def test_it_fits_and_shows_everything(browser, page, tmp_path, width, dark):
         "--disable-gpu",
         "--allow-file-access-from-files",
         "--host-resolver-rules=MAP * ~NOTFOUND",
-        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--user-data-dir={scratch / 'profile'}",
         f"--blink-settings=preferredColorScheme={0 if dark else 1}",
         "--virtual-time-budget=3000",
         "--window-size=1400,2200",
@@ -85,10 +85,30 @@ def test_it_fits_and_shows_everything(browser, page, tmp_path, width, dark):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(html.unescape(re.search("<title>(.*?)</title>", done.stdout)[1]))
+    return json.loads(html.unescape(re.search("<title>(.*?)</title>", done.stdout)[1]))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_and_shows_everything(browser, page, tmp_path, width, dark):
+    found = opened(browser, page, tmp_path, width, dark=dark)
     assert found["width"] == width
     assert found["overflow"] <= 0
     assert found["dark"] == dark
     assert found["broken"] == 0 < found["images"]
     assert found["masks"] > 0 == found["hidden"]
     assert found["contrast"] >= 4.5
+
+
+def test_it_fits_paper(browser, page, tmp_path):
+    """The rules for paper, on the screen: nothing is wider than A4 between its margins, nothing is folded."""
+    text = page.read_text(encoding="utf-8")
+    assert text.count("@media print") == 1
+    paper = tmp_path / "paper.html"
+    paper.write_text(text.replace("@media print", "@media all").replace("@page{margin:14mm}", ""), encoding="utf-8")
+    found = opened(browser, paper, tmp_path, 690)
+    assert found["overflow"] <= 0
+    assert found["broken"] == 0 < found["images"]
+    assert found["folded"] == 0
+    assert found["contrast"] >= 4.5
+    assert opened(browser, page, tmp_path, 690)["folded"] > 0
