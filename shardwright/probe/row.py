@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from PIL import Image
 
@@ -63,8 +64,25 @@ class ProbeRow:
             return None
 
 
-def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> ProbeRow:
-    """Looks at the pixels of one file.
+class Decoded(NamedTuple):
+    """A file whose pixels were decoded.
+
+    Attributes:
+        picture: its thumbnail, mode `RGB`, as it is displayed.
+        pixels: see `ProbeRow`.
+    """
+
+    picture: Image.Image
+    pixels: bytes | None
+
+    def row(self) -> ProbeRow:
+        """What it shows."""
+        luma = self.picture.convert("L")
+        return ProbeRow(image_hashes(luma), measure(self.picture, luma), self.pixels)
+
+
+def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> Decoded | ProbeRow:
+    """Decodes one file to be looked at.
 
     Args:
         data: the whole file.
@@ -73,23 +91,24 @@ def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixe
         pixels: also hash all of its pixels at full size.
 
     Returns:
-        Its row; also of a JPEG or PNG that cannot be decoded.
+        The decoded file; the row of a JPEG or PNG that cannot be decoded.
 
     Raises:
         ImageError: a file of another format cannot be converted.
     """
     if header is None:
         picture, header = convert(data, max_pixels=max_pixels)
-        return _row(reduced(picture, header), pixel_digest(picture, header) if pixels else None)
+        return Decoded(reduced(picture, header), pixel_digest(picture, header) if pixels else None)
     try:
-        return _row(thumbnail(data, header), pixel_digest(decode(data, header), header) if pixels else None)
+        return Decoded(thumbnail(data, header), pixel_digest(decode(data, header), header) if pixels else None)
     except ImageError as error:
         return ProbeRow(None, None, None, error.code, error.reason)
 
 
-def _row(picture: Image.Image, pixels: bytes | None) -> ProbeRow:
-    luma = picture.convert("L")
-    return ProbeRow(image_hashes(luma), measure(picture, luma), pixels)
+def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> ProbeRow:
+    """Looks at the pixels of one file: `decode_file` and `Decoded.row`."""
+    decoded = decode_file(data, header, max_pixels=max_pixels, pixels=pixels)
+    return decoded.row() if isinstance(decoded, Decoded) else decoded
 
 
 def _checksum(digest: bytes, body: str) -> int:

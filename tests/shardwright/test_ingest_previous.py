@@ -158,8 +158,8 @@ def test_pixels_are_not_looked_at_again(months, tmp_path, monkeypatch):
     from shardwright.probe import run as module
 
     looked = []
-    probe_file = module.probe_file
-    monkeypatch.setattr(module, "probe_file", lambda *args, **more: looked.append(1) or probe_file(*args, **more))
+    decode_file = module.decode_file
+    monkeypatch.setattr(module, "decode_file", lambda *args, **more: looked.append(1) or decode_file(*args, **more))
     run({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
     assert len(looked) == READ
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")

@@ -39,9 +39,9 @@ def damage(file):
 def probed_files(monkeypatch):
     """Positions of files whose pixels were looked at, in this process."""
     seen = []
-    probe_file = probing.probe_file
+    decode_file = probing.decode_file
     monkeypatch.setattr(
-        probing, "probe_file", lambda data, *a, **k: seen.append(len(data)) or probe_file(data, *a, **k)
+        probing, "decode_file", lambda data, *a, **k: seen.append(len(data)) or decode_file(data, *a, **k)
     )
     return seen
 
@@ -209,7 +209,7 @@ from shardwright.ingest import ingest
 from shardwright.probe import cache, run
 run._FEWEST_AT_ONCE = 2
 run.readers = lambda root: 1
-run.probe_file = counted(run.probe_file)
+run.decode_file = counted(run.decode_file)
 cache.ProbeCache.keep = counted(cache.ProbeCache.keep)
 ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], quiet=True, workers=1)
 print("done")
