@@ -182,6 +182,22 @@ def test_tfds_readers_read_masks(clouds: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def test_readers_of_model_garden_read_our_own_names(flowers: Path, clouds: Path, tmp_path: Path) -> None:
+    """The decoders of its classification inputs, of one label and of several (official/vision/dataloaders)."""
+    image = {"image/encoded": tf.io.FixedLenFeature((), tf.string, default_value="")}
+    one = {**image, "image/class/label": tf.io.FixedLenFeature((), tf.int64, default_value=-1)}
+    several = {**image, "image/class/label": tf.io.VarLenFeature(tf.int64)}
+    for number, record in enumerate(records_of(transformed(flowers, tmp_path / "flowers"))):
+        found = tf.io.parse_single_example(record, one)
+        assert tf.io.decode_image(found["image/encoded"], channels=3).shape == (*SIZE, 3)
+        assert found["image/class/label"].numpy() == number % 3
+    out = transformed(clouds, tmp_path / "clouds")
+    for record, ours in zip(records_of(out), examples_of(out), strict=True):
+        labels = tf.io.parse_single_example(record, several)["image/class/label"]
+        shown = [i for i, name in enumerate(("Fish", "Sugar")) if len(ours[f"image/segmentation/{name}/rle"])]
+        assert labels.values.numpy().tolist() == shown
+
+
 def test_kaggle_readers_read_flowers(flowers: Path, tmp_path: Path) -> None:
     out = transformed(flowers, tmp_path, preset="kaggle_flowers", labels="one_hot")
     spec = {
