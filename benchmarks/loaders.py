@@ -33,7 +33,11 @@ _SAID = 300
 
 
 class _Worker:
-    """A loader that takes batches when it is told to."""
+    """A loader that takes batches when it is told to, and stands still while others have their turn.
+
+    Else it would go on making batches ready then, as many as its buffers hold, and they would count as speed; and it
+    would take the processors from whoever is measured.
+    """
 
     def __init__(self, python: str, name: str, data: Path, batch: int, log: Path) -> None:
         self.name = name
@@ -49,18 +53,32 @@ class _Worker:
             )
         self._log = log
         self.first = self._answer()
+        self._signal(signal.SIGSTOP)
 
-    def take(self, batches: int) -> float:
-        """Seconds for so many batches."""
+    def take(self, batches: int) -> tuple[float, float]:
+        """Takes so many batches twice, the second time by the clock.
+
+        Returns:
+            Seconds of the second time; seconds of processor a batch of both times, of all its processes.
+        """
         assert self._process.stdin is not None
+        self._signal(signal.SIGCONT)
+        worked = _processor_seconds(self._process.pid)
         self._process.stdin.write(f"{batches}\n")
-        return float(self._answer()["seconds"])
+        taken = float(self._answer()["seconds"])
+        worked = _processor_seconds(self._process.pid) - worked
+        self._signal(signal.SIGSTOP)
+        return taken, worked / (2 * batches)
 
     def stop(self) -> None:
         """Ends the process, and those that it has started."""
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
         self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        """To it, and to the processes that it has started."""
+        os.killpg(self._process.pid, number)
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -70,6 +88,18 @@ class _Worker:
             raise RuntimeError(said.splitlines()[-1][:_SAID] if said else "it ended without a word")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def _processor_seconds(group: int) -> float:
+    """Seconds of processor that the processes of a group have spent."""
+    ticks = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # Behind the name, which may hold anything: state, parent, group; further on time in user and system mode.
+            fields = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            if int(fields[2]) == group:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def environment(folder: Path) -> tuple[str, str]:
@@ -97,7 +127,8 @@ def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
     """Measures all loaders, which take turns.
 
     Returns:
-        `rates`: name -> images/s of each round; `batches`: name -> shape and type of one; `left_out`: name -> why.
+        `rates`: name -> images/s of each round; `work`: name -> seconds of processor an image of each round; `batches`:
+        name -> shape and type of one; `left_out`: name -> why.
     """
     source, dataset, _ = loader_datasets(folder, images)
     data = {
@@ -124,26 +155,31 @@ def measure(folder: Path, images: int, batch: int) -> dict[str, Any]:
                 left_out[name] = str(error)
         batches = max(1, images // batch // 2)
         rates: dict[str, list[float]] = {worker.name: [] for worker in workers}
+        work: dict[str, list[float]] = {worker.name: [] for worker in workers}
         for _ in range(ROUNDS):
             for worker in workers:
-                rates[worker.name].append(batches * batch / worker.take(batches))
+                taken, worked = worker.take(batches)
+                rates[worker.name].append(batches * batch / taken)
+                work[worker.name].append(worked / batch)
         firsts = {worker.name: worker.first for worker in workers}
-        return {"rates": rates, "batches": firsts, "left_out": left_out}
+        return {"rates": rates, "work": work, "batches": firsts, "left_out": left_out}
     finally:
         for worker in workers:
             worker.stop()
 
 
 def table(measured: dict[str, Any]) -> str:
-    """What was measured, as text: ours as a share of each, by the medians of paired rounds."""
-    rates = measured["rates"]
-    lines = [f"{'loader':<30}{'images/s':>10}{'ours / it':>11}  batch"]
+    """What was measured, as text: ours as a share of each, by the medians of paired rounds; so by processor time."""
+    rates, work = measured["rates"], measured["work"]
+    lines = [f"{'loader':<30}{'images/s':>10}{'ours / it':>11}{'processor':>11}  batch"]
     for name, rounds in sorted(rates.items(), key=lambda item: -median(item[1])):
         first = measured["batches"][name]
-        own = rates["ours_float32" if first["dtype"] == "float32" else "ours"]
-        share = median(ours / theirs for ours, theirs in zip(own, rounds, strict=True))
-        lines.append(f"{name:<30}{median(rounds):>10,.0f}{share:>9.2f} x  {first['dtype']} {first['shape']}")
-    lines += [f"{name:<30}{'-':>10}{'':>11}  left out: {why}" for name, why in measured["left_out"].items()]
+        own = "ours_float32" if first["dtype"] == "float32" else "ours"
+        share = median(ours / theirs for ours, theirs in zip(rates[own], rounds, strict=True))
+        spent = median(theirs / ours for ours, theirs in zip(work[own], work[name], strict=True))
+        shares = f"{share:>9.2f} x{spent:>9.2f} x"
+        lines.append(f"{name:<30}{median(rounds):>10,.0f}{shares}  {first['dtype']} {first['shape']}")
+    lines += [f"{name:<30}{'-':>10}{'':>22}  left out: {why}" for name, why in measured["left_out"].items()]
     return "\n".join(lines)
 
 

@@ -38,8 +38,8 @@ from shardwright.storage import is_remote
 Tensor = Any
 
 DTYPES = ("float32", "bfloat16", "uint8")
-# Batches that are finished at a time, and that wait to be taken: enough to keep the reader busy.
-_AT_ONCE, _AHEAD = 2, 2
+# Batches that are finished at a time, of which as many wait when they are, and that wait behind them.
+_AT_ONCE, _AHEAD = 2, 1
 # What the shuffle buffer holds where nothing else is said.
 _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 _TUNED_BYTES = 512 << 20
@@ -209,7 +209,12 @@ def load(
             found = made(found, lambda _, *record: example(*record), lambda *record: record[:2])
             each = size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
             each += 4 * sum(text.vocabulary for text in words)
-            identity = {"dataset": dataset.manifest.digest, "split": split, "share": share, "targets": targets}
+            identity: dict[str, Any] = {
+                "dataset": dataset.manifest.digest,
+                "split": split,
+                "share": share,
+                "targets": targets,
+            }
             if words:
                 identity["texts"] = list(texts)
             if pad:

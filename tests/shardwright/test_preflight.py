@@ -275,7 +275,7 @@ def test_the_estimate_follows_the_dataset():
     one = memory_estimate(facts(cfg={"trainer__batch_size": 2}, host=Host(1, GB)))
     # What is mixed, and three groups of records on their way to the decoder, 32 MB each.
     assert one.shuffle == int(1024 * dataset().mean_record + 3 * (32 << 20))
-    assert one.batches == 352 * 544 * (6 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
+    assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
 
 
 def test_a_group_is_at_least_one_batch():
