@@ -17,9 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.config import Config, load_config
+from shardwright.config.trainer import BLESSED
 from shardwright.dataset import Dataset
-from shardwright.errors import ShardwrightError
-from shardwright.storage import is_remote
+from shardwright.errors import ConfigError, ShardwrightError
+from shardwright.in_force import asks_for_blessed
+from shardwright.mirror import put_folder
+from shardwright.storage import buckets, is_remote
+from shardwright_components.copies import fetch_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,6 +62,8 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
     from shardwright.ingest import ingest
 
     config = _config(options.config, scratch)
+    for path in asks_for_blessed(config):
+        raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step alone knows none", "Name a dataset.")
     if options.data_root:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
     manifest = ingest(config, options.dataset, tell=lambda note: print(f"  {note}", flush=True))
@@ -92,7 +98,7 @@ def _transform(options: argparse.Namespace, scratch: Path) -> int:
         dataset = options.dataset
         if is_remote(dataset):
             dataset = str(Path(folder, "dataset"))
-            _copy_folder(options.dataset, dataset)
+            fetch_folder(options.dataset, Path(dataset))
         beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
         manifest = transform_dataset(dataset, transform_recipe(config), Path(folder, "out"), beam=beam)
         for name, place in ((GRAPH, options.graph), (EXAMPLES, options.transformed)):
@@ -145,23 +151,15 @@ def _deliver(made: Path, place: str) -> None:
     """Moves a file or a folder to its place, where nothing is but perhaps an empty folder."""
     if is_remote(place):
         if made.is_dir():
-            _copy_folder(str(made), place)
+            put_folder(made, place)
         else:
-            from tfx.dsl.io import fileio
-
-            fileio.copy(str(made), place, overwrite=True)
+            buckets.upload(place, str(made))
         return
     target = Path(place)
     target.parent.mkdir(parents=True, exist_ok=True)
     if made.is_dir() and target.is_dir():
         target.rmdir()
     shutil.move(made, target)
-
-
-def _copy_folder(source: str, target: str) -> None:
-    from tfx.utils import io_utils
-
-    io_utils.copy_dir(source, target)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,11 @@
-"""The CustomJob that trains on Vertex AI: TFX's own client makes it, and the command of its container is run."""
+"""The CustomJob that trains on Vertex AI: TFX's own client makes it, and the command of its container is run.
+
+On a slice of two machines, as both of them do.
+"""
 
 import json
+import os
+import socket
 import subprocess
 import sys
 
@@ -11,6 +16,7 @@ from tfx.types import standard_artifacts
 from tfx.utils import json_utils
 
 from shardwright.config import parse_config
+from shardwright.lineage import read_lineage
 from shardwright_components.image_trainer.training_summary import read_summary
 from shardwright_pipelines.vertex import worker_pools
 
@@ -20,9 +26,13 @@ IMAGE = "registry.example/shardwright:1.0"
 CONFIG = {
     "name": "clouds",
     "input": {"images": "gs://bucket/x"},
-    "trainer": {"epochs": 1, "width": 4, "batch_size": 4},
+    "trainer": {"epochs": 1, "width": 4, "batch_size": 4, "hosts": 2},
     "loader": {"normalize": "unit"},
-    "vertex": {"image": IMAGE, "trainer": {"machine": "g2-standard-8", "gpu": "NVIDIA_L4", "gpus": 1}},
+    "vertex": {
+        "image": IMAGE,
+        "pipeline_root": "gs://bucket/runs",
+        "trainer": {"machine": "ct5lp-hightpu-4t", "topology": "2x4"},
+    },
 }
 
 
@@ -36,8 +46,8 @@ def artifact(kind, uri, **properties):
 
 def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypatch):
     """As in a pipeline: the Trainer's step asks for a job, and the job's container does the work."""
-    from shardwright_components.image_trainer.run_fn import RECIPE_KEY
-    from shardwright_components.image_trainer.spec import Recipe
+    from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY
+    from shardwright_components.image_trainer.spec import Recipe, Running
 
     config = parse_config(CONFIG, base="/")
     data = write_shapes(tmp_path / "data", size=(32, 32))
@@ -67,6 +77,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     }
     custom = {
         RECIPE_KEY: Recipe.from_config(config).to_dict(),
+        RUNNING_KEY: Running.from_config(config).to_dict(),
         "ai_platform_enable_vertex": True,
         "ai_platform_vertex_region": "europe-west4",
         "ai_platform_training_args": {
@@ -88,10 +99,43 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     assert parent == "projects/my-project/locations/europe-west4"
     assert job["labels"]["team"] == "clouds"
     (pool,) = job["job_spec"]["worker_pool_specs"]
-    assert pool["container_spec"]["image_uri"] == IMAGE
+    assert (pool["container_spec"]["image_uri"], pool["replica_count"]) == (IMAGE, 1)
+    assert pool["machine_spec"] == {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x4"}
     program, *command = pool["container_spec"]["command"]
     assert program == "python"
-    done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    told = {one["name"]: one["value"] for one in pool["container_spec"]["env"]}
+    assert told["SHARDWRIGHT_STAGING"] == "gs://bucket/runs/staging"
+    told["SHARDWRIGHT_STAGING"] = str(tmp_path / "staging")
+    started = [start(command, {**told, **machine}, tmp_path) for machine in slice_of_two()]
+    for process in started:
+        said = process.communicate()[0]
+        assert process.returncode == 0, said[-3000:]
     assert (tmp_path / "model" / "Format-Serving" / "saved_model.pb").is_file()
-    assert len(read_summary(tmp_path / "run").epochs) == 1
+    summary = read_summary(tmp_path / "run")
+    assert (len(summary.epochs), summary.backend, summary.hosts) == (1, "jax", 2)
+    assert read_lineage(tmp_path / "model")["image"] == IMAGE
+    # Nothing of the second machine's, and no checkpoint, is left.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "model", "run", "staging"]
+    assert not list((tmp_path / "staging").rglob("*.ckpt"))
+
+
+def slice_of_two():
+    """What the machines of a slice are told: Vertex AI counts one replica, the TPU two workers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        first = f"127.0.0.1:{free.getsockname()[1]}"
+    replica = {"cluster": {"workerpool0": ["replica:2222"]}, "task": {"type": "workerpool0", "index": 0}}
+    for number in range(2):
+        names = f"{first},127.0.0.1"
+        yield {"CLUSTER_SPEC": json.dumps(replica), "TPU_WORKER_HOSTNAMES": names, "TPU_WORKER_ID": str(number)}
+
+
+def start(command, environment, folder):
+    return subprocess.Popen(
+        [sys.executable, *command],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )

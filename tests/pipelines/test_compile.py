@@ -26,6 +26,7 @@ from shardwright_pipelines.kubeflow import check_for_backend, platform_document
 from shardwright_pipelines.vertex import dataflow_options, worker_pools
 
 GOLDEN = Path(__file__).parent / "golden"
+SECRET, SECRET_NAMES = "hush-0b59c2", ("AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "GIT_TOKEN", "KFP_TOKEN")
 IMAGE = "europe-docker.pkg.dev/my-project/ml/shardwright:1.0"
 CONFIG = {
     "name": "clouds",
@@ -68,13 +69,12 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def documents(home):
-    here = os.getcwd()
-    os.chdir(home)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        for name in SECRET_NAMES:
+            patch.setenv(name, SECRET)
         assert main(["compile", "clouds.yaml", "--target", "vertex", "--out", "vertex.json"]) == 0
         assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "kubeflow.yaml"]) == 0
-    finally:
-        os.chdir(here)
     return {"vertex": home / "vertex.json", "kubeflow": home / "kubeflow.yaml"}
 
 
@@ -139,6 +139,8 @@ def test_nothing_of_this_machine_is_in_it(documents, home):
         text = document.read_text(encoding="utf-8")
         assert str(home) not in text
         assert sys.prefix not in text
+        assert SECRET not in text
+        assert not re.search(r"(?i)secret|password|private_key|BEGIN [A-Z ]*KEY", text)
 
 
 @pytest.mark.slow

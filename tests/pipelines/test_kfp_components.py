@@ -8,6 +8,7 @@ import yaml
 from google.protobuf import json_format
 from kfp import components
 from kfp.pipeline_spec import pipeline_spec_pb2
+from object_stores import running_stores
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
@@ -124,10 +125,18 @@ def test_a_wrong_configuration_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("shardwright: input.images: missing")
 
 
-def test_what_is_made_goes_to_a_bucket(tmp_path, monkeypatch):
-    """With TFX's file functions, as Vertex AI's steps have no folders of it."""
-    sent = []
-    monkeypatch.setattr(task, "_copy_folder", lambda source, target: sent.append((source, target)))
-    (tmp_path / "folder").mkdir()
-    task._deliver(tmp_path / "folder", "gs://bucket/x")
-    assert sent == [(str(tmp_path / "folder"), "gs://bucket/x")]
+def test_a_step_alone_knows_no_model_in_force(tmp_path, capsys):
+    given = ["--config", "input: {images: x}\nsplit: {previous: blessed}", "--data-root", ""]
+    assert task.main(["ingest", *given, "--dataset", str(tmp_path / "d"), "--fingerprint", str(tmp_path / "f")]) == 2
+    assert "split.previous: 'blessed' is a model's dataset" in capsys.readouterr().err
+
+
+def test_what_is_made_goes_to_a_bucket(tmp_path):
+    """As Vertex AI's steps, which have no folders of it."""
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    (tmp_path / "folder" / "below" / "x").write_text("x")
+    with running_stores() as stores:
+        bucket = stores.bucket("gs")
+        task._deliver(tmp_path / "folder", f"{bucket}/made/folder")
+        task._write(f"{bucket}/made/text", "0a1b", tmp_path)
+        assert stores.tree(f"{bucket}/made") == {"folder/below/x": b"x", "text": b"0a1b"}
