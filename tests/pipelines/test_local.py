@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from shardwright.config import parse_config
-from shardwright.errors import CheckFailed, ConfigError, StorageError, UsageError
+from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright_pipelines import local
 from shardwright_pipelines.prepare import prepare_input
 from shardwright_pipelines.run_lock import only_run_in
@@ -42,11 +42,13 @@ def test_a_full_disk_is_told_before_any_work(
     assert "where 1 MB are free: too few by that estimate; it is tried" in capsys.readouterr().out
 
 
-def test_a_compiled_pipeline_wants_the_path_of_an_earlier_dataset(tmp_path: Path, image_input: Any) -> None:
+def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, image_input: Any) -> None:
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
     config = parse_config({**raw, "split": {"previous": "blessed"}}, base=str(tmp_path))
-    with pytest.raises(ConfigError, match=r"split\.previous: 'blessed' is looked up when a run starts on this machine"):
-        prepare_input(config, tmp_path / "x.yaml", hashed=False)
+    # Of a compiled pipeline that is InputResolver's task.
+    compiled = prepare_input(config, tmp_path / "x.yaml", hashed=False)
+    assert (compiled.config.split.previous, compiled.fingerprint) == (None, "")
+    assert not any("split.previous" in note for note in compiled.notes)
     prepared = prepare_input(config, tmp_path / "x.yaml")
     assert prepared.config.split.previous is None
     assert "split.previous: no dataset yet, since no model was ever blessed" in prepared.notes
