@@ -103,6 +103,18 @@ def test_workers_change_nothing(tmp_path, image_input, workers, monkeypatch):
     assert tree(tmp_path / "out") == tree(tmp_path / "one")
 
 
+@pytest.mark.parametrize(("name", "most"), [("_MOST_DECODED", 1), ("_MOST_DECODED", 5), ("_MOST_AREA", 0)])
+def test_how_many_pictures_wait_changes_nothing(tmp_path, image_input, monkeypatch, name, most):
+    raw = full(image_input(tmp_path / "in"))
+    # One that has no picture stands between those that wait.
+    (tmp_path / "in" / "images" / "003.jpg").write_bytes(b"BM")
+    run(raw, tmp_path / "usual")
+    assert ledger(tmp_path / "usual")["003.jpg"].status == "rejected"
+    monkeypatch.setattr(probing, name, most)
+    run(raw, tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(tmp_path / "usual")
+
+
 def test_rows_are_kept_where_staging_is_and_used_again(tmp_path, image_input, probed_files):
     raw = full(image_input(tmp_path / "in"), run={"staging": str(tmp_path / "staging")})
     run(raw, tmp_path / "first")
