@@ -11,7 +11,7 @@ from shardwright.report.contacts import CHAPTER_BUDGET, Sheets
 from shardwright.report.markup import card, section, shown
 from shardwright.report.model import model_chapter
 from shardwright.report.page import Chapter, render, see
-from shardwright.report.troubles import DRIFT, Trouble, read_verdict, trouble_chapter
+from shardwright.report.troubles import DRIFT, SKEW, Trouble, read_verdict, trouble_chapter
 from shardwright.report.write import write_whole
 from shardwright_components.evaluator.summary import DETAILS_FILE, read_evaluation
 from shardwright_components.image_trainer.history import read_history
@@ -36,7 +36,7 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
     troubles = read_verdict(Path(verdict))
     chapters = [
         trouble_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
-        _drift([trouble for trouble in troubles if trouble.kind == DRIFT]),
+        _changed([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
         evaluated(evaluation, training),
     ]
     write_whole(target, render(seen, [chapter for chapter in chapters if chapter is not None]))
@@ -59,9 +59,11 @@ def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[st
     return model_chapter(vars(read_evaluation(folder)), told, history, folder)
 
 
-def _drift(troubles: list[Trouble]) -> Chapter | None:
-    """Drift that was let pass, in words; the pictures are in the Report component's page."""
+def _changed(troubles: list[Trouble]) -> Chapter | None:
+    """Drift and skew that were let pass, in words; the pictures are in the Report component's page."""
     if not troubles:
         return None
     body = section("drift", "Drift", *(card(shown(t.where), f"<p>{shown(t.what, 600)}</p>") for t in troubles))
-    return Chapter("drift", "Drift", body, (("warn", 'The images have <a href="#drift">changed</a>; it was allowed.'),))
+    kinds = " and ".join(sorted({trouble.kind for trouble in troubles}))
+    finding = f'The images <a href="#drift">are unlike those they were compared with</a>: allowed ({kinds}).'
+    return Chapter("drift", "Drift", body, (("warn", finding),))

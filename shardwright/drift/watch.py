@@ -95,9 +95,11 @@ def watch_splits(dataset: Dataset, config: SkewConfig, shown: Progress = SILENT)
     Raises:
         DatasetError: the dataset is damaged.
     """
+    if len(dataset.splits) < 2:
+        return []
     splits = sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
     first, *others = (sample_dataset(dataset, [split], size=config.images, name=split, shown=shown) for split in splits)
-    alpha = config.alpha / max(1, len(others))
+    alpha = config.alpha / len(others)
     return [Watched(SKEW, compare(first, other, alpha=alpha, ignore=config.ignore), first, other) for other in others]
 
 

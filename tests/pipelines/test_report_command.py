@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shardwright.report.troubles import Trouble, write_verdict
 from shardwright_components.image_trainer.history import History, write_history
 from shardwright_pipelines.cli import main
+from shardwright_pipelines.run_report import write_run_report
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,17 @@ def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
     assert "<script" not in text
     assert "outside" not in text
     assert "<bdi>&lt;b&gt;Fish</bdi>" in text
+
+
+def test_what_a_run_let_pass_is_in_its_report(dataset, evaluation, tmp_path):
+    write_history(tmp_path, History("f" * 64, 10, 1, "eval", 1, [1.5], [{"mean_dice": 0.5, "loss": 1.4}]))
+    allowed = [Trouble("DRIFT", "images", "brightness 0.5 -> 0.3"), Trouble("SKEW", "split <eval>", "size")]
+    write_verdict(tmp_path, allowed)
+    write_run_report(str(dataset), str(tmp_path), str(evaluation), str(tmp_path), tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "allowed (DRIFT and SKEW)" in text
+    assert "brightness 0.5 -&gt; 0.3" in text
+    assert "split &lt;eval&gt;" in text
 
 
 def test_what_is_no_evaluation(dataset, tmp_path, capsys):
