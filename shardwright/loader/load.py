@@ -105,7 +105,8 @@ def load(
             so that another number of hosts mixes other pairs.
         shuffle: mix the order, anew every epoch: the shards, then the records within a buffer (`fast`) or a window
             (`exact`).
-        seed: the same seed gives the same order and the same augmentation; `None` draws one.
+        seed: the same seed gives the same order and the same augmentation; `None` draws one. The order of `fast` also
+            follows `tf.random.set_seed`, that of `exact` does not.
         repeat: never end. Batches then run across the end of an epoch and are all full.
         drop_remainder: leave out a last batch that is not full, so that the batch dimension is static. It is with
             `repeat` and with `exact` as well.
