@@ -188,16 +188,24 @@ def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segme
     assert "classes are others: Disc, Bar instead of Disc, Ring" in other.reasons[0]
 
 
-def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(tmp_path, masks, segmenter):
-    import numpy as np
-
-    from shardwright.records import decode_example
-
-    line = Line(tmp_path, masks, min_dice=0.1)
+@pytest.fixture(scope="module")
+def half(tmp_path_factory, masks, segmenter):
+    """A model that hits half of everything, evaluated on images on a bucket: its line, what was found, the folder."""
+    root = tmp_path_factory.mktemp("half")
+    line = Line(root, masks, min_dice=0.1)
     with running_stores() as stores:
         line.place = f"{stores.bucket('gs')}/runs/examples"
         stores.copy_of(masks, line.place)
         found = line.run(segmenter(0.5))
+    return line, found, root / "run-1/evaluation"
+
+
+def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(masks, half):
+    import numpy as np
+
+    from shardwright.records import decode_example
+
+    line, found, _ = half
     # The next run finds them there.
     digest = Dataset.open(masks).manifest.digest
     assert read_blessing(line.push).examples == {"place": line.place, "digest": digest}
@@ -206,13 +214,12 @@ def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(tmp_path, mask
     assert found.metrics == pytest.approx(MaskSums.of_images(truth / 2, truth, truth).report(SHAPES))
 
 
-def test_slices_and_pictures_are_there_to_be_looked_at(tmp_path, masks, segmenter):
+def test_slices_and_pictures_are_there_to_be_looked_at(masks, half):
     from PIL import Image
 
     from shardwright.records import decode_example
 
-    found = Line(tmp_path, masks).run(segmenter(0.5))
-    folder = tmp_path / "run-1/evaluation"
+    _, found, folder = half
     told = json.loads((folder / "evaluation.json").read_text())
     assert told["metrics"] == found.metrics
     assert (told["classes"], told["confusion"], told["splits"]) == (SHAPES, None, ["test"])
@@ -235,8 +242,10 @@ def test_slices_and_pictures_are_there_to_be_looked_at(tmp_path, masks, segmente
             assert picture.size == (3 * 40 + 8, 24)
 
 
-def test_a_model_that_does_not_answer_alone_is_not_pushed(tmp_path, masks, segmenter):
+def test_a_model_that_does_not_answer_alone_is_not_pushed_and_a_changed_one_not_taken(tmp_path, masks, segmenter):
     line = Line(tmp_path, masks, min_dice=0.1)
+    with pytest.raises(CheckFailed, match="another model was blessed since"):
+        line.resolve(artifact("Model", tmp_path / "b"), "d" * 64)
     line.run(segmenter(0.5))
     before = sorted((p.relative_to(line.push), p.read_bytes()) for p in line.push.rglob("*") if p.is_file())
     broken = segmenter(0.75)
@@ -246,13 +255,21 @@ def test_a_model_that_does_not_answer_alone_is_not_pushed(tmp_path, masks, segme
         line.run(broken)
     after = sorted((p.relative_to(line.push), p.read_bytes()) for p in line.push.rglob("*") if p.is_file())
     assert before == after
+    (line.push / read_blessing(line.push).model / "assets/classes.json").write_text("[]")
+    with pytest.raises(CheckFailed, match="not the ones that were blessed"):
+        line.resolve(artifact("Model", tmp_path / "c"))
 
 
-def test_a_required_change_is_required(tmp_path, masks, segmenter):
+def test_a_required_change_is_required_and_the_lineage_tells_what_was_compared(tmp_path, masks, segmenter):
     line = Line(tmp_path, masks, min_dice=0.1, min_change=0.2)
     assert line.run(segmenter(0.5)).blessed
-    assert not line.run(segmenter(0.625)).blessed
-    assert line.run(segmenter(0.75)).baseline["mean_dice"] == pytest.approx(0.5)
+    lineage = read_lineage(tmp_path / "run-1/evaluation")
+    assert lineage["parents"] == {"model": "share 0.5", "examples": Dataset.open(masks).manifest.digest}
+    refused = line.run(segmenter(0.625))
+    assert not refused.blessed
+    assert refused.baseline["mean_dice"] == pytest.approx(0.5)
+    compared = read_lineage(tmp_path / "run-2/evaluation")["parents"]
+    assert (compared["model"], compared["baseline"]) == ("share 0.625", "share 0.5")
 
 
 def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
@@ -311,31 +328,10 @@ def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
     assert found.metrics == pytest.approx(wanted)
 
 
-def test_the_evaluation_tells_its_lineage(tmp_path, masks, segmenter):
-    line = Line(tmp_path, masks)
-    line.run(segmenter(0.5))
-    lineage = read_lineage(tmp_path / "run-1/evaluation")
-    assert lineage["parents"] == {"model": "share 0.5", "examples": Dataset.open(masks).manifest.digest}
-    line.run(segmenter(0.75))
-    compared = read_lineage(tmp_path / "run-2/evaluation")["parents"]
-    assert (compared["model"], compared["baseline"]) == ("share 0.75", "share 0.5")
-
-
 def test_an_empty_split_cannot_be_evaluated(tmp_path, write_shapes, segmenter):
     data = write_shapes(tmp_path / "raw", kind="ingest", counts={"train": 2, "test": 0})
     with pytest.raises(CheckFailed, match=r"split test of .* holds no image.*evaluator\.split"):
         Line(tmp_path, data).run(segmenter(0.5))
-
-
-def test_a_blessing_that_changed_during_the_run_is_not_taken(tmp_path, masks, segmenter):
-    line = Line(tmp_path, masks, min_dice=0.1)
-    with pytest.raises(CheckFailed, match="another model was blessed since"):
-        line.resolve(artifact("Model", tmp_path / "b"), "d" * 64)
-    line.run(segmenter(0.5))
-    weights = line.push / read_blessing(line.push).model / "assets/classes.json"
-    weights.write_text("[]")
-    with pytest.raises(CheckFailed, match="not the ones that were blessed"):
-        line.resolve(artifact("Model", tmp_path / "c"))
 
 
 def test_a_folder_without_an_evaluation_is_told(tmp_path):
