@@ -62,6 +62,14 @@ def _told(number: int, split: str, total: int, staging: Staging) -> Iterator[byt
 
 
 def _keep(statistics: statistics_pb2.DatasetFeatureStatisticsList, split: str, staging: Staging) -> None:
+    for dataset in statistics.datasets:
+        # They come in the order of a hash that is another one in every process.
+        dataset.features.sort(key=lambda feature: tuple(feature.path.step))
+        for feature in dataset.features:
+            if feature.HasField("num_stats"):
+                # Their last digit depends on which worker's figures were added first.
+                numbers = feature.num_stats
+                numbers.mean, numbers.std_dev = (float(f"{x:.12g}") for x in (numbers.mean, numbers.std_dev))
     staging.share(statistics_file(split), statistics.SerializeToString(deterministic=True))
 
 
