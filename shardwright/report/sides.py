@@ -67,7 +67,7 @@ def both_sides(ident: str, title: str, sides: Sequence[Side]) -> str:
     rows = [(what, *(column[what] for column in columns)) for what in columns[0]]
     head = ("", *(f'<span class="{side.style}">{shown(side.name, 40)}</span>' for side in sides))
     figures = table(head, rows, caption="Figures of both", numbers=range(1, len(head)))
-    return f'<div class="grid fit"><div>{chart}</div><div>{figures}</div></div>'
+    return f'<div class="grid fit sides"><div>{chart}</div><div>{figures}</div></div>'
 
 
 def _figures(side: Side) -> Mapping[str, str]:

@@ -131,6 +131,7 @@ nav,.skip,.switch{display:none}details::details-content{content-visibility:visib
 summary{color:#000}h2,h3,.cap,.lead,.note{break-after:avoid}.stat,figure,tr,.group>p,svg{break-inside:avoid}
 .grid>.card{break-inside:avoid}.findings li{border:1px solid;border-left-width:4px}
 .grid{grid-template-columns:repeat(2,minmax(0,1fr))}.fit{grid-template-columns:minmax(0,1fr)}
+.sides{grid-template-columns:repeat(2,minmax(0,1fr))}
 .sheet{grid-template-columns:repeat(6,minmax(0,1fr))}.heats{grid-template-columns:repeat(6,minmax(0,1fr))}
 .tiles{grid-template-columns:repeat(6,1fr)}.card{border-color:#bbb}section{padding-top:14px}.scroll{overflow:visible}
 thead{display:table-header-group}*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
