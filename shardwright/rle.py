@@ -308,7 +308,7 @@ def resample_all(masks: Sequence[Runs], geometry: Geometry) -> list[Runs]:
     position += columns.first[source_column] * geometry.resized_height
     # The masks lie behind each other, with a pixel between them, so that no run goes on from one to the next.
     offsets = np.arange(len(masks) + 1) * (size + 1)
-    position.reshape(2, count)[:] += np.repeat(offsets[:-1], [len(mask) for mask in masks])
+    position.reshape(2, count)[:] += np.repeat(offsets[:-1], np.array([len(mask) for mask in masks], np.int64))
     begin, end = position[:count], position[count:]
     left = np.flatnonzero(end > begin)
     begin, end = begin[left], end[left]

@@ -28,7 +28,10 @@ def ingested_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: given[name] for name in _OPTIONS if name in given and given[name] != getattr(plain, name)}
     if not set(_STEPS) & set(found):
         return {}
-    if found.get("chroma") == _NOT_WRITTEN and found.get("reencode", "jpeg") == "jpeg":
+    # Without `reencode` a JPEG that is turned or resized becomes a JPEG again.
+    moved = "orientation" in found or "resize" in found
+    encoded = found.get("reencode") or ("jpeg" if moved else found.get("convert"))
+    if found.get("chroma") == _NOT_WRITTEN and encoded == "jpeg":
         raise ConfigError(
             "images.chroma",
             f"{_NOT_WRITTEN}, and what serves does to images what the ingest did, but TensorFlow's encode_jpeg writes "

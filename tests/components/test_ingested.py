@@ -17,13 +17,23 @@ from shardwright_components.image_transform.ingested import ingested_options
         ({"convert": "png"}, {"convert": "png"}),
         ({"resize": "longest_side", "size": 9, "chroma": 444}, {"resize": "longest_side", "size": 9, "chroma": 444}),
         ({"reencode": "png", "chroma": 422}, {"reencode": "png", "chroma": 422}),
+        ({"convert": "png", "chroma": 422}, {"convert": "png", "chroma": 422}),
     ],
 )
 def test_only_what_changes_pixels_is_told(images: dict[str, Any], told: dict[str, Any]) -> None:
     assert ingested_options({"images": images}) == told
 
 
-@pytest.mark.parametrize("step", [{"orientation": "apply"}, {"reencode": "jpeg"}, {"convert": "jpeg"}])
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"orientation": "apply"},
+        {"orientation": "apply", "convert": "png"},
+        {"resize": "stretch", "size": [8, 8]},
+        {"reencode": "jpeg"},
+        {"convert": "jpeg"},
+    ],
+)
 def test_a_chroma_that_no_op_writes_is_refused(step: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"images\.chroma: 422, .*encode_jpeg.*444 and 420"):
         ingested_options({"images": {**step, "chroma": 422}})
