@@ -29,8 +29,8 @@ Tensor = Any
 plain = tf.autograph.experimental.do_not_convert
 
 # An image is copied into its batch by the thread that has decoded it, while it is in that one's cache: that saves some
-# six hundredths of what decoding takes. TensorFlow puts `map` and `batch` together by itself, but not within the function of another
-# dataset; its own op for it is deprecated in favour of that, which the name below does without the warning.
+# six hundredths of what decoding takes. TensorFlow puts `map` and `batch` together by itself, but not within the
+# function of another dataset; its own op for it is deprecated in favour of that, and meant here without the warning.
 _map_and_batch = inspect.unwrap(tf.data.experimental.map_and_batch)
 _MOST_CALLS = 64
 
