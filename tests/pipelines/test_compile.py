@@ -128,6 +128,23 @@ def test_the_input_is_resolved_when_it_runs(spec):
     assert defaults["span"]["defaultValue"] == "newest"
 
 
+def test_the_dataset_of_the_model_in_force_is_looked_up_when_it_runs(home, monkeypatch, capsys):
+    monkeypatch.chdir(home)
+    words = {"previous": "blessed", "split": {"previous": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
+    Path("looked-up.yaml").write_text(yaml.safe_dump({**CONFIG, **words}), encoding="utf-8")
+    assert main(["compile", "looked-up.yaml", "--target", "vertex", "--out", "looked-up.json"]) == 0
+    assert "split.previous: 'blessed' is looked up when the pipeline runs" in capsys.readouterr().out
+    spec = json.loads(Path("looked-up.json").read_text(encoding="utf-8"))["pipelineSpec"]
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    for task, name, key in (("ImageExampleGen", "recipe", "settled_recipe"), ("Report", "drift", "settled_drift")):
+        found = parameters(spec, task)[name]["taskOutputParameter"]
+        assert found == {"producerTask": "InputResolver", "outputParameterKey": key}
+        assert "InputResolver" in spec["root"]["dag"]["tasks"][task]["dependentTasks"]
+    asked = json.loads(parameters(spec, "InputResolver")["blessed"]["runtimeValue"]["constant"])
+    assert asked["push_directory"] == "gs://bucket/runs/clouds/pushed"
+    assert asked["options"] == ["previous", "split.previous", "gate.drift.reference"]
+
+
 def test_what_looks_around_is_never_cached(spec):
     tasks = spec["root"]["dag"]["tasks"]
     cached = {name for name, task in tasks.items() if task["cachingOptions"].get("enableCache")}
@@ -299,6 +316,11 @@ REFUSED = [
     ("vertex", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' .* gs://ds"),
     ("kubeflow", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' is on no bucket"),
     ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is no pipeline name"),
+    (
+        "kubeflow",
+        {**changed("kubeflow", pipeline_root=None), "previous": "blessed"},
+        r"^shardwright: previous: .*no task can read the cluster's own store.* Let kubeflow\.pipeline_root be gs://",
+    ),
 ]
 
 
