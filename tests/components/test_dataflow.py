@@ -177,6 +177,7 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
     assert len(jobs) == 3
 
 
+@pytest.mark.slow
 def test_the_shards_of_ten_million_images_fit_into_a_request():
     total = 44_867
     config = parse_config({"input": {"images": "x"}}, base="/")
