@@ -21,7 +21,7 @@ from shardwright.staging import PlannedShard, Staging
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.ingested import ingested_options
 from shardwright_components.image_transform.recipe import Recipe
-from shardwright_components.image_transform.rewrite import ShardJob, write_shard
+from shardwright_components.image_transform.rewrite import Rewriting, write_shard
 from shardwright_components.image_transform.text import Text
 
 TRAIN = "train"
@@ -61,42 +61,27 @@ class TransformWork:
         staging: where shards are written.
         root: folder or URL of the dataset they are made from.
         shards: every shard with the path below the root of what it is made from.
-        recipe: what to do.
-        task: `segmentation` or `classification`.
-        classes: names in the order of their indices.
-        stored: how features are stored.
-        texts: feature -> what becomes of its texts.
+        how: what becomes of their records.
     """
 
     staging: Staging
     root: str
     shards: tuple[tuple[PlannedShard, str], ...]
-    recipe: Recipe
-    task: str
-    classes: tuple[str, ...]
-    stored: StoredFeatures
-    texts: Mapping[str, Text]
+    how: Rewriting
 
     @staticmethod
     def of(source: Dataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> TransformWork:
         """The work of a plan."""
         dataset = plan.dataset
         paths = (shard.path for shard in source.manifest.shards)
-        shards = tuple(zip(dataset.shards, paths, strict=True))
-        return TransformWork(
-            staging, source.root, shards, plan.recipe, dataset.task, dataset.classes, plan.stored, texts
-        )
-
-    def job(self, number: int) -> ShardJob:
-        """The job of a shard by its position in `shards`."""
-        planned, path = self.shards[number]
-        file = os.path.join(self.root, path)
-        return ShardJob(self.staging, planned, file, self.recipe, self.task, self.classes, self.stored, self.texts)
+        how = Rewriting(plan.recipe, dataset.task, dataset.classes, plan.stored, texts)
+        return TransformWork(staging, source.root, tuple(zip(dataset.shards, paths, strict=True)), how)
 
 
 def write_numbered(number: int, work: TransformWork) -> int:
     """Writes a shard by its position in `work.shards`; see `rewrite.write_shard`."""
-    return write_shard(work.job(number))
+    planned, path = work.shards[number]
+    return write_shard(work.staging, planned, os.path.join(work.root, path), work.how)
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:

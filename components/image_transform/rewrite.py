@@ -45,13 +45,10 @@ _READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", 
 
 
 @dataclass(frozen=True)
-class ShardJob:
-    """All that a worker needs to write one shard; picklable.
+class Rewriting:
+    """What becomes of every record; picklable.
 
     Attributes:
-        staging: where the shard is written.
-        planned: which shard.
-        source: file of the shard it is made from, or its URL.
         recipe: what to do.
         task: `segmentation` or `classification`.
         classes: names in the order of their indices.
@@ -59,9 +56,6 @@ class ShardJob:
         texts: feature -> what becomes of its texts.
     """
 
-    staging: Staging
-    planned: PlannedShard
-    source: str
     recipe: Recipe
     task: str
     classes: tuple[str, ...]
@@ -69,10 +63,17 @@ class ShardJob:
     texts: Mapping[str, Text] = field(default_factory=dict)
 
 
-def write_shard(job: ShardJob) -> int:
-    """Writes a shard and its figures, unless an earlier attempt has; returns the number of records."""
-    beside = (figures_file(job.planned), sums_file(job.planned))
-    return job.staging.write_shard(job.planned, _outcomes(job), beside=beside).info.records
+def write_shard(staging: Staging, planned: PlannedShard, source: str, how: Rewriting) -> int:
+    """Writes a shard and its figures, unless an earlier attempt has; returns the number of records.
+
+    Args:
+        staging: where the shard is written.
+        planned: which shard.
+        source: file of the shard it is made from, or its URL.
+        how: what becomes of its records.
+    """
+    beside = (figures_file(planned), sums_file(planned))
+    return staging.write_shard(planned, _outcomes(staging, planned, source, how), beside=beside).info.records
 
 
 class Made(NamedTuple):
@@ -89,33 +90,33 @@ class Made(NamedTuple):
     inputs: dict[str, list[bytes]]
 
 
-def _outcomes(job: ShardJob) -> Iterator[Outcome]:
+def _outcomes(staging: Staging, planned: PlannedShard, source: str, how: Rewriting) -> Iterator[Outcome]:
     told: list[bytes] = []
     sums = Sums({}, [], {})
-    payloads = (payload for _, payload in records.read_records(job.source))
+    payloads = (payload for _, payload in records.read_records(source))
     # One more than there are cores: while one waits for Python's lock, all cores have pixels to decode.
-    for outcome, made in in_parallel(partial(rewrite, job=job), payloads, threads=(os.cpu_count() or 1) + 1):
+    for outcome, made in in_parallel(partial(rewrite, how=how), payloads, threads=(os.cpu_count() or 1) + 1):
         if made is not None:
             told.append(made.told)
             sums.add(made.figures, made.inputs)
         yield outcome
     # Runs when the last outcome is taken, before the shard counts as finished.
-    job.staging.write_file(figures_file(job.planned), encode_figures(told))
-    job.staging.write_file(sums_file(job.planned), encode_sums(sums))
+    staging.write_file(figures_file(planned), encode_figures(told))
+    staging.write_file(sums_file(planned), encode_sums(sums))
 
 
-def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, Made | None]:
+def rewrite(payload: bytes, how: Rewriting) -> tuple[Outcome, Made | None]:
     """Transforms one record.
 
     Args:
         payload: serialized example as ingested.
-        job: recipe, task and classes.
+        how: what becomes of it.
 
     Returns:
         The new record with what is kept beside it, or a reject and `None`.
     """
-    recipe = job.recipe
-    example = LazyExample(payload).carry(lambda name: name in _READ or name in job.texts or is_moved(name))
+    recipe = how.recipe
+    example = LazyExample(payload).carry(lambda name: name in _READ or name in how.texts or is_moved(name))
     key = bytes(parsed(example, "image/key")[0]).decode("utf-8")
     encoded = bytes(parsed(example, "image/encoded")[0])
     height, width = (int(parsed(example, f"image/{side}")[0]) for side in ("height", "width"))
@@ -131,14 +132,14 @@ def rewrite(payload: bytes, job: ShardJob) -> tuple[Outcome, Made | None]:
     except ImageError as error:
         return Outcome(key, None, REJECTED, error.code, error.reason), None
     features, present, area = annotated(
-        example, plan, written, task=job.task, classes=job.classes, labels=recipe.labels
+        example, plan, written, task=how.task, classes=how.classes, labels=recipe.labels
     )
-    for name, text in job.texts.items():
+    for name, text in how.texts.items():
         features |= text_values(name, text, example.get(name, []))
-    stored = job.stored.apply({**features, "image/encoded": data})
+    stored = how.stored.apply({**features, "image/encoded": data})
     entries = records.encode_entries(stored)
-    told = {name: entry for name, entry in entries.items() if name in job.stored.scalars}
-    inputs = {name: _texts(features[name]) for name in (CLASSES, *job.texts) if name in features}
+    told = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
+    inputs = {name: _texts(features[name]) for name in (CLASSES, *how.texts) if name in features}
     made = Made(records.join_entries(told), figures_of(values, present, area), inputs)
     return Outcome(key, records.join_entries(entries)), made
 

@@ -25,6 +25,7 @@ from shardwright.staging import PlannedShard, Staging
 from shardwright_components.image_transform import executor, plan
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
+from shardwright_components.image_transform.rewrite import Rewriting
 from shardwright_pipelines.vertex import dataflow_options
 
 SECTION = {
@@ -185,7 +186,7 @@ def test_the_shards_of_ten_million_images_fit_into_a_request():
     stored, _ = stored_features(recipe, {"image/encoded": "bytes"}, labels="single", classes=4)
     names = tuple((PlannedShard("train", i, total), shard_path("train", i, total)) for i in range(total))
     staging = Staging("/tmp/w", "f" * 64, Mirror("gs://bucket/staging/" + "f" * 64))
-    work = plan.TransformWork(staging, "gs://bucket/in", names, recipe, "classification", ("a", "b"), stored, {})
+    work = plan.TransformWork(staging, "gs://bucket/in", names, Rewriting(recipe, "classification", ("a", "b"), stored))
     # Dataflow takes 10 MB.
     assert len(pickler.dumps(work)) < 2_000_000
 

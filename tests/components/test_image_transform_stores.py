@@ -1,8 +1,5 @@
 """ImageTransform between buckets: input, staging and artifacts on an object store, workers on other machines."""
 
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +8,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
+from killed_transform import killed_transform
 from object_stores import running_stores
 from tfx.types import Artifact, standard_artifacts
 
@@ -34,33 +32,6 @@ RECIPE = transform_recipe(
     )
 )
 PROCESSES = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-
-# The third record that this process writes is the last thing that it does.
-KILLED = """
-import os, signal, sys
-from shardwright import staging
-from shardwright.dataset import Dataset
-from shardwright_components.image_transform import plan as planning
-from shardwright_components.image_transform.recipe import read_recipe
-from shardwright_components.image_transform.text import write_vocabularies
-from shardwright_components.beam_runner import in_process_pipeline
-left, write = 3, staging.RecordWriter.write
-def counted(self, *args):
-    global left
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return write(self, *args)
-source = Dataset.open(sys.argv[1])
-plan = planning.plan_transform(source, *read_recipe(sys.argv[3]))
-place = planning.open_staging(sys.argv[2], plan.dataset)
-shards = list(zip(plan.train, (shard.file for shard in source.shards("train"))))
-texts = write_vocabularies(in_process_pipeline, place, shards, plan.texts)
-staging.RecordWriter.write = counted
-work = planning.TransformWork.of(source, plan, place, texts)
-for number in range(len(work.shards)):
-    planning.write_numbered(number, work)
-"""
 
 
 def run(source: str, root: str, *options: str) -> dict[str, Artifact]:
@@ -113,9 +84,7 @@ def test_after_a_kill_another_machine_ends_with_the_bytes_of_a_local_run(
         monkeypatch.setenv("SHARDWRIGHT_STAGING", f"{bucket}/staging")
         monkeypatch.setenv("TMPDIR", str(tmp_path / "first"))
         (tmp_path / "first").mkdir()
-        call = [sys.executable, "-c", KILLED, f"{bucket}/examples", f"{bucket}/staging", RECIPE]
-        killed = subprocess.run(call, capture_output=True, text=True, check=False)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        killed_transform(f"{bucket}/examples", f"{bucket}/staging", RECIPE)
         done = [name for name in stores.tree(f"{bucket}/staging") if "/done/" in name]
         assert 0 < len(done) < 5
 

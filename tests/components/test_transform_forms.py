@@ -1,9 +1,6 @@
 """What a transformed dataset can look like: encodings, masks, presets, kept sizes; each read back, and served alike."""
 
 import io
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from killed_transform import killed_transform
 from PIL import Image
 
 from shardwright import pixels, rle
@@ -265,36 +263,10 @@ def test_a_recipe_is_read_as_it_was_written() -> None:
     assert set(Recipe.of(plain).to_dict()) == {"code", "size", "resize", "encoding", "quality"}
 
 
-_KILLED = """
-import os, signal, sys
-from shardwright import staging
-from shardwright.config import parse_config
-from shardwright.dataset import Dataset
-from shardwright_components.image_transform import plan as planning
-from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
-left, write = 3, staging.RecordWriter.write
-def counted(self, *args):
-    global left
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return write(self, *args)
-config = parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base=".")
-source = Dataset.open(sys.argv[1])
-plan = planning.plan_transform(source, *read_recipe(transform_recipe(config)))
-place = planning.open_staging(sys.argv[2], plan.dataset)
-staging.RecordWriter.write = counted
-work = planning.TransformWork.of(source, plan, place, {})
-for number in range(len(work.shards)):
-    planning.write_numbered(number, work)
-"""
-
-
 def test_after_a_kill_the_same_bytes(small_dataset: MakeDataset, tmp_path: Path) -> None:
     source = small_dataset(tmp_path / "in", counts={"train": [1, 2, 2]})
-    command = [sys.executable, "-c", _KILLED, str(source), str(tmp_path / "resumed/staging")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [20, 30]}}, base="."))
+    killed_transform(str(source), str(tmp_path / "resumed/staging"), recipe)
     assert list((tmp_path / "resumed").rglob("done/*")), "the kill came before any shard was finished"
     with pytest.raises(DatasetError):
         Dataset.open(tmp_path / "resumed/out")
