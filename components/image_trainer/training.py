@@ -12,6 +12,7 @@ import keras
 from shardwright import loader
 from shardwright.dataset import Dataset
 from shardwright.lineage import package_versions
+from shardwright.storage import is_remote
 from shardwright_components.image_trainer.building import model_of
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.events import EventLog
@@ -155,10 +156,11 @@ def _kept(spec: TrainSpec, dataset: Dataset, place: HostPlace) -> bool:
     """Whether decoded images stay in memory from the first epoch on.
 
     They do where it makes no difference to what is learned, whatever memory this machine has: a cache gives several
-    shards, or several hosts' parts of one, in the order of the first epoch again, and one shard has no other.
+    shards, or several pieces of one (those that hosts share, or that are read from a bucket), in the order of the first
+    epoch again, and one shard has no other.
     """
     shards = [shard for shard in dataset.shards(TRAIN) if shard.records]
-    if spec.recipe.order == "exact" or place.count > 1 or len(shards) > 1:
+    if spec.recipe.order == "exact" or place.count > 1 or len(shards) > 1 or is_remote(spec.dataset):
         return False
     each = spec.height * spec.width * (3 + loader.planes(len(spec.classes) + 1))
     each += _BYTES["float32"] * sum(column.vocabulary for column in spec.texts)

@@ -52,6 +52,8 @@ def test_it_is_done_where_one_host_reads_one_shard_that_fits(data, tmp_path, mon
     exact = dataclasses.replace(spec, recipe=dataclasses.replace(RECIPE, order="exact"))
     assert not training._kept(exact, dataset, ALONE)
     assert not training._kept(spec, dataset, HostPlace(0, 2, "host:1"))
+    # There one shard is read in pieces, which every epoch mixes anew.
+    assert not training._kept(dataclasses.replace(spec, dataset="gs://bucket/data"), dataset, ALONE)
     shards = [SimpleNamespace(records=5), SimpleNamespace(records=0), SimpleNamespace(records=5)]
     several = SimpleNamespace(shards=lambda split: shards, num_records=lambda split: 10)
     assert not training._kept(spec, several, ALONE)
