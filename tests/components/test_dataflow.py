@@ -9,7 +9,7 @@ from apache_beam.io.gcp import gcsio
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, SetupOptions, StandardOptions
 from apache_beam.runners.dataflow import dataflow_runner
 from apache_beam.runners.dataflow.internal import apiclient
-from example_gen import execute, parameters
+from example_gen import execute, input_on, parameters
 from google.protobuf import json_format
 from object_stores import running_stores
 from recording import labelled, write_records
@@ -101,9 +101,7 @@ def test_the_request_for_image_example_gen(jobs, arguments, tmp_path, image_inpu
     raw = image_input(tmp_path / "in")
     with running_stores() as stores:
         bucket = stores.bucket("gs")
-        stores.copy_of(tmp_path / "in", f"{bucket}/data")
-        places = {"images": f"{bucket}/data/images", "labels": {"path": f"{bucket}/data/labels.csv"}}
-        config = parse_config({**raw, "input": {**raw["input"], **places}}, base="/")
+        config = input_on(bucket, stores, tmp_path / "in", raw)
         properties = parameters(config, monkeypatch, f"{bucket}/staging")
         # No worker writes a shard, and that is seen.
         with pytest.raises(CheckFailed, match=r"shards are not written, .* run\.staging must be a place that all"):

@@ -1,7 +1,7 @@
 """ImageExampleGen between buckets: input, staging and artifact on an object store, Beam's workers in processes."""
 
 import pytest
-from example_gen import execute, parameters
+from example_gen import execute, input_on, parameters
 from object_stores import running_stores
 
 from shardwright.config import parse_config
@@ -17,9 +17,7 @@ def test_an_artifact_on_a_bucket_is_the_dataset_of_the_command_line(tmp_path, im
     ingest(parse_config(raw, base="/"), tmp_path / "cli", quiet=True)
     with running_stores() as stores:
         bucket = stores.bucket("gs")
-        stores.copy_of(tmp_path / "in", f"{bucket}/data")
-        places = {"images": f"{bucket}/data/images", "labels": {"path": f"{bucket}/data/labels.csv"}}
-        config = parse_config({**raw, "input": {**raw["input"], **places}}, base="/")
+        config = input_on(bucket, stores, tmp_path / "in", raw)
         properties = parameters(config, monkeypatch, f"{bucket}/staging")
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         monkeypatch.setattr("tempfile.tempdir", None)

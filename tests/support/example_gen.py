@@ -6,8 +6,16 @@ from pathlib import Path
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
+from shardwright.config import parse_config
 from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, survey_input
 from shardwright_components.image_example_gen.executor import Executor
+
+
+def input_on(bucket, stores, folder, raw):
+    """Copies images and labels below a bucket; returns the configuration that reads them there."""
+    stores.copy_of(folder, f"{bucket}/data")
+    places = {"images": f"{bucket}/data/images", "labels": {"path": f"{bucket}/data/labels.csv"}}
+    return parse_config({**raw, "input": {**raw["input"], **places}}, base="/")
 
 
 def parameters(config, monkeypatch, staging):
