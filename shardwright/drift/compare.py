@@ -16,7 +16,7 @@ import numpy as np
 from shardwright.config.drift import ALPHA
 from shardwright.drift.rows import NUMBERS
 from shardwright.drift.sample import Sample, frequent
-from shardwright.drift.two_samples import Outcome, chi_square, discrepancy, holm, kolmogorov_smirnov
+from shardwright.drift.two_samples import Outcome, chi_square, discrepancy, holm, kolmogorov_smirnov, permutations_for
 
 CLASSES, EMBEDDED, AREA = "classes", "embedding", "area"
 _CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
@@ -114,7 +114,7 @@ def compare(
     """
     measures = [
         measure
-        for measure in _measures(reference, current, seed)
+        for measure in _measures(reference, current, seed, permutations_for(alpha * _EMBEDDING_WEIGHT))
         if measure.name not in ignore and measure.name.split("/")[0] not in ignore
     ]
     enough = min(len(reference), len(current)) >= LEAST
@@ -134,7 +134,7 @@ def _weights(measures: Sequence[Measure]) -> list[float]:
     return [measure.weight or (1 - named) / others for measure in measures]
 
 
-def _measures(reference: Sample, current: Sample, seed: int) -> Iterator[Measure]:
+def _measures(reference: Sample, current: Sample, seed: int, permutations: int) -> Iterator[Measure]:
     for column, (name, words) in enumerate(NUMBERS.items()):
         one, other = reference.numbers[:, column], current.numbers[:, column]
         yield Measure(name, words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
@@ -144,7 +144,7 @@ def _measures(reference: Sample, current: Sample, seed: int) -> Iterator[Measure
     yield Measure(
         EMBEDDED,
         "what the pictures show",
-        discrepancy(reference.embeddings, current.embeddings, seed),
+        discrepancy(reference.embeddings, current.embeddings, seed, permutations),
         _EMBEDDING_WEIGHT,
         None,
         None,

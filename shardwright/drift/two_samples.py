@@ -19,7 +19,9 @@ Numbers = npt.NDArray[np.float64]
 
 _LEAST_EXPECTED = 5.0
 _FEATURES = 96
-_PERMUTATIONS = 999
+_PERMUTATIONS, _MOST_PERMUTATIONS = 999, 99_999
+# So many are held at a time.
+_AT_ONCE = 1000
 _GROUPS = 100
 _ROUNDING = 1e-18
 _TERMS = 100
@@ -147,10 +149,19 @@ def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int =
     side = np.full(len(groups), -1 / (len(groups) - count))
     side[:count] = 1 / count
     found = float(np.square(side @ groups).sum())
-    signs = random.permuted(np.broadcast_to(side, (permutations, len(side))), axis=1)
-    shuffled = np.square(signs @ groups).sum(axis=1)
     # Equal sums differ in their last digits, by the order in which they are added.
-    return Outcome((1 + int((shuffled >= found * (1 - 1e-9) - _ROUNDING).sum())) / (permutations + 1), math.sqrt(found))
+    least = found * (1 - 1e-9) - _ROUNDING
+    reached = 0
+    for begin in range(0, permutations, _AT_ONCE):
+        rows = min(_AT_ONCE, permutations - begin)
+        signs = random.permuted(np.broadcast_to(side, (rows, len(side))), axis=1)
+        reached += int((np.square(signs @ groups).sum(axis=1) >= least).sum())
+    return Outcome((1 + reached) / (permutations + 1), math.sqrt(found))
+
+
+def permutations_for(alpha: float) -> int:
+    """How many permutations it takes that a p can be as small as alpha, within what is worth the time."""
+    return min(_MOST_PERMUTATIONS, max(_PERMUTATIONS, math.ceil(1 / alpha)))
 
 
 def _grouped(features: Numbers, size: int, random: np.random.Generator) -> Numbers:

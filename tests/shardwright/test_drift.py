@@ -1,5 +1,7 @@
 """Samples of images are compared: what has changed speaks, nothing else does; and where samples come from."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
@@ -53,6 +55,12 @@ def test_nothing_speaks_without_a_change(files, still):
     assert found.drifted == ()
     assert found.reference_images == found.current_images == 60
     assert {"brightness", "embedding", "size"} <= {finding.measure for finding in found.findings}
+
+
+@pytest.mark.parametrize("alpha", [0.006, 0.003, 0.0002])
+def test_what_the_pictures_show_can_speak_alone_however_alpha_is_shared_out(still, alpha):
+    other = dataclasses.replace(still, embeddings=still.embeddings + 3 * still.embeddings.std(axis=0))
+    assert [finding.measure for finding in compare(still, other, alpha=alpha).drifted] == ["embedding"]
 
 
 @pytest.mark.slow
