@@ -238,7 +238,8 @@ class Staging:
             The shard's result, new or from an earlier attempt.
         """
         finished = self.result(planned)
-        if finished is not None:
+        # An earlier version may have finished it without them.
+        if finished is not None and finished.beside.keys() >= set(beside):
             return finished
         rows = RowSorter(self._scratch())
         count, first, last, copied, damaged = 0, None, None, 0, 0

@@ -329,3 +329,16 @@ def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
     staging.path("figures/a").unlink()
     assert not staging.is_shared("figures/a")
     assert staging.result(SHARDS[0]) is None
+
+
+def test_a_shard_that_was_finished_without_the_files_beside_it_is_written_anew(tmp_path):
+    """As an earlier version left it, which kept other files or none."""
+    staging = Staging.open(tmp_path, "f" * 64)
+    staging.write_shard(SHARDS[0], [Outcome("a", b"a")])
+
+    def all_outcomes():
+        yield Outcome("a", b"a")
+        staging.write_file("figures/a", b"123")
+
+    assert staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"]).beside == {"figures/a": 3}
+    assert staging.result(SHARDS[0]).beside == {"figures/a": 3}
