@@ -141,7 +141,11 @@ def _clear_up_after_others(cluster: Cluster, sets: str, task: JobSetTask) -> Non
     for folder in sorted(task.shared.glob("shardwright-*")):
         if not _NAME.fullmatch(folder.name) or folder == task.folder or not folder.is_dir():
             continue
-        touched = max(place.stat().st_mtime for place in (folder, *folder.glob("*"), *folder.glob("*/*")))
+        try:
+            touched = max(place.stat().st_mtime for place in (folder, *folder.glob("*"), *folder.glob("*/*")))
+        except FileNotFoundError:
+            # Its own task is at work there, or another one is clearing up, too.
+            continue
         if time.time() - touched < _SECONDS_LEFT_ALONE:
             continue
         there = cluster.find(f"{sets}/{folder.name}")

@@ -157,6 +157,18 @@ def test_copies_that_others_left_go_with_the_next_run(task, opened, status, days
     assert sorted(path.name for path in task.shared.iterdir() if path != left) == ["shardwright-mine", "staging"]
 
 
+def test_what_goes_while_a_task_looks_at_it_is_left_to_others(task, opened):
+    """Another task renames its copies, or clears up at the same time."""
+    left = task.shared / "shardwright-0123456789ab"
+    left.mkdir(parents=True)
+    # It is listed, and not there.
+    (left / "gone").symlink_to("nowhere")
+    os.utime(left, (time.time() - 2 * 86400,) * 2)
+    trained(task)
+    run(task, opened, FakeCluster(statuses=[DONE]))
+    assert left.exists()
+
+
 @pytest.mark.parametrize(
     ("refuses", "message"),
     [
