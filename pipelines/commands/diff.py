@@ -30,7 +30,7 @@ def _diff(options: argparse.Namespace) -> int:
     from shardwright.report.write import page_file
 
     one, other = Dataset.open(options.one), Dataset.open(options.other)
-    page = None if options.html is None else page_file(options.html, "--html", one.root)
+    page = None if options.html is None else page_file(options.html, "--html", one.root, other.root)
     total = sum(shard.records for shard in other.manifest.shards)
     with progress(total, "comparing records", quiet=options.json) as shown:
         found = find_differences(one, other, shown)

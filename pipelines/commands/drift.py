@@ -57,8 +57,9 @@ def _write_page(options: argparse.Namespace, watched: list[Watched]) -> None:
     from shardwright.report.write import page_file, write_whole
 
     place = options.reference if options.current is None else options.current
-    dataset = None if watched[0].current.files else place
-    target = page_file(options.html, "--html", dataset)
+    # Of neither kind where no image could be measured: then none is shown.
+    dataset = place if watched[0].current.places else None
+    target = page_file(options.html, "--html", options.reference, *([dataset] if dataset else []))
     tile = file_tiles() if dataset is None else record_tiles(sheets_of(dataset))
     write_whole(target, drift_page(watched, tile))
 

@@ -49,13 +49,13 @@ def write_report(
     return target
 
 
-def page_file(out: str | os.PathLike[str], option: str, dataset: str | None) -> Path:
+def page_file(out: str | os.PathLike[str], option: str, *datasets: str) -> Path:
     """Where a page may be written, absolute.
 
     Args:
         out: what the user says.
         option: how they say it.
-        dataset: a dataset in which it may not lie.
+        datasets: those in which it may not lie.
 
     Raises:
         UsageError: not there.
@@ -63,7 +63,8 @@ def page_file(out: str | os.PathLike[str], option: str, dataset: str | None) -> 
     if is_remote(str(out)):
         raise UsageError(f"{option} {out}: the page is written to this machine. Give a file here.")
     target = Path(out).absolute()
-    if dataset and not is_remote(dataset) and target.resolve().is_relative_to(Path(dataset).resolve()):
+    here = [Path(dataset).resolve() for dataset in datasets if not is_remote(dataset)]
+    if any(target.resolve().is_relative_to(dataset) for dataset in here):
         raise UsageError(f"{option} {out}: lies within the dataset, which nothing may change. Give a file elsewhere.")
     return target
 
