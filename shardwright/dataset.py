@@ -216,9 +216,14 @@ class Dataset:
     def _index(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         try:
             with open_file(shard.index) as lines:
+                before = -1
                 for line in lines:
                     row = json.loads(line)
-                    yield row["key"], row["offset"]
+                    key, offset = row["key"], row["offset"]
+                    if type(key) is not str or type(offset) is not int or not before < offset < shard.bytes:
+                        raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")
+                    before = offset
+                    yield key, offset
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
 
