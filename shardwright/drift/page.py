@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
 from shardwright.drift.show import Tile
@@ -26,7 +27,7 @@ def drift_page(compared: Sequence[Watched], tile: Tile) -> str:
     chapters = [watched.chapter(tile, number) for number, watched in enumerate(compared)]
     findings = [finding for chapter in chapters for finding in chapter.findings]
     findings = findings or [("good", "Nothing has changed beyond what chance does.")]
-    links = "".join(f'<li><a href="#{chapter.ident}">{chapter.title}</a></li>' for chapter in chapters)
+    links = "".join(f'<li><a href="#{chapter.ident}">{html.escape(chapter.title)}</a></li>' for chapter in chapters)
     body = section("look", "Worth a look", finding_list(findings)) + "".join(chapter.body for chapter in chapters)
     sides = {watched.comparison.current: None for watched in compared}
     lead = f"{', '.join(shown(name, 80) for name in sides)} against {shown(compared[0].comparison.reference, 80)}"

@@ -54,11 +54,11 @@ class Watched:
 
     def chapter(self, tile: Tile, number: int = 0) -> Chapter:
         """For a page, whose chapter of that number it is; `tile` shows images of the current side."""
-        title = {
-            DRIFT: f"Drift against {self.reference.name}",
-            SKEW: f"Split {self.current.name} beside {self.reference.name}",
+        name, title = {
+            DRIFT: ("Drift", f"Drift against {self.reference.name}"),
+            SKEW: (f"Skew of {self.current.name}", f"Split {self.current.name} beside {self.reference.name}"),
         }[self.kind]
-        heading = Heading(f"{self.kind.lower()}{number or ''}", self.kind.capitalize(), title)
+        heading = Heading(f"{self.kind.lower()}{number or ''}", name, title)
         return drift_chapter(self.comparison, self.reference, self.current, tile, heading)
 
 

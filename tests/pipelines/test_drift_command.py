@@ -59,6 +59,7 @@ def test_a_page_of_the_splits(dataset, tmp_path, capsys):
     shown = page.read_text(encoding="utf-8")
     assert "Nothing has changed beyond what chance does" in shown
     assert "Split eval beside train" in shown
+    assert '<a href="#skew">Skew of eval</a>' in shown
     assert main(["drift", str(dataset), "--html", str(dataset / "page.html")]) == 2
     assert "--html" in capsys.readouterr().err
     assert not (dataset / "page.html").exists()
