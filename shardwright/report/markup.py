@@ -89,5 +89,5 @@ def dot(label: int) -> str:
 
 
 def more(summary: str, body: str) -> str:
-    """Something that opens when it is asked for; printed pages leave it out."""
+    """Something that opens when it is asked for; on paper it is open."""
     return f"<details><summary>{summary}</summary>{body}</details>"
