@@ -82,6 +82,7 @@ def relabel(
     if preset != TF_VISION or manifest.names:
         raise UsageError(f"{dataset.root}: stores features by other names (features). Only our own are relabelled.")
     file = labels if is_remote(labels) else os.path.abspath(labels)
+    before = hash_file(file)
     source, survey, keys = _open(dataset, file, read_as)
     if not any(survey.listed):
         shown = ", ".join(survey.names[:_SHOWN])
@@ -107,6 +108,9 @@ def relabel(
     content = hash_file(file)
     if content is None:
         raise UsageError(f"{labels}: cannot be read any more. Check the file.")
+    if content != before:
+        # It was read twice, and the dataset says by its hash which annotations it holds.
+        raise UsageError(f"{labels}: has changed while it was read. Run it again.")
     said_so = {name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_TOLD, name)}
     options = {"labels": content.sha256.hex(), "unlisted": way, **({"read_as": said_so} if said_so else {})}
     made = derive(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from ingesting import examples, ledger, run
 
+from shardwright import relabel as relabelling
 from shardwright.verify import verify
 from shardwright_pipelines.cli import main
 
@@ -55,6 +56,27 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert "no row matched an image. It names other.jpg" in capsys.readouterr().err
     assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
     assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "keep"]) == 2
+
+
+def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp_path, capsys, monkeypatch):
+    """The dataset would say that it holds the later annotations, and hold the earlier ones."""
+    raw = image_input(tmp_path / "in", layout="image_label", images=6)
+    run(raw, tmp_path / "ds", workers=1)
+    table = tmp_path / "new.csv"
+    table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 5\n")
+    first_pass = relabelling._open
+
+    def changed_behind(*given):
+        found = first_pass(*given)
+        table.write_text("Image_Label,EncodedPixels\n000.jpg_Fish,1 6\n")
+        return found
+
+    monkeypatch.setattr(relabelling, "_open", changed_behind)
+    call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted", "empty"]
+    assert main(call) == 2
+    assert "new.csv: has changed while it was read" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert main(call) == 0
 
 
 def test_how_a_table_is_written_can_be_said(image_input, tmp_path, capsys):
