@@ -58,6 +58,8 @@ def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
     file = os.path.join(push_directory, BLESSING_FILE)
     try:
         blessing = Blessing(**json.loads(read_bytes(file)))
+        if not isinstance(blessing.examples, dict) or not all(isinstance(x, str) for x in blessing.examples.values()):
+            raise ValueError(f"examples: {blessing.examples!a} are no texts by name")
         model = os.path.join(push_directory, blessing.model)
     except FileNotFoundError:
         return None

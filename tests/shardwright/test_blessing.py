@@ -43,8 +43,21 @@ def test_where_nothing_was_blessed_there_is_no_baseline(tmp_path, folder):
     assert baseline_digest(tmp_path / folder) == ""
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"model": "1"}', '{"model": "1", "digest": "x", "more": 1}', "{"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"model": "1"}',
+        '{"model": "1", "digest": "x", "more": 1}',
+        '{"model": "1", "digest": "x", "examples": ["/place"]}',
+        '{"model": "1", "digest": "x", "examples": {"place": 5}}',
+        "{",
+    ],
+)
 def test_a_damaged_blessing_is_told_with_its_file(tmp_path, text):
+    model(tmp_path / "1")
     (tmp_path / BLESSING_FILE).write_text(text)
     with pytest.raises(DatasetError, match=BLESSING_FILE):
         read_blessing(tmp_path)
