@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from shardwright.assembly import assembling
 from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
@@ -111,7 +111,8 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         What was written: `images`, `rows` of the CSV, `masks` as pictures, `folder`; and whether it `existed` already.
 
     Raises:
-        UsageError: `out` is there and holds something else, or the dataset has no such split, class or masks.
+        UsageError: `out` is there and holds something else, another call is writing it, or the dataset has no such
+            split, class or masks.
         CheckFailed: two images would be one file, or a stored size is wrong.
         DatasetError: a key is no path within a folder, or the dataset is damaged.
     """
@@ -124,19 +125,18 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
     if found is not None:
         return {**found, "existed": True}
     _refuse(dataset, options)
-    partial = target.with_name(f".partial-{known[:16]}")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
+    # Not by what is written alone: the same may be exported to another folder at the same time.
+    with assembling(target, fingerprint([known, target.name])) as partial:
+        # Another call may have written it between our looking and our lock.
+        found = _done(target, known)
+        if found is not None:
+            return {**found, "existed": True}
         counts = _write(dataset, partial, options, shown)
         told = {**counts, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
         (partial / RECORD_FILE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         if target.exists():
             target.rmdir()  # Empty, as `_done` has seen.
         partial.rename(target)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return {**told, "existed": False}
 
 

@@ -8,6 +8,7 @@ import pytest
 from ingesting import examples, run
 from PIL import Image
 
+from shardwright import export as exporting
 from shardwright import rle
 from shardwright.dataset import Dataset
 from shardwright.export import ExportOptions
@@ -40,6 +41,23 @@ def test_files_come_back_byte_for_byte(masked, labelled, tmp_path):
         out = tmp_path / root.name
         assert main(["export", str(root / "ds"), "--out", str(out)]) == 0
         assert files(out / "images") == files(root / "in" / "images")
+
+
+def test_two_calls_at_once_do_not_write_into_each_others_folder(masked, tmp_path, capsys, monkeypatch):
+    write = exporting._write
+    calls = []
+
+    def meanwhile(dataset, folder, options, shown):
+        monkeypatch.setattr(exporting, "_write", write)
+        calls.extend(main(["export", str(masked / "ds"), "--out", str(tmp_path / name)]) for name in ("out", "other"))
+        return write(dataset, folder, options, shown)
+
+    monkeypatch.setattr(exporting, "_write", meanwhile)
+    assert main(["export", str(masked / "ds"), "--out", str(tmp_path / "out")]) == 0
+    assert calls == [2, 0]
+    assert "another run is publishing" in capsys.readouterr().err
+    assert files(tmp_path / "out" / "images") == files(tmp_path / "other" / "images")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out"]
 
 
 @pytest.mark.parametrize("order", ["column", "row"])
