@@ -99,11 +99,13 @@ class HashedInput:
         contents: hashes of every file of the listing.
         attached: hashes of every file of `Source.attachments`, if it has any.
         fingerprint: of all of it.
+        tables: path of each file of annotations -> its hashes; they are read again when shards are cut.
     """
 
     contents: Contents
     attached: Contents | None
     fingerprint: str
+    tables: Mapping[str, FileHash | None] = field(default_factory=dict)
 
 
 def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput:
@@ -201,11 +203,14 @@ def hash_input(
         _add(total, list(refusal))
     for row in surveyed.delivered.passed_over:
         _add(total, [row.key, row.code, row.reason])
+    tables: dict[str, FileHash | None] = {}
     for part in surveyed.delivered.labels[:-1]:
-        older = hash_file(part.path)
+        older = tables[part.path] = hash_file(part.path)
         _add(total, [os.path.basename(part.path), older.sha256.hex() if older else None])
     if surveyed.labels is not None:
-        digest = None if is_folder(surveyed.labels) else hash_file(surveyed.labels)
+        digest = None
+        if not is_folder(surveyed.labels):
+            digest = tables[surveyed.labels] = hash_file(surveyed.labels)
         # The name is part of it, because the reasons in the ledger name the table.
         _add(total, [os.path.basename(surveyed.labels), digest.sha256.hex() if digest else None])
     for split, path in sorted(surveyed.lists.items()):
@@ -213,7 +218,7 @@ def hash_input(
         _add(total, [split, digest.sha256.hex() if digest else None])
     attached = surveyed.source.attachments()
     further = None if attached is None else _add_files(attached, _hash_files(attached), total, SILENT)
-    return HashedInput(contents, further, total.hexdigest())
+    return HashedInput(contents, further, total.hexdigest(), tables)
 
 
 def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:

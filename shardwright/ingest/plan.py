@@ -45,7 +45,7 @@ from shardwright.sources.base import NO_ROW, Annotation, MaskCode
 from shardwright.sources.mask_code import pin_mask
 from shardwright.staged import PROBED
 from shardwright.staging import PlannedShard, Staging
-from shardwright.storage import Listing, Refusal
+from shardwright.storage import Listing, Refusal, hash_file
 
 _KIND = "ingest"
 _PLAN_ROWS = "plan"
@@ -160,6 +160,10 @@ class PreparedIngest:
         self.hashed, self.probed, self.places = replace(self.hashed, contents=Contents()), None, None
         give_back()
         write_labels(folder, self.positions, len(listing.keys), annotations)
+        for path, known in self.hashed.tables.items():
+            # They were read anew since they were hashed, as images are, whose hashes are compared with each record.
+            if hash_file(path) != known:
+                raise CheckFailed(f"{path}: the file has changed while the run was reading the input. Run it again.")
         publish_tasks(staging.root, folder)
 
 
