@@ -13,7 +13,8 @@ from PIL import Image
 
 from shardwright import rle
 from shardwright.dataset import Dataset
-from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, survey_input
+from shardwright.errors import CheckFailed
+from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input
 
 
 @pytest.mark.parametrize("layout", ["image_label", "image_id_class_id", "image_class"])
@@ -231,3 +232,21 @@ def test_hostile_files_are_written_or_rejected_and_nothing_crashes(tmp_path, sha
     assert manifest.totals["written"] > 40
     assert rows["desktop.ini"].code == "not_an_image"
     assert all(row.reason for row in rows.values() if row.status == "rejected")
+
+
+def test_a_table_that_changes_after_it_was_hashed_makes_no_dataset(image_input, tmp_path, monkeypatch):
+    """A fingerprint tells the labels: the dataset would have that of the earlier ones, and the later ones in it."""
+    raw = image_input(tmp_path / "in", layout="label_csv", images=6)
+    table = tmp_path / "in" / "labels.csv"
+    write_images = plan.write_images
+
+    def changed_behind(*given):
+        table.write_text(table.read_text().replace("Fish", "Sugar", 1))
+        write_images(*given)
+
+    monkeypatch.setattr(plan, "write_images", changed_behind)
+    with pytest.raises(CheckFailed, match=r"labels\.csv: the file has changed while the run was reading the input"):
+        run(raw, tmp_path / "ds", workers=1)
+    assert not (tmp_path / "ds").exists()
+    monkeypatch.undo()
+    assert run(raw, tmp_path / "ds", workers=1).totals["written"] == 6
