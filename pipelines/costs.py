@@ -39,10 +39,10 @@ class Measured:
 
 # Photographs of 1400x2100 and 673 KB; `shardwright bench ingest` and `bench transform` measure yours.
 MEASURED = (
-    Measured("ingest, `images.verify: header`", 875, "ingest"),
-    Measured("ingest with four masks an image", 597, "ingest"),
-    Measured("ingest, `images.verify: full`", 193, "ingest"),
-    Measured("transform to 350x525, four masks an image", 215, "transform"),
+    Measured("ingest, `images.verify: header`", 1054, "ingest"),
+    Measured("ingest with four masks an image", 610, "ingest"),
+    Measured("ingest, `images.verify: full`", 231, "ingest"),
+    Measured("transform to 350x525, four masks an image", 206, "transform"),
 )
 # Of one process with 64 requests in flight, 30 ms each; a worker of Dataflow has a process a core.
 READS_OF_A_PROCESS = 270.0
