@@ -24,7 +24,7 @@ check: setup ## ruff, types, shellcheck and the fast tests (two and a half minut
 	@$(TIMED) 'shell scripts' tools/shell_scripts
 	@$(TIMED) 'fast tests' tools/fast_tests
 
-test: check ## check, and the slow tests (no root needed, at most 30 minutes)
+test: check ## check, and the slow tests (no root needed, half an hour to forty minutes)
 	@$(TIMED) 'slow tests' tools/slow_tests
 
 test-full: setup ## the other stack, data sets compared byte by byte, and the container image, tried (root)

@@ -65,13 +65,13 @@ def _write_page(options: argparse.Namespace, watched: list[Watched]) -> None:
 
 
 def _two(options: argparse.Namespace, alpha: float) -> Watched:
+    from shardwright.config.drift import DriftConfig
     from shardwright.console import progress
     from shardwright.drift.places import watch_places
 
+    config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
     with progress(2 * options.images, "measuring images", quiet=options.json) as shown:
-        return watch_places(
-            options.reference, options.current, images=options.images, alpha=alpha, ignore=options.ignore, shown=shown
-        )
+        return watch_places(config, options.current, shown)
 
 
 def _between_splits(options: argparse.Namespace, alpha: float) -> list[Watched]:

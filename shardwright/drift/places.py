@@ -43,23 +43,15 @@ def compare_images(
         DatasetError: the reference is no dataset, or one is damaged.
         UsageError: there are no images.
     """
-    return watch_places(reference, current, images=images, alpha=alpha, ignore=ignore, shown=shown).comparison
-
-
-def watch_places(
-    reference: str | os.PathLike[str],
-    current: str | os.PathLike[str],
-    *,
-    images: int = SIZE,
-    alpha: float = ALPHA,
-    ignore: Sequence[str] = (),
-    shown: Progress = SILENT,
-) -> Watched:
-    """The same, together with what was measured, so that it can be shown; see `compare_images`."""
     config = DriftConfig(os.fspath(reference), images, alpha, tuple(ignore))
-    names = _names(os.fspath(reference), os.fspath(current))
-    before = sample_dataset(Dataset.open(reference), size=images, name=names[0], shown=shown)
-    now = sample_of(current, images, shown)
+    return watch_places(config, current, shown).comparison
+
+
+def watch_places(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> Watched:
+    """The same, together with what was measured, so that it can be shown; see `compare_images`."""
+    names = _names(config.reference, os.fspath(current))
+    before = sample_dataset(Dataset.open(config.reference), size=config.images, name=names[0], shown=shown)
+    now = sample_of(current, config.images, shown)
     now.name = names[1]
     return Watched(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
