@@ -22,6 +22,7 @@ from shardwright.images import read_header
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.deliveries import Delivered, read_deliveries
 from shardwright.ingest.earlier import Earlier
+from shardwright.ingest.read_files import ReadFiles
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.manifest import SINGLE, UNLISTED
 from shardwright.probe.known_files import KnownFiles
@@ -67,6 +68,7 @@ class SurveyedInput:
         labels: absolute path of the annotations, or `None`; of several spans' the newest.
         delivered: what was listed, and of which spans.
         lists: split -> absolute path of the file that lists its images.
+        read: the files of annotations, as they were before anything was read of them.
         records: the source, where images are parts of TFRecord files.
         earlier: the dataset that images may be copied from.
     """
@@ -78,6 +80,7 @@ class SurveyedInput:
     labels: str | None
     delivered: Delivered
     lists: Mapping[str, str]
+    read: ReadFiles
     records: Records | None = None
     earlier: Earlier | None = None
     _known: dict[tuple[bool, bool], KnownFiles] = field(default_factory=dict)
@@ -99,13 +102,11 @@ class HashedInput:
         contents: hashes of every file of the listing.
         attached: hashes of every file of `Source.attachments`, if it has any.
         fingerprint: of all of it.
-        tables: path of each file of annotations -> its hashes; they are read again when shards are cut.
     """
 
     contents: Contents
     attached: Contents | None
     fingerprint: str
-    tables: Mapping[str, FileHash | None] = field(default_factory=dict)
 
 
 def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput:
@@ -119,10 +120,15 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     delivered = read_deliveries(location, recipe.input.on_conflict)
     listing, tables = delivered.listing, delivered.labels
     labels = tables[-1].path if tables else None
+    files = [part.path for part in tables if not is_folder(part.path)]
+    read = ReadFiles.before([*files, *location.lists.values()])
     no_images: dict[int, Refusal] = {}
     source: Source
-    records = _open_records(recipe, location, listing)
-    if records is not None:
+    told = _told_records(recipe, location, listing)
+    records = None
+    if told is not None:
+        read = read.and_of(listing)
+        records = _open_records(recipe, listing, told)
         source, listing = records, records.listing
     else:
         no_images = _not_images(listing)
@@ -139,6 +145,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
             ),
             spans=delivered.spans(recipe.input.on_conflict),
         )
+        read = read.and_of(source.attachments())
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
@@ -163,19 +170,20 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if unlisted == "reject":
         for i in rest:
             rejected[i] = Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it")
-    return SurveyedInput(listing, source, survey, rejected, labels, delivered, location.lists, records, earlier)
+    return SurveyedInput(listing, source, survey, rejected, labels, delivered, location.lists, read, records, earlier)
 
 
-def _open_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> Records | None:
-    """The records of an input of TFRecord files, `None` for any other."""
-    told = ""
-    if recipe.input.labels.format != TFRECORD:
-        if recipe.input.labels.format != "auto" or location.labels is not None:
-            return None
-        images = any(os.path.splitext(key)[1].lower() in _IMAGE_ENDINGS for key in files.keys)
-        told = "" if images else holds_records(files)
-        if not told:
-            return None
+def _told_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:
+    """How it was told that an input is of TFRecord files, empty where the configuration says so; `None` for others."""
+    if recipe.input.labels.format == TFRECORD:
+        return ""
+    if recipe.input.labels.format != "auto" or location.labels is not None:
+        return None
+    images = any(os.path.splitext(key)[1].lower() in _IMAGE_ENDINGS for key in files.keys)
+    return None if images else holds_records(files) or None
+
+
+def _open_records(recipe: IngestRecipe, files: Listing, told: str) -> Records:
     return Records(
         files,
         task=recipe.task,
@@ -203,22 +211,14 @@ def hash_input(
         _add(total, list(refusal))
     for row in surveyed.delivered.passed_over:
         _add(total, [row.key, row.code, row.reason])
-    tables: dict[str, FileHash | None] = {}
-    for part in surveyed.delivered.labels[:-1]:
-        older = tables[part.path] = hash_file(part.path)
-        _add(total, [os.path.basename(part.path), older.sha256.hex() if older else None])
-    if surveyed.labels is not None:
-        digest = None
-        if not is_folder(surveyed.labels):
-            digest = tables[surveyed.labels] = hash_file(surveyed.labels)
-        # The name is part of it, because the reasons in the ledger name the table.
-        _add(total, [os.path.basename(surveyed.labels), digest.sha256.hex() if digest else None])
+    for part in surveyed.delivered.labels:
+        # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes of its own.
+        _add(total, [os.path.basename(part.path), surveyed.read.sha256(part.path)])
     for split, path in sorted(surveyed.lists.items()):
-        digest = hash_file(path)
-        _add(total, [split, digest.sha256.hex() if digest else None])
+        _add(total, [split, surveyed.read.sha256(path)])
     attached = surveyed.source.attachments()
     further = None if attached is None else _add_files(attached, _hash_files(attached), total, SILENT)
-    return HashedInput(contents, further, total.hexdigest(), tables)
+    return HashedInput(contents, further, total.hexdigest())
 
 
 def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,7 +31,6 @@ from shardwright.storage import (
     Refusal,
     in_parallel,
     list_inputs,
-    open_table,
     read_bytes,
     readers,
 )
@@ -227,11 +227,13 @@ class PascalVoc:
             name = os.path.splitext(key.rpartition("/")[2])[0]
             if name == _UNION:
                 continue
-            with open_table(self._lists.path(i)) as file:
-                try:
-                    stems = [line.split()[0] for line in file if line.strip()]
-                except UnicodeDecodeError:
-                    raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Mend the list.") from None
+            try:
+                text = read_bytes(self._lists.path(i), self._lists.pin(i)).decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Mend the list.") from None
+            except OSError:
+                raise UsageError(f"{self._lists.path(i)}: cannot be read. Check its permissions.") from None
+            stems = [line.split()[0] for line in re.split("[\r\n]+", text) if line.strip()]
             for stem in stems:
                 position = self._find(f"{stem}.")
                 if position is not None and survey.splits.setdefault(position, name) != name:

@@ -18,13 +18,14 @@ from shardwright.storage.listing import Listing, NothingThere, Refusal
 from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import in_parallel
 from shardwright.storage.parts import Part, part_path, shown_path, split_part
-from shardwright.storage.remembered import FileHash, hash_once, remember_hashes
+from shardwright.storage.remembered import FileHash, hash_once, remember_hashes, states_of
 
 __all__ = [
     "FileHash",
     "Listing",
     "NothingThere",
     "Refusal",
+    "file_states",
     "hash_bytes",
     "hash_file",
     "in_parallel",
@@ -129,6 +130,17 @@ def hash_file(path: str, pin: str = "") -> FileHash | None:
             return _hash_all(file) if is_remote(path) else hash_once(file.fileno(), lambda: _hash_all(file))
     except OSError:
         return None
+
+
+def file_states(listing: Listing) -> bytes:
+    """What the system says of listed files, without reading them; files that have changed later have other states.
+
+    Objects have none: who reads one with its pin (`Listing.pin`) gets the version that was listed, or an error.
+
+    Returns:
+        As many bytes for each file, in order; empty for a bucket.
+    """
+    return b"" if is_remote(listing.root) else states_of(listing.path(i) for i in range(len(listing.keys)))
 
 
 def _hash_all(file: IO[bytes]) -> FileHash:

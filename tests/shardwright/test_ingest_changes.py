@@ -1,0 +1,93 @@
+"""Files of annotations that change while a run reads them: what was read must be what the fingerprint tells."""
+
+import os
+
+import pytest
+from ingesting import changed, run, tree
+from PIL import Image
+from recording import labelled, reading, write_records
+
+from shardwright.errors import CheckFailed
+from shardwright.ingest import plan
+
+
+def table(root, image_input):
+    return image_input(root / "in", layout="label_csv", images=6), root / "in/labels.csv", b"Fish", b"Sugar"
+
+
+def split_list(root, image_input):
+    raw = image_input(root / "in", layout="label_csv", images=6)
+    file = root / "train.txt"
+    file.write_text("000.jpg\n001.jpg\n")
+    split = {"by": "predefined", "lists": {"train": str(file)}, "rest": "test"}
+    return {**raw, "split": split, "evaluator": {"split": "train"}}, file, b"001", b"002"
+
+
+def boxes(root, image_input):
+    raw = image_input(root / "in", images=2)
+    tree = root / "in/VOC"
+    (tree / "SegmentationClass").mkdir(parents=True)
+    (tree / "Annotations").mkdir()
+    (root / "in/images").rename(tree / "JPEGImages")
+    for file in sorted((tree / "JPEGImages").iterdir()):
+        size = Image.open(file).size
+        Image.new("P", size, 1).save(tree / "SegmentationClass" / f"{file.stem}.png")
+        (tree / "Annotations" / f"{file.stem}.xml").write_text(
+            f"<annotation><size><width>{size[0]}</width><height>{size[1]}</height></size><object><name>cat</name>"
+            "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>3</ymax></bndbox></object></annotation>"
+        )
+    raw = changed(raw, images=str(tree / "JPEGImages"), labels={"path": str(tree)}, classes=None)
+    return raw, tree / "Annotations/001.xml", b"cat", b"cow"
+
+
+def records(root, image_input):
+    file = write_records(root / "in/a.tfrecord", labelled(6))
+    return reading(root / "in"), file, b"cat", b"cow"
+
+
+@pytest.mark.parametrize("layout", [table, split_list, boxes, records])
+@pytest.mark.parametrize("when", ["read_input", "split_images", "write_labels"])
+def test_what_changes_between_any_two_looks_at_it_makes_no_dataset(tmp_path, image_input, monkeypatch, layout, when):
+    raw, file, before, after = layout(tmp_path, image_input)
+    original = getattr(plan, when)
+
+    def changed_behind(*given, **options):
+        data = file.read_bytes()
+        assert before in data
+        file.write_bytes(data.replace(before, after))
+        os.utime(file, ns=(1, 1))  # Whoever sets the time back is seen all the same.
+        return original(*given, **options)
+
+    monkeypatch.setattr(plan, when, changed_behind)
+    with pytest.raises(CheckFailed, match=rf"{file.name}: the file has changed while the run was reading the input"):
+        run(raw, tmp_path / "ds", workers=1)
+    assert not (tmp_path / "ds").exists()
+    monkeypatch.undo()
+    run(raw, tmp_path / "ds", workers=1)
+    run(raw, tmp_path / "again", workers=1)
+    assert tree(tmp_path / "ds") == tree(tmp_path / "again")
+
+
+def test_a_plan_that_goes_on_with_earlier_task_files_is_held_to_the_same_table(tmp_path, image_input, monkeypatch):
+    from shardwright.ingest import run as running
+
+    raw, file, before, after = table(tmp_path, image_input)
+
+    def killed(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "write_shard", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(raw, tmp_path / "ds", workers=1)
+    monkeypatch.undo()
+    data = file.read_bytes()
+    survey = running.survey_input
+
+    def changed_after(*given):
+        found = survey(*given)
+        file.write_bytes(data.replace(before, after))
+        return found
+
+    monkeypatch.setattr(running, "survey_input", changed_after)
+    with pytest.raises(CheckFailed, match=r"labels\.csv: the file has changed"):
+        run(raw, tmp_path / "ds", workers=1)
