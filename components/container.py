@@ -72,8 +72,8 @@ def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[s
     if options.jobset is None:
         return lambda changed: tfx_entry.main(tfx_entry._parse_flags(changed))
     place = arguments.index(_INVOCATION) + 1
-    task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared))
     cluster = Cluster.of_this_pod(os.environ)
+    task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared, cluster.namespace))
     return lambda changed: run_as_jobset(task, json.loads(changed[place]), cluster)
 
 

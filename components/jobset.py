@@ -5,7 +5,9 @@ all of them mount. Host 0 publishes there; then it is copied to where Kubeflow's
 again finds the set that runs and waits for it; one that is told to end takes it away, and the training goes on from its
 last checkpoint when the task is run again.
 
-The copies go when the set has ended, well or not. What a task has left that could not clear up, a later one does.
+The copies go when the set has ended, well or not. What a task has left that could not clear up, a later one of the
+same namespace does: of other namespaces' sets it could not know, so each has a folder of its own on the volume. Whoever
+starts, and whoever waits, marks the copies as used.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ _FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
 _NAME = re.compile(r"shardwright-[0-9a-f]{12}")
 # Longer than any task takes from its first copy to its set.
 _SECONDS_LEFT_ALONE = 24 * 3600
+_GONE = ".gone-"
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class JobSetTask:
         template: the manifest, but for name and command.
         arguments: those of TFX's entry point, `place` of them the ExecutorInput.
         place: its position.
-        shared: folder of a volume that this pod and those of the set mount.
+        shared: this namespace's own folder of a volume that this pod and those of the set mount.
     """
 
     template: dict[str, Any]
@@ -103,6 +106,7 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         ShardwrightError: the cluster refused.
     """
     handed = task.handed_over(opened)
+    _mark_used(task)
     sets = _JOBSETS.format(namespace=cluster.namespace)
     _clear_up_after_others(cluster, sets, task)
     for source, target in _places(opened, handed, "inputs"):
@@ -150,7 +154,16 @@ def _clear_up_after_others(cluster: Cluster, sets: str, task: JobSetTask) -> Non
             continue
         there = cluster.find(f"{sets}/{folder.name}")
         if there is None or {"Completed", "Failed"} & _conditions(there).keys():
-            shutil.rmtree(folder, ignore_errors=True)
+            # Whoever comes just now finds all of it, or nothing.
+            with suppress(FileNotFoundError):
+                folder.rename(folder.with_name(f"{_GONE}{folder.name}"))
+    for gone in task.shared.glob(f"{_GONE}*"):
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def _mark_used(task: JobSetTask) -> None:
+    task.folder.mkdir(parents=True, exist_ok=True)
+    os.utime(task.folder)
 
 
 def _conditions(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -181,6 +194,7 @@ def _copy_once(source: Path, target: Path) -> None:
 def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:
     pause, told = _FIRST_LOOK, ""
     while True:
+        _mark_used(task)
         found = cluster.get(path)
         status, conditions = found.get("status", {}), _conditions(found)
         if "Completed" in conditions:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from clusters import FakeCluster
 
 from shardwright.errors import CheckFailed, ShardwrightError
+from shardwright_components import container, jobset
 from shardwright_components.cluster import PROXY_VARIABLE, Cluster
 from shardwright_components.jobset import JobSetTask, run_as_jobset
 
@@ -155,6 +157,59 @@ def test_copies_that_others_left_go_with_the_next_run(task, opened, status, days
     run(task, opened, kubernetes)
     assert left.exists() is not goes
     assert sorted(path.name for path in task.shared.iterdir() if path != left) == ["shardwright-mine", "staging"]
+
+
+def test_copies_that_an_attempt_takes_up_after_days_are_in_use_again(task, opened, monkeypatch):
+    """They were whole, so they are not copied anew: nothing but the attempt itself tells that somebody needs them."""
+    other = JobSetTask(TEMPLATE, ["--args", '{"other": 1}', "--more"], 1, task.shared)
+    examples = task.folder / "inputs" / "examples"
+    examples.mkdir(parents=True)
+    for place in (examples, examples.parent, task.folder):
+        os.utime(place, (time.time() - 2 * 86400,) * 2)
+    create = jobset._create
+
+    def beside(*given):
+        monkeypatch.undo()
+        trained(other)
+        run(other, opened, FakeCluster(statuses=[DONE]))
+        assert examples.exists()
+        trained(task)
+        return create(*given)
+
+    monkeypatch.setattr(jobset, "_create", beside)
+    run(task, opened, FakeCluster(statuses=[DONE]))
+    assert not task.folder.exists()
+
+
+def test_whoever_waits_for_a_set_keeps_its_copies(task, opened, monkeypatch):
+    monkeypatch.setattr(jobset.time, "sleep", lambda _: None)
+    kubernetes, touched = FakeCluster(statuses=[{}, {}, DONE]), []
+    status = kubernetes.status
+
+    def looked_at(name):
+        touched.append(task.folder.stat().st_mtime)
+        os.utime(task.folder, (1, 1))
+        return status(name)
+
+    kubernetes.status = looked_at
+    trained(task)
+    run(task, opened, kubernetes)
+    assert len(touched) == 3
+    assert min(touched) > 1
+
+
+def test_each_namespace_has_a_folder_of_its_own_on_the_volume(tmp_path, monkeypatch):
+    """What another one's sets are doing cannot be asked."""
+    tasks = []
+    monkeypatch.setattr(container, "run_as_jobset", lambda task, *_: tasks.append(task))
+    for namespace in ("one", "two"):
+        monkeypatch.setenv(PROXY_VARIABLE, f"http://127.0.0.1:1/{namespace}")
+        options = Namespace(jobset=json.dumps(TEMPLATE), shared=str(tmp_path))
+        arguments = ["--json_serialized_invocation_args", "{}"]
+        container._work(options, arguments)(arguments)
+    one, two = (task.folder for task in tasks)
+    assert one.name == two.name
+    assert (one.parent, two.parent) == (tmp_path / "one", tmp_path / "two")
 
 
 def test_what_goes_while_a_task_looks_at_it_is_left_to_others(task, opened):
