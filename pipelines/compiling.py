@@ -17,6 +17,7 @@ from shardwright.config import Config
 from shardwright.config.cloud import Resources
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
+from shardwright.importing import importing_much
 from shardwright.ingest.places import location_json, relative_places
 from shardwright.lineage import IMAGE_VARIABLE
 from shardwright.manifest import MULTI
@@ -113,15 +114,16 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     data_root = target.data_root or own_root
     asked = BlessedData.of(config, target.push_directory)
     # Not above: it takes seconds, and a wrong configuration is refused without it.
-    from google.protobuf import json_format
-    from tfx import v1 as tfx
-    from tfx.orchestration.data_types import RuntimeParameter
+    with importing_much():
+        from google.protobuf import json_format
+        from tfx import v1 as tfx
+        from tfx.orchestration.data_types import RuntimeParameter
 
-    from shardwright_components.baseline_resolver.executor import IN_FORCE
-    from shardwright_components.image_transform.recipe import transform_recipe
-    from shardwright_components.input_resolver.component import InputResolver
-    from shardwright_components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
-    from shardwright_pipelines.graph import GraphInputs, build_nodes
+        from shardwright_components.baseline_resolver.executor import IN_FORCE
+        from shardwright_components.image_transform.recipe import transform_recipe
+        from shardwright_components.input_resolver.component import InputResolver
+        from shardwright_components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
+        from shardwright_pipelines.graph import GraphInputs, build_nodes
 
     resolver = InputResolver(
         recipe=prepared.recipe,

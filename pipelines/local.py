@@ -26,6 +26,7 @@ from shardwright.config.sections import TELL
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.drift.watch import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
+from shardwright.importing import importing_much
 from shardwright.in_force import run_root as root_of
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
@@ -80,14 +81,15 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
 def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, started: float) -> int:
     print("  loading TFX", flush=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from tfx import v1 as tfx
+    with importing_much():
+        from tfx import v1 as tfx
 
-    from shardwright_components.beam_runner import beam_args
-    from shardwright_components.image_transform.recipe import transform_recipe
-    from shardwright_pipelines.graph import GraphInputs, build_nodes
-    from shardwright_pipelines.reporting import NodeReport, run_pipeline
-    from shardwright_pipelines.run_report import write_run_report
-    from shardwright_pipelines.summary import summarize
+        from shardwright_components.beam_runner import beam_args
+        from shardwright_components.image_transform.recipe import transform_recipe
+        from shardwright_pipelines.graph import GraphInputs, build_nodes
+        from shardwright_pipelines.reporting import NodeReport, run_pipeline
+        from shardwright_pipelines.run_report import write_run_report
+        from shardwright_pipelines.summary import summarize
 
     inputs = GraphInputs(
         input_fingerprint=prepared.fingerprint,

@@ -1,6 +1,5 @@
 """Fixtures for all tests."""
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from shardwright.importing import importing_much
 
 # No wall time decides a test, and every machine tries the same examples; `tools/fast_tests` says how many of them.
 _EXAMPLES = int(os.environ.get("SHARDWRIGHT_EXAMPLES", "100"))
@@ -20,15 +21,9 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Leaves what the tests import out of all garbage collection.
-
-    Collecting them imports TFX: a million objects, which the collector would go through again and again, for a third of
-    the time of the imports, and then with every full collection of the tests. None of them is garbage.
-    """
-    gc.disable()
-    yield
-    gc.freeze()
-    gc.enable()
+    """Collecting the tests imports TFX."""
+    with importing_much():
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

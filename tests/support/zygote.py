@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from shardwright.importing import importing_much
+
 IMPORTED = (
     "shardwright_components.baseline_resolver.executor",
     "shardwright_components.container",
@@ -54,8 +56,9 @@ class Zygote:
 
 
 def _serve():
-    for name in IMPORTED:
-        __import__(name)
+    with importing_much():
+        for name in IMPORTED:
+            __import__(name)
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

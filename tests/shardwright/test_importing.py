@@ -1,0 +1,39 @@
+"""What is imported in the block is no more looked through for garbage; all that comes later is."""
+
+import gc
+import weakref
+
+import pytest
+
+from shardwright.importing import importing_much
+
+
+class Knot:
+    """Refers to itself: only the collector can take it away."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_the_collector_rests_in_the_block_and_passes_over_what_came_in() -> None:
+    with importing_much():
+        assert not gc.isenabled()
+        inside = weakref.ref(Knot())
+    assert gc.isenabled()
+    after = weakref.ref(Knot())
+    gc.collect()
+    assert after() is None
+    assert inside() is not None
+
+
+def test_it_is_left_as_it_was_also_by_an_error() -> None:
+    with pytest.raises(ImportError), importing_much():
+        raise ImportError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with importing_much():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
