@@ -1,7 +1,8 @@
 """A staging folder on an object store: what is finished goes there, so that any machine can take up the work.
 
 Files are made in a working folder of this machine and uploaded when they are whole; objects appear whole or not at all.
-Two machines that stage the same dataset at a time write the same bytes twice, which costs time and harms nothing.
+Two machines that stage the same dataset at a time write the same bytes twice, which costs time and harms nothing; the
+last one clears up (`shardwright.leases`).
 """
 
 from __future__ import annotations
@@ -112,12 +113,6 @@ class Mirror:
         with tempfile.TemporaryDirectory() as folder:
             self.place(name, Path(folder, "shard"))
             buckets.upload(url, str(Path(folder, "shard")))
-
-    def remove(self) -> None:
-        """Deletes all of it."""
-        scheme, bucket, _ = split_url(self.url)
-        names = (f"{scheme}://{bucket}/{info.name}" for info in buckets.list_objects(self._at("")))
-        list(in_parallel(buckets.delete, names, readers(self.url)))
 
     def _at(self, name: str) -> str:
         return f"{self.url}/{name}"

@@ -26,13 +26,14 @@ import shutil
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from shardwright import manifest as layout
 from shardwright.fingerprint import canonical_json
+from shardwright.leases import leased, remove_unless_leased
 from shardwright.ledger_rows import RowSorter, merged
 from shardwright.locked import locked_folder
 from shardwright.manifest import LedgerRow, ShardInfo
@@ -161,11 +162,13 @@ class Staging:
     def locked(self) -> Iterator[None]:
         """Holds the folder for this run; a killed process lets go by itself.
 
+        On a bucket, runs of other machines may be at work there at the same time.
+
         Raises:
-            UsageError: another run is writing the same dataset.
+            UsageError: another run of this machine is writing the same dataset.
             StorageError: the disk is full.
         """
-        with locked_folder(Path(self.root)):
+        with locked_folder(Path(self.root)), leased(self.mirror.url) if self.mirror else nullcontext():
             yield
 
     def path(self, relative: str) -> Path:
@@ -337,9 +340,9 @@ class Staging:
         return self.path(f"merge-{uuid.uuid4().hex}")
 
     def remove(self) -> None:
-        """Deletes the folder. Called while it is locked, after the dataset has appeared."""
+        """Deletes the folder, after the dataset has appeared; on a bucket the last run that is at work there does."""
         if self.mirror:
-            self.mirror.remove()
+            remove_unless_leased(self.mirror.url)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def place(self, name: str, target: Path) -> None:

@@ -1,0 +1,126 @@
+"""Several runs in one staging folder on a bucket: the last one clears up, whoever was killed keeps nobody waiting."""
+
+import threading
+
+import pytest
+from ingesting import config, run
+from object_stores import SCHEMES
+
+from shardwright import leases
+from shardwright.dataset import Dataset
+from shardwright.errors import UsageError
+from shardwright.ingest import run as running
+
+both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
+assert set(SCHEMES) == {"gs", "s3"}
+
+
+@pytest.fixture
+def url(stores, scheme, monkeypatch):
+    """A folder with a staged object; a run that is silent for a third of a second counts as dead."""
+    monkeypatch.setenv(leases.SILENT_VARIABLE, "0.3")
+    there = f"{stores.bucket(scheme)}/staging/abc"
+    stores.write(f"{there}/done/x", b"x")
+    return there
+
+
+@both
+def test_a_folder_stays_while_another_run_lives(stores, url, scheme):
+    other = leases._Lease(url)
+    try:
+        with leases.leased(url):
+            assert not leases.remove_unless_leased(url)
+            assert "done/x" in stores.tree(url)
+    finally:
+        other.end()
+    assert leases.remove_unless_leased(url)
+    assert stores.tree(url) == {}
+
+
+@both
+def test_a_run_that_was_killed_keeps_nothing(stores, url, scheme, monkeypatch):
+    monkeypatch.setenv(leases.SILENT_VARIABLE, "0.05")
+    killed = leases._Lease(url)
+    killed._over.set()
+    killed._thread.join()
+    stores.write(f"{url}/removing", b"of another that was killed while it cleared up")
+    with leases.leased(url):
+        assert "removing" not in stores.tree(url)
+        assert len(stores.tree(url)) == 3
+        assert leases.remove_unless_leased(url)
+    assert stores.tree(url) == {}
+
+
+@pytest.mark.parametrize("scheme", ["gs"])
+def test_whoever_begins_while_another_clears_up_waits_for_it(stores, url, scheme, monkeypatch):
+    began, entered, delete = threading.Event(), threading.Event(), leases.buckets.delete
+
+    def enter():
+        began.set()
+        with leases.leased(url):
+            assert "done/x" not in stores.tree(url)
+            entered.set()
+
+    second = threading.Thread(target=enter)
+
+    def slowly(place):
+        if place.endswith("done/x"):
+            second.start()
+            began.wait()
+            assert not entered.wait(0.05)
+        delete(place)
+
+    monkeypatch.setattr(leases.buckets, "delete", slowly)
+    assert leases.remove_unless_leased(url)
+    second.join()
+    assert entered.is_set()
+
+
+@pytest.mark.parametrize("scheme", ["gs"])
+def test_what_begins_between_looking_and_deleting_is_seen(stores, url, scheme, monkeypatch):
+    create, others = leases.buckets.create, []
+
+    def late(place, data):
+        if place.endswith("/removing"):
+            others.append(leases._Lease(url))
+        return create(place, data)
+
+    monkeypatch.setattr(leases.buckets, "create", late)
+    assert not leases.remove_unless_leased(url)
+    others[0].end()
+    assert set(stores.tree(url)) == {"done/x"}
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "nan", "inf"])
+def test_what_is_no_time_is_refused(monkeypatch, text):
+    monkeypatch.setenv(leases.SILENT_VARIABLE, text)
+    with pytest.raises(UsageError, match="SHARDWRIGHT_SILENT_SECONDS: .* is no number of seconds"):
+        leases.silent_seconds()
+
+
+@pytest.mark.parametrize("scheme", ["gs"])
+def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_input, tmp_path, monkeypatch):
+    """Two runs of the same data on two machines, as on Vertex AI: each has an output of its own, and one staging."""
+    monkeypatch.setenv(leases.SILENT_VARIABLE, "0.3")
+    bucket = stores.bucket(scheme)
+    raw = {**image_input(tmp_path / "in"), "run": {"staging": f"{bucket}/staging"}}
+    commit, machines = running.commit, []
+
+    def beside(*given):
+        """When the first is about to publish, the second does all of it."""
+        monkeypatch.setattr(running, "commit", commit)
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "other"))
+        machines.append(dict(leases._held))
+        leases._held.clear()
+        run(raw, f"{bucket}/second", workers=1)
+        leases._held.update(machines[0])
+        monkeypatch.setattr("tempfile.tempdir", None)
+        return commit(*given)
+
+    (tmp_path / "other").mkdir()
+    monkeypatch.setattr(running, "commit", beside)
+    run(raw, f"{bucket}/first", workers=1)
+    assert machines
+    assert Dataset.open(f"{bucket}/first").manifest == Dataset.open(f"{bucket}/second").manifest
+    assert stores.tree(f"{bucket}/staging") == {}
+    assert config(raw).run.staging
