@@ -10,6 +10,9 @@ from shardwright.errors import ConfigError
 
 # Of any false alarm over all measures; docs/drift.md tells what 500 resamples come to.
 ALPHA = 0.006
+# Of one comparison: a fifth of it is the embedding's, and 100,000 permutations show no smaller chance.
+LEAST_ALPHA = 5e-5
+_EMBEDDING = "embedding"
 MEASURES = (
     "brightness",
     "contrast",
@@ -24,7 +27,7 @@ MEASURES = (
     "format",
     "size",
     "channels",
-    "embedding",
+    _EMBEDDING,
     "classes",
     "area",
 )
@@ -74,9 +77,24 @@ class SkewConfig:
     def __post_init__(self) -> None:
         _check(self.PATH, self.images, self.alpha, self.ignore)
 
+    def shared(self, comparisons: int) -> float:
+        """The alpha of each of so many comparisons.
+
+        Raises:
+            ConfigError: it is smaller than a comparison can use.
+        """
+        if _EMBEDDING not in self.ignore and self.alpha < LEAST_ALPHA * comparisons:
+            raise ConfigError(
+                f"{self.PATH}.alpha",
+                f"{self.alpha:g} for {comparisons} comparisons leaves less than {LEAST_ALPHA:g} for each, which the "
+                "embedding cannot show",
+                f"Give {LEAST_ALPHA * comparisons:g} or more, or ignore: [{_EMBEDDING}].",
+            )
+        return self.alpha / comparisons
+
 
 def _check(path: str, images: int, alpha: float, ignore: tuple[str, ...]) -> None:
     at_least(f"{path}.images", images, 20)
-    between(f"{path}.alpha", alpha, 1e-6, 0.5)
+    between(f"{path}.alpha", alpha, 1e-6 if _EMBEDDING in ignore else LEAST_ALPHA, 0.5)
     for measure in ignore:
         one_of(f"{path}.ignore", measure, MEASURES)

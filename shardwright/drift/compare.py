@@ -112,9 +112,11 @@ def compare(
     Returns:
         A finding a measure; none of them drifted where a sample has fewer than 20 images.
     """
+    # What is not looked at needs no more than the fewest.
+    permutations = permutations_for(1.0 if EMBEDDED in ignore else alpha * _EMBEDDING_WEIGHT)
     measures = [
         measure
-        for measure in _measures(reference, current, seed, permutations_for(alpha * _EMBEDDING_WEIGHT))
+        for measure in _measures(reference, current, seed, permutations)
         if measure.name not in ignore and measure.name.split("/")[0] not in ignore
     ]
     enough = min(len(reference), len(current)) >= LEAST

@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.float64]
 
 _LEAST_EXPECTED = 5.0
 _FEATURES = 96
-_PERMUTATIONS, _MOST_PERMUTATIONS = 999, 99_999
+_PERMUTATIONS = 999
 # So many are held at a time.
 _AT_ONCE = 1000
 _GROUPS = 100
@@ -160,8 +160,8 @@ def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int =
 
 
 def permutations_for(alpha: float) -> int:
-    """How many permutations it takes that a p can be as small as alpha, within what is worth the time."""
-    return min(_MOST_PERMUTATIONS, max(_PERMUTATIONS, math.ceil(1 / alpha)))
+    """How many permutations it takes that a p can be smaller than alpha."""
+    return max(_PERMUTATIONS, math.ceil(1 / alpha))
 
 
 def _grouped(features: Numbers, size: int, random: np.random.Generator) -> Numbers:

@@ -93,13 +93,15 @@ def watch_splits(dataset: Dataset, config: SkewConfig, shown: Progress = SILENT)
         shown: told of every image.
 
     Raises:
+        ConfigError: the bound is too small for so many comparisons.
         DatasetError: the dataset is damaged.
     """
     if len(dataset.splits) < 2:
         return []
+    config.shared(len(dataset.splits) - 1)
     splits = sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
     first, *others = (sample_dataset(dataset, [split], size=config.images, name=split, shown=shown) for split in splits)
-    alpha = config.alpha / len(others)
+    alpha = config.shared(len(others))
     return [Watched(SKEW, compare(first, other, alpha=alpha, ignore=config.ignore), first, other) for other in others]
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 from shardwright.config import parse_config
+from shardwright.config.drift import LEAST_ALPHA
+from shardwright.drift.two_samples import holm, permutations_for
 from shardwright.errors import ConfigError
 
 RAW = {"input": {"images": "x"}, "task": "classification"}
@@ -52,6 +54,11 @@ def test_splits_are_compared_where_it_is_asked_for():
     [
         ({"images": 3}, r"gate\.skew\.images: 3 is too small"),
         ({"alpha": 0.9}, r"gate\.skew\.alpha: 0.9 is out of range"),
+        ({"alpha": 2e-5}, r"gate\.skew\.alpha: 2e-05 is out of range"),
+        (
+            {"alpha": 6e-5},
+            r"gate\.skew\.alpha: 6e-05 for 2 comparisons .* embedding .* 0\.0001 or more, or",
+        ),
         ({"ignore": ["shape"]}, r"gate\.skew\.ignore: 'shape' is not known"),
         ({"reference": "x"}, r"gate\.skew\.reference: unknown key"),
     ],
@@ -59,3 +66,14 @@ def test_splits_are_compared_where_it_is_asked_for():
 def test_what_is_refused_of_splits(skew, said):
     with pytest.raises(ConfigError, match=said):
         skewed(skew)
+
+
+def test_a_bound_that_the_embedding_cannot_show_is_taken_where_it_is_ignored():
+    """Permutations show no chance smaller than one in their number, so the measure could never speak."""
+    assert skewed({"alpha": 1e-4}).shared(2) == LEAST_ALPHA
+    assert skewed({"alpha": 6e-5, "ignore": ["embedding"]}).shared(2) == 3e-5
+    assert parsed(reference="old", alpha=1e-6, ignore=["embedding"]).alpha == 1e-6
+    with pytest.raises(ConfigError, match=r"gate\.drift\.alpha: 1e-06 is out of range"):
+        parsed(reference="old", alpha=1e-6)
+    smallest = 1 / (permutations_for(LEAST_ALPHA * 0.2) + 1)
+    assert holm([smallest, 1.0, 1.0, 1.0], [0.2, 0.5, 0.1, 0.2], LEAST_ALPHA)[0]
