@@ -62,6 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # A path that nobody looked at before: its name is too long, a file lies where a folder should, no permission.
+        print(f"shardwright: {_told(error)}", file=sys.stderr)
+        return 2
+
+
+def _told(error: OSError) -> str:
+    place = error.filename2 if error.filename is None else error.filename
+    what = error.strerror or str(error)
+    if place is None:
+        return f"{what}. Check paths, permissions and free space."
+    shown = os.fsdecode(place) if isinstance(place, bytes) else place
+    return f"{shown}: {what}. Check the path, permissions and free space."
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -10,6 +10,7 @@ import dataclasses
 import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -130,7 +131,12 @@ def derive(
                 for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
                     _write(staging, shard, records, count, ShardNames(shards.pattern))
                     shown.advance()
-        return commit(staging, plan, out, {"runner": how.operation})
+        manifest = commit(staging, plan, out, {"runner": how.operation})
+    if not is_remote(str(out)):
+        # The folder of staging folders; it stays where another dataset is being made in it.
+        with suppress(OSError):
+            os.rmdir(staging_root(out))
+    return manifest
 
 
 def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], count: int, names: ShardNames) -> None:

@@ -25,6 +25,8 @@ def _compile(options: argparse.Namespace) -> int:
     from shardwright.errors import UsageError
 
     config_file, out = Path(options.config).absolute(), Path(options.out)
+    if "://" in options.out:
+        raise UsageError(f"--out: {options.out} is on a bucket; it is written to this machine. Give a file.")
     endings = {"vertex": (".json",), "kubeflow": (".yaml", ".yml")}[options.target]
     if out.suffix not in endings:
         raise UsageError(f"--out: {out} is no {endings[0]} file, which {options.target} reads. Change its ending.")

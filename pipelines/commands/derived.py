@@ -115,9 +115,13 @@ def keys_of(name: str) -> list[str]:
 
 
 def _shards(options: argparse.Namespace) -> ShardsConfig:
+    from shardwright.config.checks import between
     from shardwright.config.layout import ShardsConfig
 
-    size = None if options.shard_size is None else round(options.shard_size * 1e6)
+    size = None
+    if options.shard_size is not None:
+        between("--shard-size", options.shard_size, 1e-6, 1e9)
+        size = round(options.shard_size * 1e6)
     return ShardsConfig(target_size=size, count=options.shard_count, records=options.shard_records)
 
 

@@ -40,17 +40,18 @@ def _infer(options: argparse.Namespace) -> int:
     from shardwright.config.checks import between
     from shardwright.console import progress
     from shardwright.dataset import Dataset
-    from shardwright.report.write import write_whole
+    from shardwright.report.write import page_file, write_whole
     from shardwright.schema_tools import infer_schema
 
     between("--margin", options.margin, 0, 10)
     dataset = Dataset.open(options.dataset)
+    target = None if options.out is None else page_file(options.out, "--out", options.dataset)
     with progress(sum(shard.records for shard in dataset.manifest.shards), "reading records") as shown:
         text = infer_schema(dataset, margin=options.margin, shown=shown)
-    if options.out is None:
+    if target is None:
         print(text, end="")
     else:
-        write_whole(Path(options.out).absolute(), text)
+        write_whole(target, text)
         print(options.out)
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from shardwright.console import progress
@@ -61,7 +62,7 @@ def page_file(out: str | os.PathLike[str], option: str, *datasets: str) -> Path:
         UsageError: not there.
     """
     if is_remote(str(out)):
-        raise UsageError(f"{option} {out}: the page is written to this machine. Give a file here.")
+        raise UsageError(f"{option} {out}: it is written to this machine. Give a file here.")
     target = Path(out).absolute()
     here = [Path(dataset).resolve() for dataset in datasets if not is_remote(dataset)]
     if any(target.resolve().is_relative_to(dataset) for dataset in here):
@@ -81,5 +82,6 @@ def write_whole(target: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
         temporary.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise UsageError(f"{target}: cannot be written ({error.strerror}). Give another file.") from None

@@ -1,0 +1,76 @@
+"""Calls that cannot work: one line that says what and where, the right exit code, nothing left behind."""
+
+import pytest
+
+from shardwright_pipelines.cli import main
+
+LONG = "x" * 300
+OUTPUTS = {
+    "subset": ["--count", "2"],
+    "reshard": ["--shard-count", "1"],
+    "merge": [],
+    "export": [],
+    "report": [],
+    "schema infer": [],
+}
+
+
+@pytest.fixture(scope="module")
+def source(small_dataset, tmp_path_factory):
+    return small_dataset(
+        tmp_path_factory.mktemp("source"), task="classification", counts={"train": [4, 2], "eval": [2]}
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x")
+    return tmp_path
+
+
+def refused(arguments, capsys, code=2):
+    """Makes a call; its message, which is one line."""
+    assert main(list(map(str, arguments))) == code
+    message = capsys.readouterr().err
+    assert message.startswith("shardwright: ")
+    assert message.count("\n") == 1
+    return message
+
+
+@pytest.mark.parametrize("command", sorted(OUTPUTS))
+@pytest.mark.parametrize("out", ["file/x", "/proc/nope/x", LONG])
+def test_an_output_that_cannot_be_made(source, here, capsys, command, out):
+    message = refused([*command.split(), source, *OUTPUTS[command], "--out", out], capsys)
+    assert "file" in message or "nope" in message or LONG in message
+    assert [path.name for path in here.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("command", ["drift", "diff"])
+@pytest.mark.parametrize("page", ["file/x", LONG])
+def test_a_page_that_cannot_be_written(source, here, capsys, command, page):
+    assert "cannot be written" in refused([command, source, source, "--html", page], capsys)
+
+
+@pytest.mark.parametrize("command", ["verify", "stats", "inspect", "lineage", "report", "schema infer"])
+def test_a_path_that_is_too_long(here, capsys, command):
+    code = main([*command.split(), LONG])
+    assert code in (1, 2)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("size", ["nan", "inf", "0", "-1"])
+def test_sizes_that_are_none(source, here, capsys, size):
+    assert "--shard-size" in refused(["reshard", source, "--out", "out", "--shard-size", size], capsys)
+
+
+def test_what_is_written_to_this_machine_is_on_no_bucket(source, here, capsys):
+    assert "this machine" in refused(["schema", "infer", source, "--out", "gs://b/x"], capsys)
+    assert "this machine" in refused(["compile", "c.yaml", "--target", "vertex", "--out", "gs://b/x.json"], capsys)
+    assert "--evaluation: there is no folder nope" in refused(["report", source, "--evaluation", "nope"], capsys)
+    assert [path.name for path in here.iterdir()] == ["file"]
+
+
+def test_nothing_but_the_dataset_stays(source, here):
+    assert main(["subset", str(source), "--count", "2", "--out", "new"]) == 0
+    assert sorted(path.name for path in here.iterdir()) == ["file", "new"]
