@@ -133,8 +133,12 @@ def _report(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     _at_least_one(options, "batch")
+    from shardwright.dataset import Dataset
+    from shardwright.errors import UsageError
     from shardwright_pipelines.quiet import quiet
 
+    if Dataset.open(options.dataset).manifest.kind != "transform":
+        raise UsageError(f"{options.dataset}: its images are not of one size. Give what `shardwright transform` made.")
     with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, quiet(Path(folder, _LOG)):
         from shardwright_components.image_trainer.speed import training_figures
 

@@ -71,6 +71,10 @@ def test_what_is_written_to_this_machine_is_on_no_bucket(source, here, capsys):
     assert [path.name for path in here.iterdir()] == ["file"]
 
 
+def test_a_dataset_that_no_model_learns_from_is_not_measured(source, here, capsys):
+    assert "not of one size" in refused(["bench", "train", source], capsys)
+
+
 def test_nothing_but_the_dataset_stays(source, here):
     assert main(["subset", str(source), "--count", "2", "--out", "new"]) == 0
     assert sorted(path.name for path in here.iterdir()) == ["file", "new"]
