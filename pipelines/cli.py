@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import shardwright
@@ -36,6 +38,7 @@ from shardwright_pipelines.commands import (
 from shardwright_pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
@@ -48,10 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong.
     """
-    options = _parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
+        try:
+            options = _parser().parse_args(arguments)
+            command: Callable[[argparse.Namespace], int] = options.command
+            return command(options)
+        finally:
+            # What cannot be written is met here, not by Python's own words when it ends.
+            sys.stdout.flush()
     except ShardwrightError as error:
         print(f"shardwright: {error}", file=sys.stderr)
         return error.exit_code
@@ -59,13 +66,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("shardwright: interrupted; run the same command again to go on.", file=sys.stderr)
         return _EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader (`| head`) has gone; Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`| head`) has gone.
+        _drop_output()
         return 1
     except OSError as error:
         # A path that nobody looked at before: its name is too long, a file lies where a folder should, no permission.
         print(f"shardwright: {_told(error)}", file=sys.stderr)
-        return 2
+        if error.filename is None:
+            _drop_output()
+        return 1 if error.errno in _NO_ROOM else 2
+
+
+def _drop_output() -> None:
+    """Leads what is still to be printed nowhere: Python would complain again when it flushes at exit."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: OSError) -> str:

@@ -1,5 +1,6 @@
 """The command line: it answers at once; what is wrong with a call is said in one message with the right exit code."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,17 @@ def test_interrupting_is_no_traceback(capsys: pytest.CaptureFixture[str], monkey
     monkeypatch.setattr(cli, "_run", interrupted)
     assert cli.main(["run", "x.yaml"]) == 130
     assert "run the same command again" in capsys.readouterr().err
+
+
+def test_output_that_nobody_takes_ends_without_pythons_own_words() -> None:
+    """As `| head -0` has it, and a full disk: what is printed is met when it is flushed."""
+    call = [sys.executable, "-m", "shardwright_pipelines.cli", "--help"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "shardwright: No space left on device. Check paths, permissions and free space.\n"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
