@@ -22,6 +22,7 @@ echo "$*" >>"$UV_LOG"
 for last; do :; done
 case "$1 ${2:-}" in
     "--version ") echo "uv $UV_VERSION" ;;
+    "cache dir") echo "${UV_CACHE_DIR:-$HOME/.cache/uv}" ;;
     "python install")
         [ -n "${UV_INSTALLS:-}" ] || { echo "error: no network" >&2; exit 1; }
         made="$UV_PYTHON_INSTALL_DIR/cpython-$last.9-linux/bin"
@@ -30,6 +31,7 @@ case "$1 ${2:-}" in
     "venv --quiet") rm -rf "$last" && program "$last/bin/python" ;;
     "pip install")
         [ -z "${UV_FAILS:-}" ] || exit 1
+        echo "${UV_CACHE_DIR:-}" >"$UV_LOG.cache"
         case "$*" in *--editable*) program "$last/.venv/bin/shardwright" ;; esac ;;
 esac
 """
@@ -82,7 +84,7 @@ class Machine:
 
     def uv_calls(self) -> list[str]:
         lines = self.uv_log.read_text().splitlines() if self.uv_log.exists() else []
-        return [line for line in lines if line != "--version"]
+        return [line for line in lines if line not in {"--version", "cache dir"}]
 
     def setup(self, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
         command = [str(self.checkout / "tools/setup.sh"), *arguments]
@@ -231,6 +233,16 @@ def test_set_up_installs_the_lock_with_hashes_then_the_checkout(made: Machine) -
     assert "--require-hashes" in locked
     assert "fallback.lock" in locked
     assert "--no-deps --no-build-isolation --editable" in own
+
+
+def test_packages_are_kept_in_the_checkout_where_home_cannot_be_written_to(made: Machine) -> None:
+    kept = Path(f"{made.uv_log}.cache")
+    assert kept.read_text() == "\n"
+    shutil.rmtree(made.checkout / ".venv")
+    shutil.rmtree(made.home)
+    made.home.write_text("no folder")
+    assert made.setup().returncode == 0
+    assert kept.read_text() == f"{made.checkout}/.tools/uv-cache\n"
 
 
 def test_second_call_does_nothing(made: Machine) -> None:

@@ -44,7 +44,7 @@ build() {
     printf 'FROM scratch\nADD apache /opt/apache/beam/\n' >"$scratch/beam/Dockerfile"
     buildah "${store[@]}" build --quiet --isolation chroot -t localhost/no-beam-sdk "$scratch/beam" >/dev/null
     local arguments=(--build-arg "BASE=$base" --build-arg BEAM_SDK=localhost/no-beam-sdk)
-    arguments+=(--build-arg "REVISION=$(git -C "$checkout" -c safe.directory='*' rev-parse HEAD)")
+    arguments+=(--build-arg "REVISION=$(git -C "$checkout" -c safe.directory='*' rev-parse HEAD 2>/dev/null || echo unknown)")
     [ -z "${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-}}" ] ||
         arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
     arguments+=(--quiet --layers --isolation chroot --volume "$certificates:/etc/ssl/certs/ca-certificates.crt:ro")

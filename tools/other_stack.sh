@@ -30,10 +30,21 @@ step() { # NAME COMMAND...
     "$tools/timed" "$other stack: $name" "$@"
 }
 
-# The working tree as git sees it, without what it ignores; .venv and .tools of an earlier call stay.
+# The files of the working tree, without what git ignores; of a checkout that came without git, without what set-up and tests make.
+list_files() {
+    if [ -e "$checkout/.git" ]; then
+        git -C "$checkout" -c safe.directory='*' ls-files -z --cached --others --exclude-standard
+    else
+        (cd "$checkout" && find . \( -name __pycache__ -o -name '*.egg-info' -o -path ./.venv -o -path ./.tools -o -path './.*_cache' \
+            -o -path ./.hypothesis -o -path ./build -o -path ./dist -o -path ./demo-data -o -path ./shardwright-runs \) \
+            -prune -o ! -type d -print0)
+    fi
+}
+
+# .venv and .tools of an earlier call stay.
 copy_tree() {
     find "$copy" -mindepth 1 -maxdepth 1 ! -name .venv ! -name .tools -exec rm -rf {} +
-    git -C "$checkout" -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
+    list_files |
         (cd "$checkout" && while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done) |
         tar --create --null --no-recursion --directory "$checkout" --files-from - | tar --extract --no-same-owner --directory "$copy"
 }

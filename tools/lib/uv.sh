@@ -6,8 +6,16 @@ uv_wheel="uv-$uv_pinned-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"
 uv_sha256=e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984
 uv_oldest=0.8.0 # the oldest that understands the options used here (`uv venv --clear`)
 
-# need_uv: sets UV. A uv on PATH is taken when it runs and is not too old: a version manager's shim may do neither.
+# need_uv: sets UV, and where it keeps packages if its usual place cannot be written to.
 need_uv() {
+    find_uv
+    local kept
+    kept="$("$UV" cache dir 2>/dev/null)" || kept=""
+    { [ -n "$kept" ] && mkdir -p "$kept" 2>/dev/null && [ -w "$kept" ]; } || export UV_CACHE_DIR="$checkout/.tools/uv-cache"
+}
+
+# A uv on PATH is taken when it runs and is not too old: a version manager's shim may do neither.
+find_uv() {
     local home="$checkout/.tools/uv-$uv_pinned" version
     [ -z "${UV_DEFAULT_INDEX:-}" ] && [ -n "${PIP_INDEX_URL:-}" ] && export UV_DEFAULT_INDEX="$PIP_INDEX_URL"
     version="$(uv --version 2>/dev/null | cut -d ' ' -f 2)" || version=""
