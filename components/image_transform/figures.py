@@ -47,14 +47,8 @@ class Figures(NamedTuple):
     area: list[int]
 
 
-def figures_of(values: npt.NDArray[np.uint8], present: list[int], area: list[int]) -> Figures:
-    """Sums up a picture.
-
-    Args:
-        values: uint8 [height, width, 3].
-        present: per class 1 where the image shows it.
-        area: per class the pixels its mask covers.
-    """
+def channel_sums(values: npt.NDArray[np.uint8]) -> tuple[list[int], list[int]]:
+    """Sums up a picture of uint8 [height, width, 3]: of each channel its values, and their squares."""
     height, width, _ = values.shape
     rows = values.reshape(height, width * 3)
     sums, squares = np.zeros(width * 3, np.int64), np.zeros(width * 3, np.int64)
@@ -63,13 +57,7 @@ def figures_of(values: npt.NDArray[np.uint8], present: list[int], area: list[int
         part = rows[begin : begin + _ROWS].astype(np.float32)
         sums += np.einsum("ij->j", part).astype(np.int64)
         squares += np.einsum("ij,ij->j", part, part).astype(np.int64)
-    return Figures(
-        sums.reshape(width, 3).sum(axis=0).tolist(),
-        squares.reshape(width, 3).sum(axis=0).tolist(),
-        (height, width),
-        present,
-        area,
-    )
+    return sums.reshape(width, 3).sum(axis=0).tolist(), squares.reshape(width, 3).sum(axis=0).tolist()
 
 
 def figures_file(planned: PlannedShard) -> str:

@@ -7,19 +7,15 @@ images, which the analyzers read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-import tensorflow as tf
-from PIL import Image
-
-from shardwright import pixels, records
+from shardwright import records
 from shardwright.config.transform import KEEP
-from shardwright.encoding import encode
 from shardwright.geometry import Geometry, plan_geometry
 from shardwright.image_header import ImageError, ImageHeader
 from shardwright.images import read_header
@@ -35,13 +31,18 @@ from shardwright_components.image_transform.figures import (
     encode_figures,
     encode_sums,
     figures_file,
-    figures_of,
     sums_file,
 )
+from shardwright_components.image_transform.picture import Picture, make_picture
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.text import Text, text_values
 
+# So many records, or pictures of so many bytes, are taken apart or written in a row.
+_AT_ONCE = 8
+_MOST_BYTES = 8 << 20
 _READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", CLASSES))
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,7 @@ class Made(NamedTuple):
 def _outcomes(staging: Staging, planned: PlannedShard, source: str, how: Rewriting) -> Iterator[Outcome]:
     told: list[bytes] = []
     sums = Sums({}, [], {})
-    payloads = (payload for _, payload in records.read_records(source))
-    # One more than there are cores: while one waits for Python's lock, all cores have pixels to decode.
-    for outcome, made in in_parallel(partial(rewrite, how=how), payloads, threads=(os.cpu_count() or 1) + 1):
+    for outcome, made in rewritten((payload for _, payload in records.read_records(source)), how):
         if made is not None:
             told.append(made.told)
             sums.add(made.figures, made.inputs)
@@ -105,20 +104,69 @@ def _outcomes(staging: Staging, planned: PlannedShard, source: str, how: Rewriti
     staging.write_file(sums_file(planned), encode_sums(sums))
 
 
-def rewrite(payload: bytes, how: Rewriting) -> tuple[Outcome, Made | None]:
-    """Transforms one record.
+def rewritten(payloads: Iterable[bytes], how: Rewriting) -> Iterator[tuple[Outcome, Made | None]]:
+    """Transforms records.
+
+    As many threads as there are cores do what is done to pixels, and nothing else; the calling one does all else, for a
+    few records in a row. So Python's lock changes hands a third as often as if each record went through one thread, and
+    what works on masks is in the processor's caches for all but the first of them.
 
     Args:
-        payload: serialized example as ingested.
-        how: what becomes of it.
+        payloads: serialized examples as ingested.
+        how: what becomes of them.
 
-    Returns:
-        The new record with what is kept beside it, or a reject and `None`.
+    Yields:
+        In their order the new record with what is kept beside it, or a reject and `None`.
     """
+    opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded))
+    pictured = in_parallel(
+        partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=os.cpu_count() or 1
+    )
+    for group in _in_groups(pictured, lambda one: len(one[1].data) if isinstance(one[1], Picture) else 0):
+        for one, picture in group:
+            yield _finished(one, picture, how)
+
+
+def _in_groups(items: Iterable[_Item], size: Callable[[_Item], int]) -> Iterator[Iterator[_Item]]:
+    """Takes a few items before it hands them on one by one, fewer where they are large."""
+    group: deque[_Item] = deque()
+    held = 0
+    for item in items:
+        group.append(item)
+        held += size(item)
+        if len(group) == _AT_ONCE or held >= _MOST_BYTES:
+            yield _emptied(group)
+            held = 0
+    yield _emptied(group)
+
+
+def _emptied(group: deque[_Item]) -> Iterator[_Item]:
+    while group:
+        yield group.popleft()
+
+
+class _Opened(NamedTuple):
+    """A record taken apart.
+
+    Attributes:
+        key: its key.
+        example: its features but the picture.
+        encoded: the picture, until it has been decoded.
+        known: the picture's header and what is to happen to it, or why it is refused.
+    """
+
+    key: str
+    example: dict[str, records.DecodedFeature | records.Carried]
+    encoded: bytes
+    known: tuple[ImageHeader, Geometry] | ImageError
+
+
+def _opened(payload: bytes, how: Rewriting) -> _Opened:
     recipe = how.recipe
     example = LazyExample(payload).carry(lambda name: name in _READ or name in how.texts or is_moved(name))
     key = bytes(parsed(example, "image/key")[0]).decode("utf-8")
     encoded = bytes(parsed(example, "image/encoded")[0])
+    del example["image/encoded"]
     height, width = (int(parsed(example, f"image/{side}")[0]) for side in ("height", "width"))
     try:
         # The ingest has looked at the whole file, and the record's checksum tells that it is the same.
@@ -126,52 +174,41 @@ def rewrite(payload: bytes, how: Rewriting) -> tuple[Outcome, Made | None]:
         if (header.height, header.width) != (height, width):
             said = f"the image is {header.height} x {header.width}, its record says {height} x {width}"
             raise ImageError("size_mismatch", said)
-        policy = "stretch" if recipe.resize == KEEP else recipe.resize
-        plan = plan_geometry(policy, height, width, *(recipe.size or (height, width)))
-        values, data, written = _made(encoded, header, plan, recipe)
     except ImageError as error:
-        return Outcome(key, None, REJECTED, error.code, error.reason), None
+        return _Opened(key, example, b"", error)
+    policy = "stretch" if recipe.resize == KEEP else recipe.resize
+    plan = plan_geometry(policy, height, width, *(recipe.size or (height, width)))
+    return _Opened(key, example, encoded, (header, plan))
+
+
+def _pictured(opened: _Opened, recipe: Recipe) -> tuple[_Opened, Picture | ImageError]:
+    """Makes the picture; the record is handed on without the one it had."""
+    rest = opened._replace(encoded=b"")
+    if isinstance(opened.known, ImageError):
+        return rest, opened.known
+    try:
+        return rest, make_picture(opened.encoded, *opened.known, recipe)
+    except ImageError as error:
+        return rest, error
+
+
+def _finished(opened: _Opened, picture: Picture | ImageError, how: Rewriting) -> tuple[Outcome, Made | None]:
+    """The new record of a picture."""
+    if isinstance(picture, ImageError):
+        return Outcome(opened.key, None, REJECTED, picture.code, picture.reason), None
     features, present, area = annotated(
-        example, plan, written, task=how.task, classes=how.classes, labels=recipe.labels
+        opened.example, picture.plan, picture.header, task=how.task, classes=how.classes, labels=how.recipe.labels
     )
     for name, text in how.texts.items():
-        features |= text_values(name, text, example.get(name, []))
-    stored = how.stored.apply({**features, "image/encoded": data})
+        features |= text_values(name, text, opened.example.get(name, []))
+    stored = how.stored.apply({**features, "image/encoded": picture.data})
     entries = records.encode_entries(stored)
     told = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
     inputs = {name: _texts(features[name]) for name in (CLASSES, *how.texts) if name in features}
-    made = Made(records.join_entries(told), figures_of(values, present, area), inputs)
-    return Outcome(key, records.join_entries(entries)), made
+    figures = Figures(*picture.sums, (picture.plan.height, picture.plan.width), present, area)
+    return Outcome(opened.key, records.join_entries(entries)), Made(records.join_entries(told), figures, inputs)
 
 
 def _texts(value: records.FeatureValue) -> list[bytes]:
     values = value.values if isinstance(value, records.TypedList) else (value,)
     return [text for text in values if isinstance(text, bytes)]
-
-
-def _made(
-    encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Recipe
-) -> tuple[npt.NDArray[np.uint8], bytes, ImageHeader]:
-    """The pixels of a transformed image, uint8 [height, width, 3], how they are stored, and the header of that."""
-    try:
-        decoded = pixels.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
-    except tf.errors.InvalidArgumentError:
-        # TensorFlow's own words hold numbers that change from run to run; the ledger must not.
-        reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
-        raise ImageError("undecodable", reason) from None
-    # The tensor's own memory: `numpy()` would copy it.
-    values = np.frombuffer(memoryview(decoded), np.uint8).reshape(plan.height, plan.width, 3)
-    quality = recipe.quality or 0
-    if recipe.encoding == "jpeg" and header.orientation == 1 and recipe.chroma in pixels.JPEG_CHROMA:
-        # The same bytes, and other threads go on meanwhile.
-        data = pixels.encode_jpeg(decoded, quality, optimize=recipe.optimize, chroma=recipe.chroma)
-        return values, data, ImageHeader("jpeg", plan.height, plan.width, 3, 1)
-    data, written = encode(
-        Image.fromarray(values),
-        recipe.encoding,
-        orientation=header.orientation,
-        quality=quality,
-        optimize=recipe.optimize,
-        chroma=recipe.chroma,
-    )
-    return values, data, written

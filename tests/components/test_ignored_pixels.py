@@ -21,7 +21,7 @@ from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.recipe import Recipe as TransformRecipe
-from shardwright_components.image_transform.rewrite import Rewriting, rewrite
+from shardwright_components.image_transform.rewrite import Rewriting, rewritten
 
 CLASSES, SIZE = ("Fish", "Sugar"), (24, 36)
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
@@ -146,7 +146,7 @@ def test_the_transform_moves_it_with_the_pixels_and_the_boxes_too(examples, poli
     how = Rewriting(recipe, "segmentation", CLASSES, stored, texts)
     plan = plan_geometry(policy, *SIZE, 16, 16)
     for key, record in Dataset.open(examples).records("train"):
-        outcome, _ = rewrite(record, how)
+        [(outcome, _)] = rewritten([record], how)
         example = decode_example(outcome.payload)
         runs = rle.from_flat(example["image/segmentation/ignore/rle"])
         wanted = rle.resample(rle.encode(ignored_of(int(key[-4:]))), plan)

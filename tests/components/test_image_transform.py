@@ -290,7 +290,7 @@ def test_finished_shards_are_used_again(clouds: Path, tmp_path: Path, monkeypatc
     def never(*_: object) -> None:
         raise AssertionError("a finished shard was written again")
 
-    monkeypatch.setattr(rewrite, "rewrite", never)
+    monkeypatch.setattr(rewrite, "rewritten", never)
     resumed = run(clouds, tmp_path / "resumed", recipe)
     monkeypatch.undo()
     fresh = run(clouds, tmp_path / "fresh", recipe)

@@ -1,0 +1,83 @@
+"""Records of a shard: taken apart a few in a row, pixels by other threads, written in order."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shardwright.dataset import Dataset
+from shardwright.records import decode_example
+from shardwright_components.image_transform import rewrite
+from shardwright_components.image_transform.features import stored_features
+from shardwright_components.image_transform.recipe import Recipe
+from shardwright_components.image_transform.rewrite import Rewriting, rewritten
+
+CLASSES, COUNT = ("Fish", "Sugar"), 37
+CUT, MISJUDGED = 5, 20
+
+
+@pytest.fixture(scope="module")
+def payloads(small_dataset, tmp_path_factory):
+    def change(number, example):
+        if number == CUT:
+            example["image/encoded"] = example["image/encoded"][:60]
+        if number == MISJUDGED:
+            example["image/height"] += 1
+        return example
+
+    dataset = small_dataset(tmp_path_factory.mktemp("records"), counts={"train": [COUNT]}, change=change)
+    return [record for _, record in Dataset.open(dataset).records("train")]
+
+
+@pytest.fixture(scope="module")
+def how(payloads):
+    kinds = {
+        name: "bytes" if isinstance(values, list) else values.dtype.name
+        for name, values in decode_example(payloads[0]).items()
+    }
+    recipe = Recipe((16, 16), "stretch", "jpeg", 90)
+    return Rewriting(recipe, "segmentation", CLASSES, stored_features(recipe, kinds, labels="multi", classes=2)[0])
+
+
+def test_records_come_in_order_and_as_each_does_alone(payloads, how, monkeypatch):
+    alone = [next(rewritten([payload], how)) for payload in payloads]
+    assert [outcome.code for outcome, _ in alone if outcome.code] == ["truncated", "size_mismatch"]
+    for most in (8 << 20, 700, 1):
+        monkeypatch.setattr(rewrite, "_MOST_BYTES", most)
+        assert list(rewritten(iter(payloads), how)) == alone
+    assert not list(rewritten([], how))
+
+
+@pytest.mark.parametrize(("most", "limit"), [(8 << 20, 21), (1, 7)])
+def test_few_records_are_in_memory_at_a_time_and_fewer_large_ones(payloads, how, monkeypatch, most, limit):
+    monkeypatch.setattr(rewrite, "_MOST_BYTES", most)
+    monkeypatch.setattr(rewrite.os, "cpu_count", lambda: 2)
+    taken = written = ahead = 0
+
+    def counted():
+        nonlocal taken
+        for payload in payloads:
+            taken += 1
+            yield payload
+
+    for _ in rewritten(counted(), how):
+        ahead = max(ahead, taken - written)
+        written += 1
+    assert written == COUNT
+    assert ahead <= limit
+
+
+def test_a_record_that_is_none_ends_the_shard(payloads, how):
+    with pytest.raises(rewrite.records.RecordError):
+        list(rewritten([*payloads[:3], b"\x0a\xff"], how))
+
+
+def test_sums_are_those_of_the_stored_pixels(payloads, how):
+    lossless = Rewriting(Recipe((24, 36), "stretch", "png"), how.task, how.classes, how.stored)
+    outcome, made = next(rewritten(payloads, lossless))
+    pixels = np.asarray(Image.open(io.BytesIO(decode_example(outcome.payload)["image/encoded"][0])), np.int64)
+    assert made.figures.channel_sum == pixels.sum(axis=(0, 1)).tolist()
+    assert made.figures.channel_square_sum == (pixels**2).sum(axis=(0, 1)).tolist()
