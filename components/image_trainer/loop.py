@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ class Work:
         batch_size: images of a batch of all hosts.
         steps_per_epoch: steps of an epoch, as many on every host.
         data: training batches of this host from a step on, without end: images, targets, positions in the split.
-        evaluation: one pass over this host's part of the evaluation split; `None`: there is no such split.
+        evaluation: passes over this host's part of the evaluation split, without end; `None`: there is no such split.
+        evaluation_steps: batches of one of them, as many on every host.
         loss: Keras loss.
         memory: bytes that a step needs by estimate.
     """
@@ -55,7 +57,8 @@ class Work:
     batch_size: int
     steps_per_epoch: int
     data: Callable[[int], Any]
-    evaluation: Callable[[], Iterable[tuple[Any, ...]]] | None
+    evaluation: Callable[[], Any] | None
+    evaluation_steps: int
     loss: Any
     memory: int
 
@@ -89,6 +92,7 @@ class Loop:
         self._preemption, self._send = preemption, send
         self._saved = -1
         self._positions: Any = ()
+        self._held_out: Iterator[tuple[Any, ...]] | None = None
         self._waited = self._worked = 0.0
         self._counted = 0
         self.progress = Progress()
@@ -104,7 +108,11 @@ class Loop:
         recipe = self.work.spec.recipe
         try:
             if not self.progress.ended(recipe.epochs, recipe.patience):
-                batches = iter(self._steps.batches(self.work.data(self.progress.step)))
+                # All of them before the first step: on TensorFlow an iterator that is made after it decodes one image
+                # at a time.
+                batches = self._steps.batches(self.work.data(self.progress.step))
+                if self.work.evaluation is not None:
+                    self._held_out = self._steps.batches(self.work.evaluation())
                 batch = next(batches)
                 while not self.progress.ended(recipe.epochs, recipe.patience):
                     batch = self._epoch(batch, batches)
@@ -164,11 +172,11 @@ class Loop:
 
     def _evaluate(self) -> None:
         work, progress = self.work, self.progress
-        if work.evaluation is None:
+        if self._held_out is None:
             progress.best_epoch, progress.best_step = progress.epochs, 0
             return
         before = progress.best
-        batches = self._steps.batches(work.evaluation())
+        batches = islice(self._held_out, work.evaluation_steps)
         with self._steps.evaluated():
             metrics = evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
             progress.evaluations.append(metrics)

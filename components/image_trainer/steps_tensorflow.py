@@ -55,8 +55,8 @@ class TensorFlowSteps:
         self._predict = tf.function(self._forward, jit_compile=False)
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """See `Steps.batches`."""
-        yield from data
+        """See `Steps.batches`. The iterator is made at once, not when the first batch is asked for: see below."""
+        return iter(data)
 
     def train(self, images: Any, targets: Any) -> Any:
         """See `Steps.train`."""
@@ -117,6 +117,6 @@ def _deterministic() -> None:
     """Makes the ops of steps deterministic, from where they are traced on.
 
     Not earlier: a `tf.data` iterator that is made afterwards decodes one image at a time, and only when it is asked, as
-    soon as any op in it counts as stateful. Ours gives the same batches anyway, in the same order.
+    soon as any op in it counts as stateful. Ours give the same batches anyway, in the same order.
     """
     tf.config.experimental.enable_op_determinism()

@@ -11,6 +11,7 @@ import keras
 
 from shardwright import loader
 from shardwright.dataset import Dataset
+from shardwright.kept_images import decoded_bytes, kept_bytes
 from shardwright.lineage import package_versions
 from shardwright.storage import is_remote
 from shardwright_components.image_trainer.building import model_of
@@ -41,8 +42,6 @@ _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _BYTES = {"float32": 4, "bfloat16": 2}
 # What of an epoch TensorBoard shows beside the metrics.
 _SCALARS = ("loss", "images_per_second", "input_bound")
-# Decoded images that are kept in memory between epochs take no more.
-_KEPT = 1 << 30
 
 
 def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemption: Preemption, send: Send) -> None:
@@ -132,9 +131,11 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
 
     def evaluation() -> Any:
         # All hosts have equally many batches of one shape.
-        return loader.load(spec.dataset, recipe.eval_split, host_batch, order="exact", **shared)
+        return loader.load(spec.dataset, recipe.eval_split, host_batch, order="exact", **shared).repeat()
 
-    held_out = recipe.eval_split and dataset.num_records(recipe.eval_split)
+    held_out, passed = recipe.eval_split and dataset.num_records(recipe.eval_split), 0
+    if held_out:
+        passed = loader.steps_per_epoch(spec.dataset, recipe.eval_split, host_batch, hosts=place.count, order="exact")
     return Work(
         spec=spec,
         place=place,
@@ -142,6 +143,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
         steps_per_epoch=records // batch_size,
         data=data,
         evaluation=evaluation if held_out else None,
+        evaluation_steps=passed,
         loss=loss_of(spec),
         memory=step_bytes(
             model,
@@ -153,19 +155,12 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
 
 
 def _kept(spec: TrainSpec, dataset: Dataset, place: HostPlace) -> bool:
-    """Whether decoded images stay in memory from the first epoch on.
-
-    They do where it makes no difference to what is learned, whatever memory this machine has: a cache gives several
-    shards, or several pieces of one (those that hosts share, or that are read from a bucket), in the order of the first
-    epoch again, and one shard has no other.
-    """
-    shards = [shard for shard in dataset.shards(TRAIN) if shard.records]
-    if spec.recipe.order == "exact" or place.count > 1 or len(shards) > 1 or is_remote(spec.dataset):
-        return False
-    each = spec.height * spec.width * (3 + loader.planes(len(spec.classes) + 1))
-    each += _BYTES["float32"] * sum(column.vocabulary for column in spec.texts)
+    """Whether decoded images stay in memory from the first epoch on."""
+    each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
+    shards = [shard.records for shard in dataset.shards(TRAIN)]
+    needed = kept_bytes(shards, each, order=spec.recipe.order, hosts=place.count, remote=is_remote(spec.dataset))
     # Half of what a cache may take, so that it is not refused a moment later.
-    return dataset.num_records(TRAIN) * each <= min(_KEPT, loader.room_in_memory() // 2)
+    return 0 < needed <= loader.room_in_memory() // 2
 
 
 def _publish(spec: TrainSpec, loop: Loop) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardwright.kept_images import decoded_bytes, kept_bytes
 from shardwright.preflight.facts import TRAIN, Facts
 from shardwright.preflight.memory import LoaderMemory, loader_memory
 from shardwright.preflight.report import Problem, only
+from shardwright.storage import is_remote
 
 # Of a host's memory, what the loader may take: the rest is for the model, checkpoints and the page cache.
 _SHARE = 0.5
@@ -30,19 +32,33 @@ def memory_estimate(facts: Facts) -> LoaderMemory:
         channels=len(classes or ()) if facts.config.task == "segmentation" else 0,
         shards=1 if split is None else -(-len(split.records) // facts.hosts),
         processors=facts.host.processors or facts.processors,
+        kept=_kept(facts),
     )
+
+
+def _kept(facts: Facts) -> int:
+    """Bytes of decoded images that a training keeps; nothing is known of those of a dataset that is not there yet."""
+    split = facts.split(TRAIN)
+    if facts.dataset is None or split is None:
+        return 0
+    loader = facts.config.loader
+    texts = facts.config.transform.text
+    words = sum(texts[column].vocabulary for column in facts.config.trainer.text if column in texts)
+    each = decoded_bytes(facts.size, len(facts.dataset.classes), words)
+    return kept_bytes(split.records, each, order=loader.order, hosts=facts.hosts, remote=is_remote(facts.dataset.root))
 
 
 def fits_memory(facts: Facts) -> Iterator[Problem]:
     """The loader fits into a host's memory, and leaves room."""
     assert facts.host.memory is not None
     estimate = memory_estimate(facts)
+    kept = f", {estimate.kept / 1e9:.1f} GB of decoded images that stay" if estimate.kept else ""
     larger = estimate.shuffle > estimate.batches
     yield from only(
         estimate.total > _SHARE * facts.host.memory,
         "loader.shuffle_buffer" if larger else "trainer.batch_size",
         f"the loader takes about {estimate.total / 1e9:.1f} GB of a host's {facts.host.memory / 1e9:.0f} GB: "
-        f"{estimate.shuffle / 1e9:.1f} GB to shuffle, {estimate.batches / 1e9:.1f} GB of batches",
+        f"{estimate.shuffle / 1e9:.1f} GB to shuffle, {estimate.batches / 1e9:.1f} GB of batches{kept}",
         f"Use a smaller {'shuffle buffer' if larger else 'batch'}: at most {_SHARE:.0%} should be taken.",
     )
 

@@ -27,17 +27,19 @@ class LoaderMemory:
         readers: read buffers of the shards that are open.
         shuffle: records that are mixed or wait for a decoder, still encoded.
         batches: those in flight, and the decoded images that wait for them.
+        kept: decoded images that stay from the first epoch on (`shardwright.kept_images`).
     """
 
     libraries: int
     readers: int
     shuffle: int
     batches: int
+    kept: int = 0
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.libraries + self.readers + self.shuffle + self.batches
+        return self.libraries + self.readers + self.shuffle + self.batches + self.kept
 
 
 def loader_memory(
@@ -50,6 +52,7 @@ def loader_memory(
     shards: int,
     processors: int,
     value_bytes: int = 4,
+    kept: int = 0,
 ) -> LoaderMemory:
     """Estimates the memory of one host's loader.
 
@@ -62,6 +65,7 @@ def loader_memory(
         shards: shards that this host reads.
         processors: threads that decode.
         value_bytes: bytes of a value of the image, 4 for float32.
+        kept: bytes of decoded images that stay.
     """
     height, width = size
     # While a batch is normalized its uint8 form is there, too.
@@ -77,4 +81,5 @@ def loader_memory(
         readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
         shuffle=int(shuffle_buffer * record + _GROUPS * group),
         batches=_BATCHES * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
+        kept=kept,
     )

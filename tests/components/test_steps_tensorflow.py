@@ -1,4 +1,4 @@
-"""Steps on TensorFlow are deterministic, and their batches are read ahead all the same."""
+"""Steps on TensorFlow are deterministic, and batches are read ahead all the same, to train and to evaluate."""
 
 import os
 import subprocess
@@ -8,39 +8,61 @@ import pytest
 
 # In a process of its own: what is switched on stays on.
 _PROGRAM = """
-import threading
+import os, tempfile, threading
 import keras, numpy as np, tensorflow as tf
+from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.hosts import HostPlace
+from shardwright_components.image_trainer.loop import Loop, Work
 from shardwright_components.image_trainer.placement import Placement
+from shardwright_components.image_trainer.preemption import Preemption
+from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 from shardwright_components.image_trainer.steps import build_steps, connect
 
 placement = Placement("cpu", "tensorflow")
 assert connect(placement, HostPlace()) == 1
-model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-optimizer = keras.optimizers.SGD(0.1)
+model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, activation="softmax")])
+optimizer, loss = keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy()
 optimizer.build(model.trainable_variables)
-steps = build_steps(placement, HostPlace(), model, keras.losses.MeanSquaredError(), optimizer)
+steps = build_steps(placement, HostPlace(), model, loss, optimizer)
 
-# Nobody passes alone: two are made at a time, or none is.
-both = threading.Barrier(2, timeout=60)
+def batches(count):
+    # Nobody passes alone: two are made at a time, or none is.
+    both = threading.Barrier(2, timeout=30)
 
-def met(number):
-    both.wait()
-    return np.full((4, 2), number, np.float32), np.ones((4, 1), np.float32)
+    def met(number):
+        both.wait()
+        return np.full((4, 2), number, np.float32), np.ones(4, np.int32)
 
-def made(number):
-    image, target = tf.numpy_function(met, [number], (tf.float32, tf.float32))
-    return tf.ensure_shape(image, [4, 2]), tf.ensure_shape(target, [4, 1])
+    def made(number):
+        image, target = tf.numpy_function(met, [number], (tf.float32, tf.int32))
+        return tf.ensure_shape(image, [4, 2]), tf.ensure_shape(target, [4]), number
 
-batches = steps.batches(tf.data.Dataset.range(4).map(made, num_parallel_calls=2).prefetch(2))
-for _ in range(4):
-    images, targets = next(batches)
-    assert np.isfinite(float(steps.train(images, targets)))
+    return tf.data.Dataset.range(count).map(made, num_parallel_calls=2).prefetch(2)
+
+recipe = Recipe("cnn", 4, 2, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
+work = Work(
+    spec=TrainSpec(recipe, "", "d", "classification", ("a", "b"), 1, 1, "stretch", None, None, "", ""),
+    place=HostPlace(),
+    batch_size=4,
+    steps_per_epoch=3,
+    data=lambda step: batches(8),
+    # As `training.work_of` gives it; of a batch the third part are weights.
+    evaluation=lambda: batches(4).map(lambda *batch: (*batch[:2], tf.ones(4))).repeat(),
+    evaluation_steps=4,
+    loss=loss,
+    memory=0,
+)
+with tempfile.TemporaryDirectory() as folder:
+    loop = Loop(work, steps, CheckpointFolder(folder), Preemption(), lambda message: None)
+    loop.run()
 assert steps.traces == 1
+assert [round(found["loss"], 9) > 0 for found in loop.progress.evaluations] == [True, True]
 try:
     tf.random.uniform([1])
 except RuntimeError as error:
-    print("deterministic" if "determinism" in str(error) else error)
+    print("deterministic" if "determinism" in str(error) else error, flush=True)
+# Not by the interpreter's regular end, as a worker.
+os._exit(0)
 """
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from training import RECIPE, spec_of
 
-from shardwright import loader
+from shardwright import kept_images, loader
 from shardwright.dataset import Dataset
 from shardwright_components.image_trainer import training
 from shardwright_components.image_trainer.hosts import HostPlace
@@ -37,7 +37,7 @@ def test_every_batch_of_every_epoch_is_the_same_one(data, tmp_path, monkeypatch)
 
     monkeypatch.setattr(loader, "load", noted)
     kept = batches_of(spec, 8)
-    monkeypatch.setattr(training, "_KEPT", 0)
+    monkeypatch.setattr(kept_images, "MOST", 0)
     decoded = batches_of(spec, 8)
     assert caches == [loader.MEMORY, None]
     for mine, theirs in zip(kept, decoded, strict=True):
@@ -55,13 +55,13 @@ def test_it_is_done_where_one_host_reads_one_shard_that_fits(data, tmp_path, mon
     # There one shard is read in pieces, which every epoch mixes anew.
     assert not training._kept(dataclasses.replace(spec, dataset="gs://bucket/data"), dataset, ALONE)
     shards = [SimpleNamespace(records=5), SimpleNamespace(records=0), SimpleNamespace(records=5)]
-    several = SimpleNamespace(shards=lambda split: shards, num_records=lambda split: 10)
+    several = SimpleNamespace(shards=lambda split: shards)
     assert not training._kept(spec, several, ALONE)
     shards.pop()
     assert training._kept(spec, several, ALONE)
-    monkeypatch.setattr(training, "_KEPT", 10 * each - 1)
+    monkeypatch.setattr(kept_images, "MOST", 10 * each - 1)
     assert not training._kept(spec, dataset, ALONE)
-    monkeypatch.setattr(training, "_KEPT", 10 * each)
+    monkeypatch.setattr(kept_images, "MOST", 10 * each)
     assert training._kept(spec, dataset, ALONE)
     monkeypatch.setattr(loader, "room_in_memory", lambda: 2 * 10 * each - 1)
     assert not training._kept(spec, dataset, ALONE)

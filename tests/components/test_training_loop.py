@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+from itertools import repeat
 
 import numpy as np
 import pytest
@@ -81,7 +82,8 @@ def make(tmp_path, write_shapes):
             batch_size=2,
             steps_per_epoch=3,
             data=stream,
-            evaluation=(lambda: [(None, np.array([0]), np.array([1.0]))]) if metric else None,
+            evaluation=(lambda: repeat((None, np.array([0]), np.array([1.0])))) if metric else None,
+            evaluation_steps=1,
             loss=lambda true, probabilities: next(evaluated),
             memory=1_500_000_000,
         )

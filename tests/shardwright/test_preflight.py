@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shardwright.config import parse_config
 from shardwright.preflight import ERROR, RULES, WARNING, DatasetFacts, Facts, Fed, Host, Slice, SplitFacts, check
-from shardwright.preflight.feeding import memory_estimate
+from shardwright.preflight.feeding import fits_memory, memory_estimate
 from shardwright.preflight.gather import dataset_facts
 from shardwright.preflight.memory import loader_memory
 from shardwright.records import ints
@@ -276,6 +276,25 @@ def test_the_estimate_follows_the_dataset():
     # What is mixed, and three groups of records on their way to the decoder, 32 MB each.
     assert one.shuffle == int(1024 * dataset().mean_record + 3 * (32 << 20))
     assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
+
+
+def test_what_the_trainer_keeps_decoded_is_counted():
+    def estimate(records=(100,), **changes):
+        splits = {"train": SplitFacts(records, tuple(1000 * each for each in records))}
+        given = {"cfg": fast(), "hosts": 1, "data": {"splits": splits, "root": changes.pop("root", "/data")}}
+        return memory_estimate(facts(**{**given, **changes}))
+
+    # A byte for each channel, and one for the bits of four classes and of what is ignored.
+    one = estimate()
+    assert one.kept == 100 * 352 * 544 * 4
+    assert one.total - dataclasses.replace(one, kept=0).total == one.kept
+    assert estimate((100, 0)).kept == one.kept
+    most = (1 << 30) // (352 * 544 * 4)
+    assert estimate((most,)).kept > 0
+    assert [estimate((most + 1,)).kept, estimate((50, 50)).kept, estimate(hosts=2).kept] == [0, 0, 0]
+    assert [estimate(root="gs://bucket/data").kept, estimate(cfg={"loader__order": "exact"}).kept] == [0, 0]
+    (problem,) = fits_memory(facts(cfg=fast(), hosts=1, host=Host(1, GB), data={"splits": {"train": split(100, 1)}}))
+    assert "0.1 GB of decoded images that stay" in problem.problem
 
 
 def test_a_group_is_at_least_one_batch():
