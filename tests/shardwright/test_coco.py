@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -78,6 +78,8 @@ JSON = st.recursive(
 
 
 @given(JSON)
+@example([[0, 0, 4, 0, 4, 4]])
+@example({"size": [4, 6], "counts": [2, 3, 19]})
 def test_any_json_is_a_mask_or_an_error_of_ours(segmentation):
     try:
         runs = parse(segmentation)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shardwright.config import Config, load_config, parse_config
@@ -184,6 +184,7 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     ),
     st.sampled_from([f.name for f in dataclasses.fields(Config)]),
 )
+@example({}, "loader")
 def test_any_value_anywhere_parses_or_is_refused(value: Any, section: str) -> None:
     with contextlib.suppress(ConfigError):
         assert isinstance(parse(**{section: value}), Config)

@@ -8,7 +8,7 @@ from PIL import Image, ImageFilter
 
 from shardwright.dataset import Dataset
 from shardwright.drift.calibration import CHANGES, measure_all, table
-from shardwright.drift.compare import compare
+from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import sample_dataset, sample_folder
 from shardwright.errors import DatasetError
 
@@ -72,6 +72,11 @@ def test_measures_can_be_left_out_and_few_images_say_nothing(files, still):
     assert not {f.measure for f in left.findings} & {f.measure for f in drifted}
     few = np.arange(10)
     assert compare(still.picked(few), darker.picked(few)).drifted == ()
+
+
+@pytest.mark.parametrize(("one", "other"), [(20, 20), (19, 30), (30, 19)])
+def test_twenty_images_on_both_sides_are_enough(one, other):
+    assert Comparison("reference", "current", one, other, ()).enough == (min(one, other) == 20)
 
 
 @pytest.mark.slow

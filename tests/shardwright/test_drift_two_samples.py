@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.drift.two_samples import chi_square, chi_square_tail, discrepancy, holm, kolmogorov_smirnov
+from shardwright.drift.two_samples import (
+    chi_square,
+    chi_square_tail,
+    discrepancy,
+    holm,
+    kolmogorov_smirnov,
+    permutations_for,
+)
 
 NUMBERS = st.lists(st.integers(-20, 20), min_size=1, max_size=30).map(lambda values: np.array(values, np.float64))
 COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 200), max_size=6)
@@ -34,7 +41,14 @@ def test_ks_has_the_values_of_the_law():
 
 
 def test_chi_square_tail_has_the_values_of_the_tables():
-    table = {(3.841, 1): 0.05, (6.635, 1): 0.01, (5.991, 2): 0.05, (11.345, 3): 0.01, (18.307, 10): 0.05}
+    table = {
+        (3.841, 1): 0.05,
+        (6.635, 1): 0.01,
+        (5.991, 2): 0.05,
+        (11.345, 3): 0.01,
+        (14.067, 7): 0.05,
+        (18.307, 10): 0.05,
+    }
     for (x, freedom), p in table.items():
         assert chi_square_tail(x, freedom) == pytest.approx(p, rel=1e-3)
     assert chi_square_tail(0, 1) == chi_square_tail(0, 6) == 1
@@ -54,6 +68,26 @@ def test_chi_square_of_a_table():
     found = chi_square({"a": 30, "b": 70}, {"a": 45, "b": 55})
     assert found.p == pytest.approx(0.02846, rel=1e-3)
     assert found.distance == pytest.approx(0.15)
+
+
+def test_kinds_that_are_too_rare_for_the_law_are_counted_as_one():
+    rare = chi_square({"a": 60, "b": 35, "c": 1, "d": 4}, {"a": 50, "b": 43, "c": 3, "d": 4})
+    together = chi_square({"a": 60, "b": 35, "c and d": 5}, {"a": 50, "b": 43, "c and d": 7})
+    assert rare.p == pytest.approx(together.p)
+
+
+def test_samples_that_are_the_same_lie_nowhere_apart():
+    one = np.random.default_rng(1).standard_normal((90, 5))
+    found = discrepancy(one, one[::-1], 3, 99)
+    assert found.p == 1
+    assert found.distance == pytest.approx(0, abs=1e-9)
+
+
+def test_there_are_as_many_permutations_as_alpha_asks_for():
+    for alpha in (0.05, 0.001, 0.0002, 0.00003):
+        count = permutations_for(alpha)
+        assert count == max(999, math.ceil(1 / alpha))
+        assert 1 / (count + 1) < alpha
 
 
 def test_discrepancy_is_the_same_for_the_same_seed_and_sees_a_shift():

@@ -4,7 +4,7 @@ import io
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -59,6 +59,7 @@ def test_an_example_is_read():
 
 
 @given(st.binary(max_size=100))
+@example(encode_example({"a": b"x"}))
 def test_any_bytes_are_read_or_told(payload):
     with suppress(OtherRecordError):
         assert read_example(payload)

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shardwright.sharding import deal_classes, shard_bounds, shard_count
@@ -83,6 +83,7 @@ def test_hosts_get_ten_shards_each_where_the_data_is_large_enough(name, size, ho
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**13), st.integers(1, 10**10), st.integers(1, 5000))
+@example(10**6, 10**12, 10**9, 64)
 def test_shards_for_hosts_never_fall_below_ten_megabytes_nor_behind_the_target(records, size, target, hosts):
     alone = shard_count(records, size, target_size=target)
     count = shard_count(records, size, target_size=target, hosts=hosts)

@@ -40,6 +40,10 @@ def test_the_order_in_the_configuration_plays_no_part():
     assert Splitter.of(SHARES) == Splitter.of(dict(reversed(SHARES.items())))
 
 
+def test_shares_count_by_their_sum():
+    assert Splitter.of({"a": 1, "b": 3}).bounds == Splitter.of({"a": 0.25, "b": 0.75}).bounds == (2**62,)
+
+
 def test_a_salt_moves_keys():
     keys = sorted(f"{i}.jpg" for i in range(200))
     assert splits_of(keys) != splits_of(keys, salt="x")

@@ -148,3 +148,10 @@ def test_stratified_folds_have_equal_shares_of_every_class():
 def test_stratified_folds_cannot_be_grown():
     with pytest.raises(ValueError, match="which fold"):
         stratified([0, 1], folds=Folds(2, 0), previous=np.array([-1, 0]))
+
+
+def test_known_images_stay_where_they_are():
+    """Ties go by the hash, so that another version that breaks them otherwise would move images."""
+    labels = [{0}, {1}, {0, 1}, {2}, set(), {2}, {0}, {1}, {2, 0}, {1}, {0}, set()]
+    found = stratified(labels, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})
+    assert found.split_of.tolist() == [2, 2, 0, 0, 0, 2, 1, 2, 1, 1, 0, 1]

@@ -16,9 +16,10 @@ def lists(of):
     return st.lists(of, min_size=MANY, max_size=MANY)
 
 
-GROUPS = lists(st.sampled_from(["", "a", "b", "c", "d", "e"]))
-CLUSTERS = lists(st.integers(-1, 8)).map(lambda ids: np.array(ids, dtype=np.int64))
-OLD = lists(st.sampled_from([-1, -1, 0, 1, 2])).map(lambda ids: np.array(ids, dtype=np.int64))
+# Sparse, so that there are units of old images of one side, of two, and of none.
+GROUPS = lists(st.sampled_from([*[""] * 15, "a", "b", "c", "d", "e"]))
+CLUSTERS = lists(st.integers(-24, 8)).map(lambda ids: np.maximum(np.array(ids, dtype=np.int64), -1))
+OLD = lists(st.sampled_from([*[-1] * 6, 0, 1, 2])).map(lambda ids: np.array(ids, dtype=np.int64))
 KEYS = [f"{i:02d}.jpg" for i in range(MANY)]
 
 

@@ -87,6 +87,7 @@ def test_specks_in_empty_images_are_dropped_and_the_objects_stay():
 def test_without_regions_nothing_is_dropped():
     counts = RegionCounts((0.5,))
     assert counts.best() == (0,)
+    assert counts.sums((0,)).images == 0
     counts.add(np.zeros((1, 4, 4, 1), np.float32), np.ones((1, 4, 4, 1), np.uint8))
     assert counts.best() == (0,)
 
