@@ -36,6 +36,7 @@ from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote, remember_hashes
 from shardwright_components.image_trainer.placement import check_machine
 from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
+from shardwright_pipelines.failures import last_line, ours
 from shardwright_pipelines.prepare import PreparedInput, prepare_input
 from shardwright_pipelines.quiet import quiet
 from shardwright_pipelines.run_lock import only_run_in
@@ -122,8 +123,8 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
         if isinstance(error, KeyboardInterrupt):
             raise error
         print(f"  {node:<18}   failed", flush=True)
-        raise _ours(error) or ShardwrightError(
-            f"{node} failed with {type(error).__name__}: {_last_line(error)}. All that was said: {said}"
+        raise ours(error) or ShardwrightError(
+            f"{node} failed with {type(error).__name__}: {last_line(error)}. All that was said: {said}"
         )
     write_run_report(
         dataset=record.output("ImageExampleGen", "examples"),
@@ -155,22 +156,6 @@ def _room(config: Config, prepared: PreparedInput, run_root: str) -> Iterator[st
     if not is_remote(staging) and not same_disk(run_root, staging):
         yield refuse_full(staging, max(dataset, transformed), "staging", only_tell=only_tell)
     yield refuse_full(run_root, dataset + transformed + needed.rest, "the run", only_tell=only_tell)
-
-
-def _ours(error: BaseException) -> ShardwrightError | None:
-    """The error of ours behind an error, where Beam has wrapped it in one of its own."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, ShardwrightError):
-            return seen
-        seen = seen.__cause__ or seen.__context__
-    return None
-
-
-def _last_line(error: BaseException) -> str:
-    """What an error says; Beam's are whole tracebacks, in which the last line is the error."""
-    lines = [line for line in str(error).strip().splitlines() if not line.startswith("[while running")]
-    return lines[-1].strip()[:300] if lines else "(no message)"
 
 
 def _keep_schema(text: str) -> str:

@@ -12,7 +12,7 @@ from tfx.types import Artifact, standard_artifacts
 
 from shardwright.commit import committed
 from shardwright.dataset import Dataset
-from shardwright.errors import UsageError
+from shardwright.errors import ShardwrightError, UsageError
 from shardwright.manifest import Manifest
 from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
@@ -20,6 +20,7 @@ from shardwright_components.beam_runner import beam_args, in_process_beam
 from shardwright_components.image_transform import executor
 from shardwright_components.image_transform import plan as planning
 from shardwright_components.image_transform.recipe import read_recipe
+from shardwright_pipelines.failures import last_line, ours
 
 EXAMPLES = "transformed_examples"
 GRAPH = "transform_graph"
@@ -94,6 +95,10 @@ def _run(dataset: str, recipe: str, folder: Path, staging: str, beam: list[str])
                 beam_pipeline_args=beam_args(beam), tmp_dir=scratch, unique_id="transform"
             )
             executor.Executor(context).Do({"examples": [examples]}, outputs, {"recipe": recipe})
+    except Exception as error:
+        # A worker's error comes as a whole traceback.
+        told = ShardwrightError(f"the transform failed with {type(error).__name__}: {last_line(error)}")
+        raise ours(error) or told from error
     finally:
         if before is None:
             del os.environ[STAGING_VARIABLE]

@@ -86,6 +86,8 @@ class Dataset:
                 f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and "
                 "`shardwright ingest` with them as input.images makes a dataset of them."
             ) from None
+        except PermissionError:
+            raise NotThere(f"{file}: cannot be read (Permission denied). Check the permissions.") from None
         except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
         dataset = Dataset(root, Manifest.from_json(text, file))

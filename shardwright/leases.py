@@ -88,6 +88,11 @@ def remove_unless_leased(url: str) -> bool:
         buckets.delete(mark)
 
 
+def at_work(url: str) -> bool:
+    """Whether a run of any machine is at work in a staging folder; it is watched for as long as one may be silent."""
+    return _Lease(url, silent=True).others()
+
+
 class _Lease:
     """This run's lease on a folder, and what it has seen of others'."""
 

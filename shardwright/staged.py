@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from shardwright.errors import StorageError, UsageError
+from shardwright.leases import at_work
 from shardwright.mirror import working_folder
 from shardwright.staging import Staging
 from shardwright.storage import buckets, in_parallel, is_remote, readers
@@ -48,7 +49,7 @@ def empty(staging_root: str) -> list[str]:
     """Deletes all that is staged, but not what pixels told, nor what is not ours; names what went.
 
     Raises:
-        UsageError: another run is at work there; one on another machine is seen only by what it writes meanwhile.
+        UsageError: another run is at work there; a training elsewhere is seen only by what it writes meanwhile.
     """
     if is_remote(staging_root):
         return _empty_bucket(staging_root.rstrip("/"))
@@ -71,7 +72,8 @@ def _empty_bucket(root: str) -> list[str]:
     names = _staged_names(root)
     working = {name: working_folder(f"{root}/{name}") for name in sorted({_place(name) for name in names})}
     for name, folder in working.items():
-        if in_use(folder):
+        # Trainings keep no lease.
+        if in_use(folder) or at_work(f"{root}/{name}"):
             raise UsageError(f"{root}/{name}: another run is writing a dataset there. Wait for it or end it.")
     urls = [f"{root}/{name}" for name in names]
     list(in_parallel(buckets.delete, urls, readers(root)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
+from pathlib import Path
 from typing import TypeAlias
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -39,14 +41,17 @@ def _get(options: argparse.Namespace) -> int:
 def _write(target: str, payload: bytes, name: str) -> None:
     from shardwright.errors import DatasetError, UsageError
     from shardwright.records import find_feature
+    from shardwright.whole_files import write_bytes
 
     values = find_feature(payload, name) if name else None
     if not values:
         raise DatasetError(f"{target}: not written: the record holds no encoded image. Read it with `load`.")
+    if os.path.lexists(target):
+        raise UsageError(f"--out: {target} exists already. Remove it, or name another file.")
+    folder = Path(target).absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"--out: {target} cannot be written (there is no folder {folder}). Check the path.")
     try:
-        with open(target, "xb") as file:
-            file.write(bytes(values[0]))
-    except FileExistsError:
-        raise UsageError(f"--out: {target} exists already. Remove it, or name another file.") from None
+        write_bytes(Path(target), bytes(values[0]))
     except OSError as error:
         raise UsageError(f"--out: {target} cannot be written ({error.strerror or error}). Check the path.") from None

@@ -21,3 +21,8 @@ def between(path: str, value: float, low: float, high: float) -> None:
     """Refuses a number outside `low` to `high`, and NaN."""
     if not low <= value <= high:
         raise ConfigError(path, f"{value!r} is out of range", f"Use a value from {low} to {high}.")
+
+
+def may_be_named(name: str) -> bool:
+    """Whether a class may be called so: its name becomes a part of features' names, in UTF-8."""
+    return "/" not in name and not any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import one_of
+from shardwright.config.checks import may_be_named, one_of
 from shardwright.config.labels import REFUSE, WITHOUT_CLASSES, LabelsConfig
 from shardwright.errors import ConfigError
 from shardwright.spans import NEWEST, Choice
@@ -55,5 +55,5 @@ class InputConfig:
         if self.classes is None and self.labels.others != REFUSE:
             raise ConfigError("input.labels.others", "classes that are told have no others", "Give input.classes.")
         for name in self.classes or ():
-            if not name.strip() or any(ord(c) < 32 for c in name) or "/" in name:
+            if not name.strip() or not may_be_named(name):
                 raise ConfigError("input.classes", f"{name!r} cannot be part of a feature's name", "Rename the class.")

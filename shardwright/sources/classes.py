@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shardwright.config.checks import may_be_named
 from shardwright.errors import UsageError
 
 _SHOWN = 20
@@ -71,7 +72,7 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
 def check_names(names: Mapping[str, str]) -> None:
     """Refuses names of classes, each with where it stands, that cannot be part of a feature's name."""
     for name, where in names.items():
-        if any(ord(c) < 32 for c in name) or "/" in name:
+        if not may_be_named(name):
             raise UsageError(f"{where}: the class {name!r} cannot be part of a feature's name. Rename it.")
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, StorageError, UsageError
-from shardwright_pipelines import local
+from shardwright_pipelines import failures, local
 from shardwright_pipelines.prepare import prepare_input
 from shardwright_pipelines.run_lock import only_run_in
 
@@ -67,7 +67,7 @@ def test_an_error_of_ours_is_found_behind_another() -> None:
     ours = CheckFailed("3 of 10 images were rejected")
     wrapped = RuntimeError("Traceback ...\nCheckFailed: 3 of 10\n[while running 'Map']")
     wrapped.__cause__ = ours
-    assert local._ours(wrapped) is ours
-    assert local._last_line(wrapped) == "CheckFailed: 3 of 10"
-    assert local._ours(ValueError("other")) is None
-    assert local._last_line(ValueError()) == "(no message)"
+    assert failures.ours(wrapped) is ours
+    assert failures.last_line(wrapped) == "CheckFailed: 3 of 10"
+    assert failures.ours(ValueError("other")) is None
+    assert failures.last_line(ValueError()) == "(no message)"

@@ -64,3 +64,21 @@ def test_calls_that_are_wrong(home, capsys, dataset, out, message):
     assert "Traceback" not in said
     assert not (home / "x").exists()
     assert not (home / "gs:").exists()
+
+
+def test_what_a_worker_meets_is_told_in_a_line(home, tmp_path, capsys, monkeypatch):
+    """Beam hands on the whole traceback of a worker's error as its message."""
+    from shardwright_pipelines import transforming
+
+    def full(*given):
+        raise RuntimeError(
+            "Traceback\n  File x\nOSError: [Errno 28] No space left on device\n[while running 'WriteShard']"
+        )
+
+    monkeypatch.setattr(transforming.executor.Executor, "Do", full)
+    assert main(["transform", "c.yaml", "ds", "--out", str(tmp_path / "out")]) == 1
+    message = capsys.readouterr().err
+    assert message == (
+        "shardwright: the transform failed with RuntimeError: OSError: [Errno 28] No space left on device\n"
+    )
+    assert not list(tmp_path.iterdir())

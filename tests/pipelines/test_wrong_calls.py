@@ -78,3 +78,27 @@ def test_a_dataset_that_no_model_learns_from_is_not_measured(source, here, capsy
 def test_nothing_but_the_dataset_stays(source, here):
     assert main(["subset", str(source), "--count", "2", "--out", "new"]) == 0
     assert sorted(path.name for path in here.iterdir()) == ["file", "new"]
+
+
+def test_an_image_that_cannot_be_written_whole_is_not_there(source, here, capsys, monkeypatch):
+    from shardwright.dataset import Dataset
+    from shardwright.whole_files import WholeFile
+
+    key = next(key for key, _ in Dataset.open(source).records("train"))
+    write = WholeFile.write
+
+    def full(self, data):
+        write(self, data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(WholeFile, "write", full)
+    assert "No space left" in refused(["get", source, key, "--out", "one.png"], capsys)
+    assert [path.name for path in here.iterdir()] == ["file"]
+
+
+def test_a_dataset_that_may_not_be_read_is_not_called_damaged(source, here, capsys, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("shardwright.dataset.read_bytes", refuse)
+    assert "Check the permissions." in refused(["stats", source], capsys)

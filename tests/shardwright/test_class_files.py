@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.config import parse_config
 from shardwright.config.classes import read_classes
-from shardwright.errors import ConfigError
+from shardwright.errors import ConfigError, UsageError
+from shardwright.sources.classes import check_names
 
 NAMES = (
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1)
@@ -102,3 +104,12 @@ def test_files_that_do_not_do_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
         read_classes(name, str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["\ud83d\ude00", "a\ud800", "a/b", "a\0"])
+def test_names_that_no_feature_can_have_are_refused_wherever_they_come_from(name):
+    """JSON and YAML can spell halves of characters, which no UTF-8 holds."""
+    with pytest.raises(ConfigError, match=r"input\.classes: .* cannot be part of a feature's name"):
+        parse_config({"input": {"images": "x", "classes": ["b", name]}}, base="/")
+    with pytest.raises(UsageError, match=r"f\.json: the class .* cannot be part of a feature's name"):
+        check_names({name: "f.json"})

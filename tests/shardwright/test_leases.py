@@ -10,6 +10,7 @@ from shardwright import leases
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.ingest import run as running
+from shardwright.staged import empty
 
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 assert set(SCHEMES) == {"gs", "s3"}
@@ -30,11 +31,25 @@ def test_a_folder_stays_while_another_run_lives(stores, url, scheme):
     try:
         with leases.leased(url):
             assert not leases.remove_unless_leased(url)
-            assert "done/x" in stores.tree(url)
+            assert leases.buckets.stat(f"{url}/done/x") is not None
     finally:
         other.end()
     assert leases.remove_unless_leased(url)
     assert stores.tree(url) == {}
+
+
+@pytest.mark.parametrize("scheme", ["gs"])
+def test_what_a_run_elsewhere_stages_is_not_emptied(stores, url, scheme):
+    root, name = url.rpartition("/")[0], "0" * 64
+    stores.write(f"{root}/{name}/done/x", b"x")
+    other = leases._Lease(f"{root}/{name}")
+    try:
+        with pytest.raises(UsageError, match="another run is writing a dataset there"):
+            empty(root)
+        assert leases.buckets.stat(f"{root}/{name}/done/x") is not None
+    finally:
+        other.end()
+    assert empty(root) == [f"{root}/{name}/done/x"]
 
 
 @both
@@ -45,8 +60,8 @@ def test_a_run_that_was_killed_keeps_nothing(stores, url, scheme, monkeypatch):
     killed._thread.join()
     stores.write(f"{url}/removing", b"of another that was killed while it cleared up")
     with leases.leased(url):
-        assert "removing" not in stores.tree(url)
-        assert len(stores.tree(url)) == 3
+        assert leases.buckets.stat(f"{url}/removing") is None
+        assert leases.buckets.stat(f"{url}/done/x") is not None
         assert leases.remove_unless_leased(url)
     assert stores.tree(url) == {}
 
@@ -58,7 +73,7 @@ def test_whoever_begins_while_another_clears_up_waits_for_it(stores, url, scheme
     def enter():
         began.set()
         with leases.leased(url):
-            assert "done/x" not in stores.tree(url)
+            assert leases.buckets.stat(f"{url}/done/x") is None
             entered.set()
 
     second = threading.Thread(target=enter)
