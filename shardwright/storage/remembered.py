@@ -85,20 +85,28 @@ def hash_once(descriptor: int, read: Callable[[], FileHash]) -> FileHash:
 
 
 def states_of(paths: Iterable[str]) -> bytes:
-    """What the system says of files of this machine, as many bytes for each.
+    """What the system says of files of this machine, as many bytes for each: size and the times of the last change.
 
-    Files whose states are equal at two times have not changed between them, nor has any been put in another's place.
+    Files whose states are equal at two times have not changed between them. Device and inode are left out: mounted
+    buckets give them anew.
     """
     return b"".join(map(_state, paths))
 
 
 def _state(path: str) -> bytes:
     try:
-        return _key(os.stat(path))
+        return _digest(_content(os.stat(path)))
     except OSError:
         return bytes(_KEY_BYTES)
 
 
 def _key(of: os.stat_result) -> bytes:
-    told = f"{of.st_dev} {of.st_ino} {of.st_size} {of.st_mtime_ns} {of.st_ctime_ns}"
+    return _digest(f"{of.st_dev} {of.st_ino} {_content(of)}")
+
+
+def _content(of: os.stat_result) -> str:
+    return f"{of.st_size} {of.st_mtime_ns} {of.st_ctime_ns}"
+
+
+def _digest(told: str) -> bytes:
     return hashlib.blake2b(told.encode(), digest_size=_KEY_BYTES).digest()
