@@ -37,7 +37,7 @@ from shardwright_components.image_transform.picture import Picture, make_picture
 from shardwright_components.image_transform.recipe import Recipe
 from shardwright_components.image_transform.text import Text, text_values
 
-# So many records, or pictures of so many bytes, are taken apart or written in a row.
+# So many records, or records of so many bytes, are taken apart or written in a row.
 _AT_ONCE = 8
 _MOST_BYTES = 8 << 20
 _READ = frozenset(("image/key", "image/encoded", "image/height", "image/width", CLASSES))
@@ -118,13 +118,17 @@ def rewritten(payloads: Iterable[bytes], how: Rewriting) -> Iterator[tuple[Outco
     Yields:
         In their order the new record with what is kept beside it, or a reject and `None`.
     """
-    opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded))
+    opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.beside)
     pictured = in_parallel(
         partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=os.cpu_count() or 1
     )
-    for group in _in_groups(pictured, lambda one: len(one[1].data) if isinstance(one[1], Picture) else 0):
+    for group in _in_groups(pictured, lambda pair: pair[0].beside + _size(pair[1])):
         for one, picture in group:
             yield _finished(one, picture, how)
+
+
+def _size(picture: Picture | ImageError) -> int:
+    return len(picture.data) if isinstance(picture, Picture) else 0
 
 
 def _in_groups(items: Iterable[_Item], size: Callable[[_Item], int]) -> Iterator[Iterator[_Item]]:
@@ -152,12 +156,14 @@ class _Opened(NamedTuple):
         key: its key.
         example: its features but the picture.
         encoded: the picture, until it has been decoded.
+        beside: bytes of the record beside the picture: many, where masks are of many runs.
         known: the picture's header and what is to happen to it, or why it is refused.
     """
 
     key: str
     example: dict[str, records.DecodedFeature | records.Carried]
     encoded: bytes
+    beside: int
     known: tuple[ImageHeader, Geometry] | ImageError
 
 
@@ -167,6 +173,7 @@ def _opened(payload: bytes, how: Rewriting) -> _Opened:
     key = bytes(parsed(example, "image/key")[0]).decode("utf-8")
     encoded = bytes(parsed(example, "image/encoded")[0])
     del example["image/encoded"]
+    beside = len(payload) - len(encoded)
     height, width = (int(parsed(example, f"image/{side}")[0]) for side in ("height", "width"))
     try:
         # The ingest has looked at the whole file, and the record's checksum tells that it is the same.
@@ -175,10 +182,10 @@ def _opened(payload: bytes, how: Rewriting) -> _Opened:
             said = f"the image is {header.height} x {header.width}, its record says {height} x {width}"
             raise ImageError("size_mismatch", said)
     except ImageError as error:
-        return _Opened(key, example, b"", error)
+        return _Opened(key, example, b"", beside, error)
     policy = "stretch" if recipe.resize == KEEP else recipe.resize
     plan = plan_geometry(policy, height, width, *(recipe.size or (height, width)))
-    return _Opened(key, example, encoded, (header, plan))
+    return _Opened(key, example, encoded, beside, (header, plan))
 
 
 def _pictured(opened: _Opened, recipe: Recipe) -> tuple[_Opened, Picture | ImageError]:
