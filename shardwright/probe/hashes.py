@@ -51,7 +51,7 @@ def image_hashes(luma: Image.Image) -> ImageHashes:
     """
     fine = np.asarray(luma.resize((_FINE, _FINE), Image.Resampling.BOX), dtype=np.int64)
     middle = _blocks(fine, _DCT)
-    coarse = _blocks(fine, _SIDE)
+    coarse = _blocks(middle, _SIDE)
     frequencies = _COSINES @ middle @ _COSINES.T
     columns = np.asarray(luma.resize((_SIDE + 1, _SIDE), Image.Resampling.LANCZOS), dtype=np.int64)
     return ImageHashes(
@@ -86,7 +86,8 @@ _COSINES = _cosines()
 def _blocks(values: npt.NDArray[np.int64], side: int) -> npt.NDArray[np.int64]:
     """Sums of equal blocks: (n, n) to (side, side)."""
     step = len(values) // side
-    return values.reshape(side, step, side, step).sum(axis=(1, 3))
+    rows = values.reshape(side, step, -1).sum(axis=1)  # Whole rows are added up quicker than the pieces of one.
+    return rows.reshape(side, side, step).sum(axis=2)
 
 
 def _above_median(values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
