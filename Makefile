@@ -17,7 +17,7 @@ demo: setup ## a small data set, and the whole pipeline over it
 	@[ -e demo-data ] || $(TIMED) 'sample' $(BIN)/shardwright sample demo-data --images 200 --height 350 --width 525
 	@$(TIMED) 'demo' $(BIN)/shardwright run pipelines/configs/demo.yaml
 
-check: setup ## ruff, shellcheck, types and the fast tests (under two minutes on two cores)
+check: setup ## ruff, shellcheck, types and the fast tests (about two minutes on two cores)
 	@$(TIMED) 'ruff check' $(BIN)/ruff check .
 	@$(TIMED) 'ruff format' $(BIN)/ruff format --check .
 	@$(TIMED) 'shell scripts' tools/shell_scripts
