@@ -8,7 +8,7 @@ device.
 from shardwright.loader.caching import MEMORY, room_in_memory
 from shardwright.loader.facts import STATISTICS_FILE, dataset_statistics, image_size
 from shardwright.loader.load import load, steps_per_epoch
-from shardwright.loader.masks import planes, unpack_masks
+from shardwright.loader.masks import unpack_masks
 from shardwright.shard_cache import Copies
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "dataset_statistics",
     "image_size",
     "load",
-    "planes",
     "room_in_memory",
     "steps_per_epoch",
     "unpack_masks",

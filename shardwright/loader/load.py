@@ -20,13 +20,13 @@ from shardwright.augmentations import read_augmentations
 from shardwright.config.loader import NORMALIZATIONS, ORDERS
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
+from shardwright.kept_images import decoded_bytes
 from shardwright.loader.augment import augmented, check_augment
 from shardwright.loader.caching import MEMORY, cached
 from shardwright.loader.exact import exact_steps, read_exactly
 from shardwright.loader.facts import dataset_statistics, image_size
 from shardwright.loader.fast import padded, read_fast
 from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
-from shardwright.loader.masks import planes
 from shardwright.loader.naming import Naming, guarded, plain, threads_of_decoding
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.sharing import filler_of, share_of, steps_of
@@ -208,8 +208,7 @@ def load(
         buffer = _buffer(dataset, split) if shuffle_buffer is None else shuffle_buffer
         if cache is not None:
             found = made(found, lambda _, *record: example(*record), lambda *record: record[:2])
-            each = size[0] * size[1] * (3 + planes(len(dataset.manifest.classes) + 1))
-            each += 4 * sum(text.vocabulary for text in words)
+            each = decoded_bytes(size, len(dataset.manifest.classes), sum(text.vocabulary for text in words))
             identity: dict[str, Any] = {
                 "dataset": dataset.manifest.digest,
                 "split": split,

@@ -31,11 +31,6 @@ _SPREAD: tuple[tuple[int, Any, int, int], ...] = (
 )
 
 
-def planes(classes: int) -> int:
-    """How many bytes a pixel takes that has a bit for each class."""
-    return -(-classes // CLASSES_A_PLANE)
-
-
 def runs_fit(runs: Sequence[Tensor], pixels: int) -> Tensor:
     """Whether all runs lie on an image of so many pixels; a boolean scalar. See `draw_bits`."""
     flat = tf.concat(list(runs), 0)
@@ -60,7 +55,7 @@ def draw_bits(runs: Sequence[Tensor], height: int, width: int) -> Tensor:
         width: columns.
 
     Returns:
-        uint8 [height, width, P], P = `planes(len(runs))`; class k is bit k % 8 of byte k // 8.
+        uint8 [height, width, P], a byte for every eight classes; class k is bit k % 8 of byte k // 8.
 
     Raises:
         ValueError: there is no class.

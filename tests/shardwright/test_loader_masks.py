@@ -27,7 +27,7 @@ def drawings(draw):
 def bits_of(drawn):
     """By numpy."""
     packed = np.packbits(drawn, axis=-1, bitorder="little")
-    assert packed.shape[-1] == masks.planes(drawn.shape[-1])
+    assert packed.shape[-1] == -(-drawn.shape[-1] // 8)
     return packed
 
 
