@@ -56,7 +56,9 @@ def leased(url: str) -> Iterator[None]:
     """
     lease = _held[url] = _Lease(url)
     try:
-        _wait_for_removal(url)
+        while _wait_for_removal(url):
+            # Whoever removed has deleted this lease as well: the next one to remove could not know of it.
+            lease.renew()
         lease.look()
         yield
     finally:
@@ -102,6 +104,7 @@ class _Lease:
         self._number = 0
         self._seen: dict[str, float] = {}
         self._over = threading.Event()
+        self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._keep, args=(silent_seconds() / _BEATS,), daemon=True)
         if not silent:
             self._write()
@@ -143,13 +146,18 @@ class _Lease:
     def _write(self) -> None:
         buckets.create(self._place, b"")
 
+    def renew(self) -> None:
+        """Puts the lease of the next number in its place."""
+        with self._writing:
+            before = self._place
+            self._number += 1
+            self._write()
+            buckets.delete(before)
+
     def _keep(self, pause: float) -> None:
         while not self._over.wait(max(pause, _LEAST_PAUSE)):
             with suppress(ShardwrightError, OSError):
-                before = self._place
-                self._number += 1
-                self._write()
-                buckets.delete(before)
+                self.renew()
 
 
 def _end(url: str) -> _Lease | None:
@@ -159,13 +167,18 @@ def _end(url: str) -> _Lease | None:
     return lease
 
 
-def _wait_for_removal(url: str) -> None:
-    """Waits until no other run deletes there; one that was killed at it is not waited for, its mark goes."""
+def _wait_for_removal(url: str) -> bool:
+    """Waits until no other run deletes there; one that was killed at it is not waited for, its mark goes.
+
+    Returns:
+        Whether one did.
+    """
     begin, pin = time.monotonic(), ""
     while (found := buckets.stat(f"{url}/{_MARK}")) is not None:
         if found.pin != pin:
             begin, pin = time.monotonic(), found.pin
         if time.monotonic() - begin >= _SILENT_REMOVALS * silent_seconds():
             buckets.delete(f"{url}/{_MARK}")
-            return
+            break
         time.sleep(min(_LONGEST_PAUSE, silent_seconds() / _BEATS + _LEAST_PAUSE))
+    return bool(pin)

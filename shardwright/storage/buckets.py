@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import IO, Any, TypeVar
 
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.storage.objects import SCHEMES, Changed, Missing, ObjectInfo, ObjectStore, split_url
+from shardwright.storage.objects import SCHEMES, Changed, Missing, ObjectInfo, ObjectStore, Transient, split_url
 from shardwright.storage.retries import Retries
 
 # Readers at a time: an object's cost is the wait for its first byte.
@@ -82,13 +82,21 @@ def create(url: str, data: bytes) -> bool:
 
     An answer that was lost is no failure: an object that is there already counts if it has the same bytes.
     """
+
+    def attempt(store: ObjectStore, name: str) -> bool:
+        try:
+            store.create(name, data)
+        except Changed:
+            try:
+                return store.read(name, "", 0, None) == data
+            except Missing:
+                raise Transient("it was deleted meanwhile") from None
+        return True
+
     try:
-        _call(url, lambda store, name: store.create(name, data))
-    except Changed:
-        return read(url) == data
+        return _call(url, attempt)
     except Missing:
         raise _no_bucket(url) from None
-    return True
 
 
 def upload(url: str, path: str) -> None:

@@ -11,6 +11,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.ingest import run as running
 from shardwright.staged import empty
+from shardwright.staging import Staging
 
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 assert set(SCHEMES) == {"gs", "s3"}
@@ -92,6 +93,26 @@ def test_whoever_begins_while_another_clears_up_waits_for_it(stores, url, scheme
 
 
 @pytest.mark.parametrize("scheme", ["gs"])
+def test_whoever_waited_is_known_to_the_next_that_removes(stores, url, scheme, monkeypatch):
+    """The first one may have deleted the lease of whoever waits for it, and a third may be waiting to remove, too."""
+    monkeypatch.setenv(leases.SILENT_VARIABLE, "60")
+    monkeypatch.setattr(leases, "_LONGEST_PAUSE", 0.01)
+    stores.write(f"{url}/removing", b"of another")
+    stat = leases.buckets.stat
+
+    def removed(place):
+        found = stat(place)
+        if found is not None:
+            for name in stores.tree(url):
+                leases.buckets.delete(f"{url}/{name}")
+        return found
+
+    monkeypatch.setattr(leases.buckets, "stat", removed)
+    with leases.leased(url):
+        assert [name for name in stores.tree(url) if name.startswith("leases/")]
+
+
+@pytest.mark.parametrize("scheme", ["gs"])
 def test_what_begins_between_looking_and_deleting_is_seen(stores, url, scheme, monkeypatch):
     create, others = leases.buckets.create, []
 
@@ -139,3 +160,21 @@ def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_inp
     assert Dataset.open(f"{bucket}/first").manifest == Dataset.open(f"{bucket}/second").manifest
     assert stores.tree(f"{bucket}/staging") == {}
     assert config(raw).run.staging
+
+
+@pytest.mark.parametrize("scheme", ["gs"])
+def test_a_run_that_finds_its_output_made_lets_another_of_this_machine_alone(stores, scheme, image_input, tmp_path):
+    """The same dataset is being made for another output: by the lock, not by what is on the bucket, it is known."""
+    bucket = stores.bucket(scheme)
+    raw = {**image_input(tmp_path / "in"), "run": {"staging": f"{bucket}/staging"}}
+    made = run(raw, f"{bucket}/first", workers=1)
+    staging = Staging.open(f"{bucket}/staging", made.fingerprint)
+    with staging.locked():
+        staging.write_file("tasks/x", b"x")
+        staging.share("shared", b"x")
+        assert run(raw, f"{bucket}/first", workers=1) == made
+        assert staging.path("tasks/x").exists()
+        assert staging.is_shared("shared")
+    assert run(raw, f"{bucket}/first", workers=1) == made
+    assert not staging.path("tasks/x").exists()
+    assert stores.tree(f"{bucket}/staging") == {}

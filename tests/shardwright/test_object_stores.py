@@ -272,6 +272,25 @@ def test_a_lost_answer_to_a_write_is_no_failure(stores, scheme):
 
 
 @both
+def test_what_is_deleted_while_another_writer_looks_at_it_is_written(stores, scheme, monkeypatch):
+    """As a claim or a mark that its owner takes away just then."""
+    bucket = stores.bucket(scheme)
+    url = f"{bucket}/a"
+    assert buckets.create(url, b"1")
+    store, _ = buckets._locate(url)
+    read = store.read
+
+    def late(*given):
+        buckets.delete(url)
+        return read(*given)
+
+    monkeypatch.setattr(store, "read", late)
+    assert buckets.create(url, b"2")
+    monkeypatch.undo()
+    assert buckets.read(url) == b"2"
+
+
+@both
 def test_objects_are_uploaded_copied_and_deleted(stores, tmp_path, scheme):
     bucket, other = stores.bucket(scheme), stores.bucket(scheme)
     data = bytes(range(256)) * (9 << 12)
