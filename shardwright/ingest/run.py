@@ -18,6 +18,7 @@ from shardwright.ingest.inputs import survey_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
+from shardwright.locked import locked_folder
 from shardwright.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.mirror import local_folder
 from shardwright.processes import in_processes, warm_up
@@ -161,7 +162,10 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
     if is_remote(str(out)):
         discard_assembly(out, fingerprint)
     if is_remote(staging_root):
-        Staging.open(staging_root, fingerprint).remove()
+        staging = Staging.open(staging_root, fingerprint)
+        # Another run of this machine may be making the same dataset for another output.
+        with suppress(UsageError), locked_folder(Path(staging.root)):
+            staging.remove()
         if config.run.staging is None:
             shutil.rmtree(local_folder(staging_root), ignore_errors=True)
         return
