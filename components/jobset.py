@@ -19,6 +19,7 @@ import shutil
 import signal
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -156,7 +157,7 @@ def _clear_up_after_others(cluster: Cluster, sets: str, task: JobSetTask) -> Non
         if there is None or {"Completed", "Failed"} & _conditions(there).keys():
             # Whoever comes just now finds all of it, or nothing.
             with suppress(FileNotFoundError):
-                folder.rename(folder.with_name(f"{_GONE}{folder.name}"))
+                folder.rename(folder.with_name(f"{_GONE}{folder.name}-{uuid.uuid4().hex}"))
     for gone in task.shared.glob(f"{_GONE}*"):
         shutil.rmtree(gone, ignore_errors=True)
 

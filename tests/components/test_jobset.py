@@ -159,6 +159,20 @@ def test_copies_that_others_left_go_with_the_next_run(task, opened, status, days
     assert sorted(path.name for path in task.shared.iterdir() if path != left) == ["shardwright-mine", "staging"]
 
 
+def test_copies_that_could_not_be_removed_keep_no_later_ones(task, opened, monkeypatch):
+    """On NFS a file that somebody has open stays in its folder."""
+    left = task.shared / "shardwright-0123456789ab"
+    remove = jobset.shutil.rmtree
+    monkeypatch.setattr(jobset.shutil, "rmtree", lambda one, **how: one.name.startswith(".gone") or remove(one, **how))
+    for _ in range(2):
+        (left / "inputs").mkdir(parents=True)
+        for place in (left / "inputs", left):
+            os.utime(place, (time.time() - 2 * 86400,) * 2)
+        trained(task)
+        run(task, opened, FakeCluster(statuses=[DONE]))
+        assert not left.exists()
+
+
 def test_copies_that_an_attempt_takes_up_after_days_are_in_use_again(task, opened, monkeypatch):
     """They were whole, so they are not copied anew: nothing but the attempt itself tells that somebody needs them."""
     other = JobSetTask(TEMPLATE, ["--args", '{"other": 1}', "--more"], 1, task.shared)
