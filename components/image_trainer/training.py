@@ -158,9 +158,8 @@ def _kept(spec: TrainSpec, dataset: Dataset, place: HostPlace) -> bool:
     """Whether decoded images stay in memory from the first epoch on."""
     each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
     shards = [shard.records for shard in dataset.shards(TRAIN)]
-    needed = kept_bytes(shards, each, order=spec.recipe.order, hosts=place.count, remote=is_remote(spec.dataset))
-    # Half of what a cache may take, so that it is not refused a moment later.
-    return 0 < needed <= loader.room_in_memory() // 2
+    remote, room = is_remote(spec.dataset), loader.room_in_memory()
+    return kept_bytes(shards, each, order=spec.recipe.order, hosts=place.count, remote=remote, room=room) > 0
 
 
 def _publish(spec: TrainSpec, loop: Loop) -> None:

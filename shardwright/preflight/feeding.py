@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from shardwright.kept_images import decoded_bytes, kept_bytes
@@ -45,7 +46,9 @@ def _kept(facts: Facts) -> int:
     texts = facts.config.transform.text
     words = sum(texts[column].vocabulary for column in facts.config.trainer.text if column in texts)
     each = decoded_bytes(facts.size, len(facts.dataset.classes), words)
-    return kept_bytes(split.records, each, order=loader.order, hosts=facts.hosts, remote=is_remote(facts.dataset.root))
+    remote = is_remote(facts.dataset.root)
+    room = math.inf if facts.host.memory is None else _SHARE * facts.host.memory
+    return kept_bytes(split.records, each, order=loader.order, hosts=facts.hosts, remote=remote, room=room)
 
 
 def fits_memory(facts: Facts) -> Iterator[Problem]:

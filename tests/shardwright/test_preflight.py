@@ -295,6 +295,9 @@ def test_what_the_trainer_keeps_decoded_is_counted():
     assert [estimate(root="gs://bucket/data").kept, estimate(cfg={"loader__order": "exact"}).kept] == [0, 0]
     (problem,) = fits_memory(facts(cfg=fast(), hosts=1, host=Host(1, GB), data={"splits": {"train": split(100, 1)}}))
     assert "0.1 GB of decoded images that stay" in problem.problem
+    # On a host of little memory the Trainer decodes them anew.
+    assert [estimate(host=Host(1, 4 * one.kept - less)).kept for less in (0, 4)] == [one.kept, 0]
+    assert estimate(host=Host()).kept == one.kept
 
 
 def test_a_group_is_at_least_one_batch():
