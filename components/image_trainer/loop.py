@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -135,14 +135,15 @@ class Loop:
         end = (progress.epochs + 1) * work.steps_per_epoch
         while progress.step < end:
             batch = self._step(batch, batches)
-            if self._told_to_end():
-                self._save()
-                raise self._end(self._ended_early())
+            self._end_if_told()
             if progress.step % work.spec.running.every == 0 and progress.step < end:
                 self._save()
+        metrics = self._evaluate()
+        # Before anything is noted of the epoch: whoever goes on from here evaluates anew.
+        self._end_if_told()
         progress.losses.append(progress.epoch_loss / work.steps_per_epoch)
         progress.epoch_loss = 0.0
-        self._evaluate()
+        self._choose(metrics)
         speed = self._counted / self._worked if self._worked else 0.0
         share = self._waited / self._worked if self._worked else 0.0
         progress.rates.append(Rate(speed, share, time.perf_counter() - started))
@@ -170,18 +171,29 @@ class Loop:
         self.progress.epoch_loss += loss
         return tuple(following)
 
-    def _evaluate(self) -> None:
-        work, progress = self.work, self.progress
+    def _evaluate(self) -> dict[str, float] | None:
+        """Metrics of the model as it is; of no use where this host, alone, was told to end: it has no time for all."""
+        work = self.work
         if self._held_out is None:
+            return None
+        alone = work.place.count == 1
+        batches = takewhile(
+            lambda _: not (alone and self._told_to_end()), islice(self._held_out, work.evaluation_steps)
+        )
+        with self._steps.evaluated():
+            return evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
+
+    def _choose(self, metrics: dict[str, float] | None) -> None:
+        """Notes the metrics of the epoch that has ended, and keeps its weights where it is the best."""
+        work, progress = self.work, self.progress
+        if metrics is None:
             progress.best_epoch, progress.best_step = progress.epochs, 0
             return
         before = progress.best
-        batches = islice(self._held_out, work.evaluation_steps)
+        progress.evaluations.append(metrics)
+        if not better(work.spec.task, metrics, before, multi=work.spec.multi):
+            return
         with self._steps.evaluated():
-            metrics = evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
-            progress.evaluations.append(metrics)
-            if not better(work.spec.task, metrics, before, multi=work.spec.multi):
-                return
             self.best = weights_of(self._steps.state())
         progress.best_epoch, progress.best_step = progress.epochs, progress.step
         self._refuse_broken(self.best)
@@ -229,6 +241,11 @@ class Loop:
         for number in range(self.progress.epochs):
             self._report(number)
         self._send({"resumed": self.progress.step, "steps": self._all_steps()})
+
+    def _end_if_told(self) -> None:
+        if self._told_to_end():
+            self._save()
+            raise self._end(self._ended_early())
 
     def _told_to_end(self) -> bool:
         """Whether any host was; asked at the same steps on all of them."""

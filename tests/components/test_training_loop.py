@@ -180,3 +180,45 @@ def test_told_to_end_it_saves_the_step_it_is_at(make):
         loop.run()
     assert folder.latest().step == 7
     assert steps.finished
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_told_to_end_in_an_evaluation_it_saves_at_once_and_measures_anew(make, at):
+    metric = [0.5, 0.3, 0.4, 0.6, 0.2]
+    whole, _, folder = make(lambda step: 1 / step, metric=metric)
+    whole.run()
+    folder.remove()
+    preemption, evaluated = Preemption(), []
+
+    def told():
+        for number, value in enumerate(metric, 1):
+            evaluated.append(number)
+            preemption.signal = "SIGTERM" if number == at else ""
+            yield value
+
+    loop, _, folder = make(lambda step: 1 / step, metric=told(), preemption=preemption, every=100)
+    with pytest.raises(ShardwrightError, match=rf"told to end \(SIGTERM\) and saved its state at step {3 * at} of 15"):
+        loop.run()
+    assert folder.latest().step == 3 * at
+    assert evaluated == list(range(1, at + 1))
+    again, _, _ = make(lambda step: 1 / step, metric=metric[at - 1 :])
+    again.run()
+    assert again.progress.losses == whole.progress.losses
+    assert again.progress.evaluations == whole.progress.evaluations
+    assert again.best["weights/00000"] == whole.best["weights/00000"]
+
+
+def test_told_to_end_in_an_evaluation_no_further_batch_is_looked_at(make):
+    preemption, seen = Preemption(), []
+
+    def batches():
+        for number in range(9):
+            seen.append(number)
+            preemption.signal = "SIGTERM" if number == 1 else ""
+            yield None, np.array([0]), np.array([1.0])
+
+    loop, _, _ = make(lambda step: 1.0, metric=[0.5] * 9, preemption=preemption)
+    loop.work = dataclasses.replace(loop.work, evaluation=batches, evaluation_steps=9)
+    with pytest.raises(ShardwrightError, match="saved its state at step 3"):
+        loop.run()
+    assert seen == [0, 1]
