@@ -117,7 +117,8 @@ class MaskFiles:
         except OSError:
             raise MaskFileError("the file cannot be read; check its permissions") from None
         if name != text and text != pin_mask(name, google_crc32c.value(data)):
-            raise CheckFailed(f"{name}: the mask has changed while the run was reading the input. Run it again.")
+            problem = "the mask has changed while the run was reading the input"
+            raise CheckFailed(f"{self.shown(text)}: {problem}. Run it again.")
         mask = read_mask(data, max_pixels=self.max_pixels)
         if mask.coloured and not any(value >= COLOUR for value in self.labels):
             return grey_of(mask) or mask

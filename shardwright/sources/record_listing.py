@@ -61,7 +61,7 @@ class RecordFiles:
 
     def open(self, number: int) -> IO[bytes]:
         """Opens a file, unpacked."""
-        return open_file(os.path.join(self.files.root, self.places[number]))
+        return open_file(os.path.join(self.files.root, self.places[number]), self.files.pin(number))
 
 
 def holds_records(files: Listing) -> str:
@@ -94,7 +94,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
             places[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
 
     def scan(number: int) -> FileScan:
-        with open_file(files.path(number)) as file:
+        with open_file(files.path(number), files.pin(number)) as file:
             if places[number] == files.names[number]:
                 return scan_file(file, None, files.keys[number], roles)
             os.makedirs(os.path.dirname(places[number]))
@@ -147,7 +147,7 @@ def _samples(files: Listing) -> list[Sampled]:
     samples = []
     problem = ""
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
-        with open_file(files.path(i)) as file:
+        with open_file(files.path(i), files.pin(i)) as file:
             for walked in islice(walk_records(file), _RECORDS_SAMPLED):
                 where = f"{files.keys[i]}, {walked.where}"
                 try:

@@ -27,15 +27,15 @@ class RunPairs:
 
 
 class RecordMasks(MaskFiles):
-    """Images of masks; a text is the path of one, a part of its file."""
+    """Images of masks; a text is checksum and path of one, a part of its file."""
 
     def name(self, text: str) -> str:
         """See `MaskFiles.name`: a part's path has a NUL of its own."""
-        return text
+        return text.partition("\0")[2] if text.count("\0") > 1 else text
 
     def shown(self, text: str) -> str:
         """What messages call a mask; where its file was unpacked to is nobody's business."""
-        part = split_part(text)
+        part = split_part(self.name(text))
         return f"{os.path.basename(part.path)}, mask at byte {part.start}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 
 from shardwright.config.labels import LabelsConfig
@@ -18,6 +19,7 @@ from shardwright.records import HEADER_BYTES, DecodedFeature
 from shardwright.rle_dialects import Dialect
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
 from shardwright.sources.classes import ClassMap, check_names, map_classes
+from shardwright.sources.mask_code import pin_mask
 from shardwright.sources.mask_images import tell_values
 from shardwright.sources.mask_values import ValueMap
 from shardwright.sources.record_listing import RecordFiles, list_records
@@ -219,8 +221,10 @@ class Records:
                 texts = [value.decode("utf-8") for value in values]
             else:
                 starts = [begin + place_in(payload, value) for value in values]
+                # The writers read them once more.
                 texts = [
-                    part_path(file, start, start + len(value)) for start, value in zip(starts, values, strict=True)
+                    pin_mask(part_path(file, start, start + len(value)), google_crc32c.value(bytes(value)))
+                    for start, value in zip(starts, values, strict=True)
                 ]
             for i, text in enumerate(texts):
                 if text.strip():

@@ -90,9 +90,9 @@ def open_table(path: str) -> IO[str]:
     return (remote if is_remote(path) else local).open_text(path)
 
 
-def open_file(path: str) -> IO[bytes]:
-    """Opens a file for reading; it can be sought in. `OSError` when it cannot be read."""
-    return buckets.open_object(path) if is_remote(path) else open(path, "rb")
+def open_file(path: str, pin: str = "") -> IO[bytes]:
+    """Opens a file for reading; it can be sought in. `OSError` when it cannot be read. For `pin` see `read_bytes`."""
+    return buckets.open_object(path, pin) if is_remote(path) else open(path, "rb")
 
 
 def read_bytes(path: str, pin: str = "") -> bytes:

@@ -122,13 +122,16 @@ def delete(url: str) -> None:
     _call(url, lambda store, name: store.delete(name))
 
 
-def open_object(url: str) -> IO[bytes]:
+def open_object(url: str, pin: str = "") -> IO[bytes]:
     """Opens an object for reading; what is read is one version of it, in pieces.
 
     Raises:
+        CheckFailed: it is not the version that `pin` names any more.
         FileNotFoundError: there is no such object.
     """
     info = stat(url)
+    if pin and (info is None or info.pin != pin):
+        raise _not_as_listed(url)
     if info is None:
         raise FileNotFoundError(f"{url}: there is no such object")
     return io.BufferedReader(_ObjectReader(url, info), _PIECE)

@@ -2,10 +2,11 @@
 
 import os
 
+import numpy as np
 import pytest
 from ingesting import changed, run, tree
 from PIL import Image
-from recording import labelled, reading, write_records
+from recording import labelled, mask_png, reading, record, write_records
 
 from shardwright.errors import CheckFailed
 from shardwright.ingest import plan
@@ -91,3 +92,30 @@ def test_a_plan_that_goes_on_with_earlier_task_files_is_held_to_the_same_table(t
     monkeypatch.setattr(running, "survey_input", changed_after)
     with pytest.raises(CheckFailed, match=r"labels\.csv: the file has changed"):
         run(raw, tmp_path / "ds", workers=1)
+
+
+@pytest.mark.parametrize("packing", ["plain", "gzip"])
+def test_masks_in_records_that_change_while_shards_are_written_make_no_dataset(
+    tmp_path, image_input, monkeypatch, packing
+):
+    """The images beside them do not change, by which one would be told."""
+    from shardwright.ingest import run as running
+
+    def payloads(value):
+        return [record(i, key=b"%d.jpg" % i, mask=mask_png(np.full((10, 12), value))) for i in range(6)]
+
+    before, after = payloads(1), payloads(3)
+    assert [len(one) for one in before] == [len(one) for one in after]
+    file = write_records(tmp_path / "in/a.tfrecord", before, packing)
+    write = running.write_shard
+
+    def late(*given, **options):
+        packed = next((tmp_path / ".ds.staging").rglob("*/a.tfrecord"), file)
+        write_records(packed, after)
+        return write(*given, **options)
+
+    monkeypatch.setattr(running, "write_shard", late)
+    raw = reading(tmp_path / "in", "segmentation", classes=["one", "two", "three"])
+    with pytest.raises(CheckFailed, match=r"a\.tfrecord, mask at byte \d+: the mask has changed"):
+        run(raw, tmp_path / "ds", workers=1)
+    assert not (tmp_path / "ds").exists()

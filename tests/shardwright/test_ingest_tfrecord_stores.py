@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from ingesting import run, tree
-from recording import mask_png, reading, record, write_records
+from recording import labelled, mask_png, reading, record, write_records
 
 from shardwright.errors import CheckFailed, StorageError
+from shardwright.ingest import plan
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +22,25 @@ def test_records_on_a_bucket_make_the_bytes_of_local_ones(stores, tmp_path, sche
     stores.copy_of(tmp_path / "in", url)
     run(reading(url, "segmentation"), tmp_path / "out")
     assert tree(tmp_path / "out") == tree(tmp_path / "local")
+
+
+@pytest.mark.parametrize("when", ["read_input", "split_images", "write_labels"])
+def test_labels_that_change_on_the_bucket_while_the_input_is_read_make_no_dataset(stores, tmp_path, monkeypatch, when):
+    """The images stay what they were, and where."""
+    url = f"{stores.bucket('gs')}/records"
+    write_records(tmp_path / "in/a.tfrecord", labelled(6))
+    stores.copy_of(tmp_path / "in", url)
+    original = getattr(plan, when)
+
+    def changed_behind(*given, **options):
+        write_records(tmp_path / "in/a.tfrecord", [one.replace(b"cat", b"cow") for one in labelled(6)])
+        stores.copy_of(tmp_path / "in", url)
+        return original(*given, **options)
+
+    monkeypatch.setattr(plan, when, changed_behind)
+    with pytest.raises(CheckFailed, match=r"a\.tfrecord: has been changed"):
+        run(reading(url), tmp_path / "out", workers=1)
+    assert not (tmp_path / "out").exists()
 
 
 def test_records_that_change_on_the_bucket_end_the_run(stores, tmp_path, monkeypatch):
