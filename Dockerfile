@@ -30,7 +30,8 @@ COPY shardwright/ shardwright/
 COPY components/ components/
 COPY pipelines/ pipelines/
 COPY schemas/ schemas/
-RUN tools/image/install shardwright /opt/code
+# Whoever cloned with a strict umask has files that only they may run.
+RUN tools/image/install shardwright /opt/code && install -m 755 tools/image/entrypoint /opt/code/entrypoint
 
 # The packages change with the lock only, the code with every commit: gigabytes that registries and nodes have already,
 # and a few megabytes that they have not.
@@ -43,7 +44,6 @@ RUN apt-get update \
     && mkdir /workspace && chown shardwright:shardwright /workspace
 COPY --from=packages /opt/shardwright /opt/shardwright
 COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
-COPY tools/image/entrypoint /opt/shardwright/entrypoint
 COPY --from=code /opt/code /opt/shardwright
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="shardwright" \

@@ -49,3 +49,10 @@ def test_labels_and_arguments() -> None:
     arguments = {name.partition("=")[0] for name in told(DOCKERFILE, "ARG")}
     assert arguments >= {"BASE", "BEAM_SDK", "LOCK"}
     assert (CHECKOUT / "requirements" / "current-tpu.lock").is_file()
+
+
+def test_the_entrypoint_runs_for_its_user_whatever_the_umask_of_the_checkout() -> None:
+    (code,) = (stage for stage in STAGES if stage.startswith("FROM packages AS code"))
+    assert "install -m 755 tools/image/entrypoint /opt/code/entrypoint" in code
+    assert "COPY --from=code /opt/code /opt/shardwright" in LAST
+    assert 'ENTRYPOINT ["/opt/shardwright/entrypoint"]' in LAST

@@ -57,13 +57,23 @@ build() {
     podman "${store[@]}" image list --format '{{.Repository}} {{.Size}}' "$image"
 }
 
+readable() { # DIR: a copy of what is tried, for a user who may not read a checkout of a strict umask
+    tar -C "$checkout" --exclude __pycache__ -cf - tests docs examples pipelines shardwright components schemas src setup.cfg setup.py \
+        README.md tools/image | tar -C "$1" -xf -
+    chmod -R a+rX "$1"
+}
+
 inside() { # COMMAND...: in the image, with no network, as its own user
     podman "${store[@]}" --cgroup-manager cgroupfs --runtime "$(command -v runc)" run --rm --network none \
-        --ulimit nofile=20000:20000 --ulimit nproc=4096:4096 --volume "$checkout:/checkout:ro" "$image" "$@"
+        --ulimit nofile=20000:20000 --ulimit nproc=4096:4096 --volume "$copy:/checkout:ro" "$image" "$@"
 }
 
 # shellcheck disable=SC2016 # the shell inside expands it
 try() {
+    local copy
+    copy="$(mktemp -d)"
+    trap 'rm -rf "$copy"' RETURN
+    readable "$copy"
     inside sh -c '
         set -eu
         test "$(id -u)" != 0
