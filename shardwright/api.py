@@ -20,6 +20,9 @@ def make_dataset(
 ) -> Dataset:
     """Makes a dataset, as `shardwright ingest` does.
 
+    Workers are processes that import the main module: a script that calls this needs the usual
+    `if __name__ == "__main__"`.
+
     Args:
         config: a YAML file, or what would stand in one: `{"input": {"images": "photos"}}`; relative paths start from
             the current folder.

@@ -11,12 +11,19 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import connection, forkserver, util
 from multiprocessing.context import BaseContext
+from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
 from shardwright.errors import ShardwrightError
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
+
+# Each imports the main module of who calls: a script that calls at once calls again there.
+_NONE_BEGAN = (
+    'No worker process got as far as its work. A script that starts them needs `if __name__ == "__main__":` around what '
+    "it does; where it has that, the machine has no memory for them."
+)
 
 # The longest name of a folder in which the server of `_context` can have its socket: the system takes 107 bytes.
 _LONGEST = 107 - len("/listener-12345678")
@@ -32,14 +39,16 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
         lost: what to say when a process dies, e.g. for want of memory.
 
     Raises:
-        ShardwrightError: a process has died.
+        ShardwrightError: a process has died, or none could begin.
     """
     if workers <= 1:
         yield from map(function, items)
         return
     warm_up(function)
-    start = partial(_start, dict(os.environ))
-    with ProcessPoolExecutor(workers, mp_context=_context(), initializer=start) as pool:
+    context = _context()
+    begun = context.Event()
+    start = partial(_start, dict(os.environ), begun)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
         running = {pool.submit(function, item) for item in items}
         try:
             while running:
@@ -47,7 +56,7 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
                 for future in done:
                     yield future.result()
         except BrokenProcessPool:
-            raise ShardwrightError(lost) from None
+            raise ShardwrightError(lost if begun.is_set() else _NONE_BEGAN) from None
         finally:
             for future in running:
                 future.cancel()
@@ -77,15 +86,17 @@ def _context() -> BaseContext:
     return multiprocessing.get_context("forkserver" if fits else "spawn")
 
 
-def _start(environment: Mapping[str, str]) -> None:
+def _start(environment: Mapping[str, str], begun: Event) -> None:
     """Prepares a worker.
 
     Args:
         environment: that of the process which works with it; the server may have been started under another one.
+        begun: is set.
     """
     os.environ.clear()
     os.environ.update(environment)
     _end_with_parent()
+    begun.set()
 
 
 def _end_with_parent() -> None:

@@ -33,6 +33,21 @@ def test_a_worker_thatdies_is_told_in_our_words():
         list(in_processes(die, [3, 3], 2, "it was lost"))
 
 
+def test_a_script_that_calls_without_asking_for_its_name_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from asked import say\nfrom shardwright.errors import ShardwrightError\n"
+        "from shardwright.processes import in_processes\n"
+        "try:\n    list(in_processes(say, ['HOME'] * 2, 2, 'lost'))\n"
+        "except ShardwrightError as error:\n    print(error)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(
+        "No worker process got as far as its work. A script that starts them needs `if __name__"
+    )
+
+
 def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
