@@ -21,8 +21,8 @@ _Out = TypeVar("_Out")
 
 # Each imports the main module of who calls: a script that calls at once calls again there.
 _NONE_BEGAN = (
-    'No worker process got as far as its work. A script that starts them needs `if __name__ == "__main__":` around what '
-    "it does; where it has that, the machine has no memory for them."
+    'No worker process got as far as its work. A script that starts them needs `if __name__ == "__main__":` around '
+    "what it does; where it has that, the machine has no memory for them."
 )
 
 # The longest name of a folder in which the server of `_context` can have its socket: the system takes 107 bytes.
