@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,11 +18,6 @@ Tensor = Any
 LoadingError = tf.errors.OpError
 _READ_BUFFER = 256 << 10
 _READY = 2
-
-
-def plain_message(error: tf.errors.OpError) -> str:
-    """An error's first line without the names of TensorFlow's nodes."""
-    return re.sub(r"\{\{.*?\}\}|\[Op:.*", "", str(error.message).splitlines()[0]).strip()
 
 
 def decoder(encoding: str) -> Callable[[Tensor], Tensor]:

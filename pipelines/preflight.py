@@ -105,7 +105,8 @@ def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFa
     import tensorflow as tf
 
     from shardwright.loader import dataset_statistics
-    from shardwright_pipelines.loader_methods import LoadingError, plain_message
+    from shardwright.loader.telling import plain_message
+    from shardwright_pipelines.loader_methods import LoadingError
 
     try:
         dataset_statistics(found.root)

@@ -36,7 +36,11 @@ class Steps(Protocol):
     traces: int
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """This host's batches of a `tf.data.Dataset`, as `train` and `predict` take them."""
+        """This host's batches of a `tf.data.Dataset`, as `train` and `predict` take them.
+
+        Raises:
+            DatasetError: while iterating: a record is damaged.
+        """
         ...
 
     def train(self, images: Any, targets: Any) -> Any:

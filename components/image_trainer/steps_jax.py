@@ -18,6 +18,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardwright.errors import ShardwrightError
+from shardwright.loader.telling import told
 from shardwright_components.image_trainer.checkpoints import Arrays
 from shardwright_components.image_trainer.hosts import HostPlace
 from shardwright_components.image_trainer.placement import Placement
@@ -84,7 +85,7 @@ class JaxSteps:
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """See `Steps.batches`. Images and targets go to the devices, weights of examples stay here."""
-        for images, targets, *others in data.as_numpy_iterator():
+        for images, targets, *others in told(data.as_numpy_iterator()):
             yield jax.tree.map(self.spread, images), targets, *others
 
     def spread(self, part: npt.NDArray[Any]) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.errors import ShardwrightError
+from shardwright.loader.telling import told
 from shardwright_components.image_trainer.checkpoints import Arrays
 from shardwright_components.image_trainer.placement import Placement
 from shardwright_components.image_trainer.steps import assign, named, variables
@@ -56,7 +57,7 @@ class TensorFlowSteps:
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """See `Steps.batches`. The iterator is made at once, not when the first batch is asked for: see below."""
-        return iter(data)
+        return told(iter(data))
 
     def train(self, images: Any, targets: Any) -> Any:
         """See `Steps.train`."""

@@ -168,13 +168,14 @@ def _loader_methods(log: Path) -> Iterator[Methods]:
     from shardwright_pipelines.quiet import quiet
 
     with quiet(log):
+        from shardwright.loader.telling import plain_message
         from shardwright_pipelines import loader_methods
 
         names = [field.name for field in dataclasses.fields(Methods)]
         try:
             yield Methods(**{name: getattr(loader_methods, name) for name in names})
         except loader_methods.LoadingError as error:
-            raise DatasetError(loader_methods.plain_message(error)) from None
+            raise DatasetError(plain_message(error)) from None
 
 
 def _at_least_one(options: argparse.Namespace, *names: str) -> None:

@@ -1,0 +1,47 @@
+"""What an error of TensorFlow says of a dataset, in a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeVar
+
+import tensorflow as tf
+
+from shardwright.errors import DatasetError
+
+_Batch = TypeVar("_Batch")
+
+# The names of TensorFlow's nodes.
+_NODES = re.compile(r"\{\{.*?\}\}|\[Op:.*")
+# What the loader says itself: of a record (`naming.guarded`), and where it reads in Python (`random_access`).
+_OURS = re.compile(r"assertion failed: \[(.*)\]|(?:Dataset|Storage)Error: (.*)", re.ASCII)
+
+
+def plain_message(error: tf.errors.OpError) -> str:
+    """An error's first line without the names of TensorFlow's nodes; of what the loader says itself, only that."""
+    said = _first_line(error)
+    found = _OURS.fullmatch(said)
+    return said if found is None else found[1] or found[2]
+
+
+def told(batches: Iterator[_Batch]) -> Iterator[_Batch]:
+    """Batches whose end by a damaged record, or a store that does not answer, is an error of ours.
+
+    Args:
+        batches: an iterator of what `load` gives.
+
+    Raises:
+        DatasetError: while iterating; names shard, record, offset and key. What is a defect stays as it is.
+    """
+    try:
+        yield from batches
+    except tf.errors.OpError as error:
+        if _OURS.fullmatch(_first_line(error)) is None:
+            raise
+        raise DatasetError(plain_message(error)) from None
+
+
+def _first_line(error: tf.errors.OpError) -> str:
+    said = str(error.message).splitlines() or [""]
+    return _NODES.sub("", said[0]).strip()

@@ -1,0 +1,39 @@
+"""Batches end in one line where a record is damaged; other errors stay what they are."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from shardwright import loader
+from shardwright.errors import DatasetError
+from shardwright.loader.telling import told
+
+
+@pytest.mark.parametrize("order", ["fast", "exact"])
+def test_a_damaged_record_is_named_in_a_line(tmp_path, small_dataset, order):
+    dataset = small_dataset(tmp_path, task="classification")
+    shard = dataset / "Split-train" / "data-00001-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[-30] ^= 1
+    shard.write_bytes(data)
+    batches = told(iter(loader.load(dataset, "train", 2, order=order)))
+    with pytest.raises(
+        DatasetError, match=r"^Split-train/data-00001-of-00002\.tfrecord, record 1.*train/0006.*\.$"
+    ) as caught:
+        list(batches)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [KeyError("odd"), MemoryError("DatasetError: no")])
+def test_any_other_error_stays_as_it_is(error):
+    def fail(number):
+        raise error
+
+    numbers = tf.data.Dataset.range(2).map(lambda number: tf.numpy_function(fail, [number], tf.int64))
+    with pytest.raises(tf.errors.OpError, match="odd|no"):
+        next(told(iter(numbers)))
+
+
+def test_batches_pass_as_they_are_and_one_by_one():
+    batches = told(iter(tf.data.Dataset.range(4).batch(2).repeat()))
+    assert [np.asarray(next(batches)).tolist() for _ in range(3)] == [[0, 1], [2, 3], [0, 1]]
