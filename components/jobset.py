@@ -124,7 +124,8 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         output_file = Path(opened["outputs"]["outputFile"])
         output_file.parent.mkdir(parents=True, exist_ok=True)
         output_file.write_text(json.dumps(said, sort_keys=True), encoding="utf-8")
-    shutil.rmtree(task.folder)
+    # What stays, such as a file that NFS keeps for a pod that is just ending, a later task removes.
+    shutil.rmtree(task.folder, ignore_errors=True)
 
 
 def _create(cluster: Cluster, sets: str, task: JobSetTask, opened: dict[str, Any]) -> bool:

@@ -159,6 +159,17 @@ def test_copies_that_others_left_go_with_the_next_run(task, opened, status, days
     assert sorted(path.name for path in task.shared.iterdir() if path != left) == ["shardwright-mine", "staging"]
 
 
+def test_copies_that_cannot_be_removed_fail_no_training(task, opened, tmp_path, monkeypatch):
+    def busy(folder, ignore_errors=False):
+        if not ignore_errors and Path(folder) == task.folder:
+            raise OSError("Directory not empty")
+
+    monkeypatch.setattr(jobset.shutil, "rmtree", busy)
+    trained(task)
+    run(task, opened, FakeCluster(statuses=[DONE]))
+    assert (tmp_path / "out" / "model" / "saved_model.pb").exists()
+
+
 def test_copies_that_could_not_be_removed_keep_no_later_ones(task, opened, monkeypatch):
     """On NFS a file that somebody has open stays in its folder."""
     left = task.shared / "shardwright-0123456789ab"
