@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 import shardwright
-from shardwright.errors import ShardwrightError
+from shardwright.errors import ShardwrightError, told_of_file
 from shardwright_pipelines.commands import (
     bench,
     clean,
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         # A path that nobody looked at before: its name is too long, a file lies where a folder should, no permission.
-        print(f"shardwright: {_told(error)}", file=sys.stderr)
+        print(f"shardwright: {told_of_file(error)}", file=sys.stderr)
         if error.filename is None:
             _drop_output()
         return 1 if error.errno in _NO_ROOM else 2
@@ -81,15 +81,6 @@ def _drop_output() -> None:
     """Leads what is still to be printed nowhere: Python would complain again when it flushes at exit."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _told(error: OSError) -> str:
-    place = error.filename2 if error.filename is None else error.filename
-    what = error.strerror or str(error)
-    if place is None:
-        return f"{what}. Check paths, permissions and free space."
-    shown = os.fsdecode(place) if isinstance(place, bytes) else place
-    return f"{shown}: {what}. Check the path, permissions and free space."
 
 
 def _parser() -> argparse.ArgumentParser:

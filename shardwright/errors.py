@@ -4,6 +4,8 @@ Whoever raises one says what is wrong, where (file, row, column or YAML path), t
 not one of these is a defect of ours and keeps its traceback.
 """
 
+import os
+
 
 class ShardwrightError(Exception):
     """Base of all errors that are shown without a traceback."""
@@ -50,3 +52,13 @@ class DatasetError(ShardwrightError):
 
 class NotThere(UsageError, DatasetError):
     """Where a dataset, or the folder of a run, was said to lie there is none at all: the path is wrong. Exit code 2."""
+
+
+def told_of_file(error: OSError) -> str:
+    """What an error of the system says of a path that nobody looked at before, and what to do."""
+    place = error.filename2 if error.filename is None else error.filename
+    what = error.strerror or str(error)
+    if place is None:
+        return f"{what}. Check paths, permissions and free space."
+    shown = os.fsdecode(place) if isinstance(place, bytes) else place
+    return f"{shown}: {what}. Check the path, permissions and free space."

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shardwright.errors import ShardwrightError, UsageError
+from shardwright.errors import ShardwrightError, UsageError, told_of_file
 from shardwright_components.image_trainer.spec import TrainSpec
 
 Message = dict[str, Any]
@@ -122,6 +122,11 @@ def main(work: Callable[[TrainSpec], None]) -> None:
         code = 0
     except ShardwrightError as error:
         send({_ERROR: str(error), _EXIT_CODE: error.exit_code})
+    except OSError as error:
+        # No space, a folder without permission: nothing of ours is wrong. The log says where, all the same.
+        traceback.print_exc()
+        if error.strerror and not isinstance(error, ConnectionError):
+            send({_ERROR: told_of_file(error)})
     except BaseException:
         traceback.print_exc()
     sys.stderr.flush()

@@ -80,6 +80,15 @@ def test_a_defect_comes_back_with_its_last_lines_and_the_log(run, tmp_path):
     assert str(tmp_path / "worker.log") in text
 
 
+def test_a_file_that_cannot_be_written_is_told_in_a_line(run, tmp_path):
+    with pytest.raises(ShardwrightError) as caught:
+        run("raise OSError(28, 'No space left on device')")
+    assert str(caught.value) == "No space left on device. Check paths, permissions and free space."
+    assert "Traceback" in (tmp_path / "worker.log").read_text()
+    with pytest.raises(ShardwrightError, match=r"^/nowhere/model: No such file or directory\. Check the path, "):
+        run("open('/nowhere/model', 'wb')")
+
+
 def test_a_killed_worker_is_told_with_the_likely_cause(run):
     with pytest.raises(ShardwrightError, match=r"killed by signal 9 \(out of memory\? Lower trainer.batch_size"):
         run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
