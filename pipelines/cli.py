@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong.
     """
+    _hold_standard_streams()
     try:
         try:
             options = _parser().parse_args(arguments)
@@ -75,6 +76,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.filename is None:
             _drop_output()
         return 1 if error.errno in _NO_ROOM else 2
+
+
+def _hold_standard_streams() -> None:
+    """Of streams that the caller has closed, a dataset's files would get the numbers, and libraries print there."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # It gets the lowest number that is free.
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
 
 
 def _drop_output() -> None:

@@ -67,3 +67,13 @@ def test_output_that_nobody_takes_ends_without_pythons_own_words() -> None:
     done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
+    script = (
+        "import sys; from shardwright_pipelines import cli; code = cli.main(['inspect', '/nowhere']); "
+        "file = open(sys.argv[1], 'w'); file.write(f'{code} {file.fileno() > 2}')"
+    )
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script, str(tmp_path / "told")]
+    assert subprocess.run(closed, check=False).returncode == 0
+    assert (tmp_path / "told").read_text() == "2 True"
