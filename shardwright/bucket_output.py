@@ -74,7 +74,8 @@ def claim(out: str, fingerprint: str) -> None:
     Raises:
         UsageError: it is kept for another one.
     """
-    if not buckets.create(f"{out}/{_CLAIM}", fingerprint.encode("ascii")):
+    while not buckets.create(f"{out}/{_CLAIM}", fingerprint.encode("ascii")):
+        # It returns where the other one has just been released.
         refuse_claimed(out, fingerprint)
 
 

@@ -6,6 +6,7 @@ import unicodedata
 import pytest
 from object_stores import SCHEMES, forget_clients
 
+from shardwright import bucket_output
 from shardwright.bench.emulators import Trouble
 from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright.storage import (
@@ -338,3 +339,19 @@ def test_no_credentials_are_named_with_how_to_get_them(stores, monkeypatch, tmp_
             list_inputs("s3://b/a")
     finally:
         forget_clients()
+
+
+def test_an_output_that_is_released_while_one_looks_at_its_claim_is_claimed(stores, monkeypatch):
+    out = f"{stores.bucket('gs')}/ds"
+    bucket_output.claim(out, "one")
+    create = buckets.create
+
+    def released(url, data):
+        had = create(url, data)
+        bucket_output.release(out)
+        monkeypatch.undo()
+        return had
+
+    monkeypatch.setattr(buckets, "create", released)
+    bucket_output.claim(out, "two")
+    assert bucket_output.claimed(out) == "two"
