@@ -6,7 +6,7 @@ optimizer, so there is one model code and one loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -130,6 +130,11 @@ def named(group: str, index: int) -> str:
     return f"{group}/{index:05d}"
 
 
+def arrays_of(groups: Mapping[str, list[Any]]) -> Arrays:
+    """The numbers of variables by their groups, as a checkpoint holds them."""
+    return {named(group, i): _plain(np.array(v)) for group, members in groups.items() for i, v in enumerate(members)}
+
+
 def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
     """Sets the variables of a training to what was saved.
 
@@ -154,3 +159,8 @@ def set_weights(model: Any, arrays: Arrays) -> None:
 def weights_of(arrays: Arrays) -> Arrays:
     """The part of a state that is the model's."""
     return {name: array for name, array in arrays.items() if not name.startswith("optimizer/")}
+
+
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What NumPy knows: bfloat16, which a model of one's own may have, is none of its types, and float32 holds it."""
+    return array.astype(np.float32) if array.dtype.kind == "V" else array

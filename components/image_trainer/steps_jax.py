@@ -22,7 +22,7 @@ from shardwright.loader.telling import told
 from shardwright_components.image_trainer.checkpoints import Arrays
 from shardwright_components.image_trainer.hosts import HostPlace
 from shardwright_components.image_trainer.placement import Placement
-from shardwright_components.image_trainer.steps import assign, named, variables
+from shardwright_components.image_trainer.steps import arrays_of, assign, variables
 
 _BATCH = "batch"
 
@@ -121,7 +121,7 @@ class JaxSteps:
 
     def state(self) -> Arrays:
         """See `Steps.state`."""
-        return {named(g, i): np.array(v) for g, members in self._state.items() for i, v in enumerate(members)}
+        return arrays_of(self._state)
 
     def restore(self, arrays: Arrays) -> None:
         """See `Steps.restore`; of nothing: what the variables hold."""

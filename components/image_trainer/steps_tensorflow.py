@@ -14,7 +14,7 @@ from shardwright.errors import ShardwrightError
 from shardwright.loader.telling import told
 from shardwright_components.image_trainer.checkpoints import Arrays
 from shardwright_components.image_trainer.placement import Placement
-from shardwright_components.image_trainer.steps import assign, named, variables
+from shardwright_components.image_trainer.steps import arrays_of, assign, variables
 
 _ONE_GPU = "GPU"
 
@@ -82,8 +82,7 @@ class TensorFlowSteps:
 
     def state(self) -> Arrays:
         """See `Steps.state`."""
-        groups = variables(self._model, self._optimizer)
-        return {named(g, i): np.array(v) for g, members in groups.items() for i, v in enumerate(members)}
+        return arrays_of(variables(self._model, self._optimizer))
 
     def restore(self, arrays: Arrays) -> None:
         """See `Steps.restore`."""

@@ -103,3 +103,26 @@ def test_of_a_finished_training_nothing_is_left(tmp_path):
     folder.remove()
     assert not (tmp_path / "training" / "x").exists()
     folder.remove()
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend):
+    import keras
+
+    from shardwright_components.image_trainer.hosts import HostPlace
+    from shardwright_components.image_trainer.placement import Placement
+    from shardwright_components.image_trainer.steps import build_steps
+
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, dtype="bfloat16")])
+    optimizer = keras.optimizers.Adam(0.1)
+    optimizer.build(model.trainable_variables)
+    steps = build_steps(Placement("cpu", backend), HostPlace(), model, None, optimizer)
+    state = steps.state()
+    assert state["weights/00000"].shape == (2, 3)
+    _, read = decode_checkpoint(encode_checkpoint({}, state))
+    steps.restore({name: np.zeros_like(array) for name, array in read.items()})
+    steps.restore(read)
+    assert steps.state().keys() == state.keys()
+    for name, array in steps.state().items():
+        np.testing.assert_array_equal(array.astype(np.float32), state[name].astype(np.float32))
+    assert np.any(steps.state()["weights/00000"])
