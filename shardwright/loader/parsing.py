@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.loader.masks import draw_bits, pack_bits, runs_fit
 from shardwright.loader.naming import require
+from shardwright.loader.telling import plain_message
 from shardwright.loader.words import StoredTexts
 from shardwright.manifest import IGNORED, MULTI, NONE, SINGLE
 
@@ -86,7 +86,7 @@ class Parser:
                 return "holds no image. Write the dataset anew."
             shape = _decode(found, self._encoding).shape
         except tf.errors.OpError as error:
-            return f"cannot be decoded ({_first_line(error)}). {_ANEW}"
+            return f"cannot be decoded ({plain_message(error)}). {_ANEW}"
         if tuple(shape[:2]) != self.size:
             sizes = f"{shape[0]} x {shape[1]}, not {self.size[0]} x {self.size[1]}"
             return f"image is {sizes}. Batches need one size: use a transformed set."
@@ -98,7 +98,7 @@ class Parser:
         try:
             self(tf.constant(record))
         except tf.errors.OpError as error:
-            return _first_line(error)
+            return plain_message(error)
         return ""
 
     def _parsed(self, record: Tensor) -> dict[str, Tensor]:
@@ -181,12 +181,6 @@ class Parser:
     @property
     def _no_class(self) -> str:
         return f"has a class that is none of the {len(self.dataset.manifest.classes)}. Write the dataset anew."
-
-
-def _first_line(error: tf.errors.OpError) -> str:
-    """What an op says, without the names of TensorFlow's nodes."""
-    told = re.sub(r"\{\{.*?\}\}|\[Op:.*", "", str(error.message).splitlines()[0]).strip()
-    return told.removeprefix("assertion failed: [").removesuffix("]")
 
 
 def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
