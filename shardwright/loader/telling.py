@@ -12,8 +12,10 @@ from shardwright.errors import DatasetError
 
 _Batch = TypeVar("_Batch")
 
-# The names of TensorFlow's nodes.
-_NODES = re.compile(r"\{\{.*?\}\}|\[Op:.*")
+# The names of TensorFlow's nodes, and of its datasets, which later ones put before all else.
+_NODES = re.compile(
+    r"\{\{.*?\}\}|\[Op:.*|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
+)
 # What the loader says itself: of a record (`naming.guarded`), and where it reads in Python (`random_access`).
 _OURS = re.compile(r"assertion failed: \[(.*)\]|(?:Dataset|Storage)Error: (.*)", re.ASCII)
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from shardwright import loader
 from shardwright.errors import DatasetError
-from shardwright.loader.telling import told
+from shardwright.loader.telling import plain_message, told
 
 
 @pytest.mark.parametrize("order", ["fast", "exact"])
@@ -22,6 +22,26 @@ def test_a_damaged_record_is_named_in_a_line(tmp_path, small_dataset, order):
     ) as caught:
         list(batches)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "{{function_node __wrapped__IteratorGetNext_device_/job:localhost/device:CPU:0}} ",
+        # TensorFlow 2.21.
+        "{{function_node __wrapped__IteratorGetNext_device_/job:localhost/device:CPU:0}} Error in user-defined "
+        "function passed to ParallelMapDatasetV2:24494 transformation with iterator: Iterator::Root::FlatMap[0]::Map: ",
+    ],
+)
+@pytest.mark.parametrize(
+    "ours", ["assertion failed: [a.tfrecord, record 1: damaged]", "DatasetError: a.tfrecord, record 1: damaged"]
+)
+def test_what_the_loader_says_is_found_in_the_words_of_both_stacks(before, ours):
+    error = tf.errors.InvalidArgumentError(
+        None, None, f"{before}{ours}\n\t [[{{{{node Assert}}}}]] [Op:IteratorGetNext]"
+    )
+    assert plain_message(error) == "a.tfrecord, record 1: damaged"
 
 
 @pytest.mark.parametrize("error", [KeyError("odd"), MemoryError("DatasetError: no")])
