@@ -1,6 +1,8 @@
 """The image, by what its Dockerfile says: `make test-full` builds it and runs what is in it."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
@@ -56,3 +58,31 @@ def test_the_entrypoint_runs_for_its_user_whatever_the_umask_of_the_checkout() -
     assert "install -m 755 tools/image/entrypoint /opt/code/entrypoint" in code
     assert "COPY --from=code /opt/code /opt/shardwright" in LAST
     assert 'ENTRYPOINT ["/opt/shardwright/entrypoint"]' in LAST
+
+
+def test_what_is_run_of_the_checkout_was_copied() -> None:
+    copied: dict[str, list[str]] = {}
+    used = 0
+    for stage in STAGES:
+        base, name = re.match(r"FROM (\S+)(?: AS (\S+))?", stage).groups()
+        lines = [line for line in told(stage, "COPY") if not line.startswith("--from")]
+        copied[name] = [*copied.get(base, []), *(part for line in lines for part in line.split()[:-1])]
+        for file in re.findall(r"\btools/[\w./-]+", " ".join(told(stage, "RUN"))):
+            used += 1
+            assert any(file == place or (place.endswith("/") and file.startswith(place)) for place in copied[name]), file
+    assert used >= 3
+
+
+def test_an_image_that_cannot_be_built_is_not_tried(tmp_path: Path) -> None:
+    """What lies in the store may be of an older checkout."""
+    tools = tmp_path / "tools"
+    shutil.copytree(CHECKOUT / "tools", tools)
+    script = tools / "image.sh"
+    text = script.read_text(encoding="utf-8")
+    for name, body in (("build", "false\n    echo went on"), ("try", "echo tried")):
+        text, found = re.subn(rf"^{name}\(\) \{{\n.*?^\}}", f"{name}() {{\n    {body}\n}}", text, flags=re.S | re.M)
+        assert found == 1
+    script.write_text(text, encoding="utf-8")
+    done = subprocess.run(["bash", str(script), "try"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert done.stdout == ""

@@ -100,6 +100,10 @@ try() {
 
 case "${1:-}" in
     build) build ;;
-    try) build && try ;;
+    # Not `build && try`: there the shell would go on within a build that fails, and an older image would be tried.
+    try)
+        build
+        try
+        ;;
     *) fail 2 "image.sh: say build or try" ;;
 esac
