@@ -69,7 +69,7 @@ def test_what_is_run_of_the_checkout_was_copied() -> None:
         copied[name] = [*copied.get(base, []), *(part for line in lines for part in line.split()[:-1])]
         for file in re.findall(r"\btools/[\w./-]+", " ".join(told(stage, "RUN"))):
             used += 1
-            assert any(file == place or (place.endswith("/") and file.startswith(place)) for place in copied[name]), file
+            assert any(file == at or (at.endswith("/") and file.startswith(at)) for at in copied[name]), file
     assert used >= 3
 
 
