@@ -1,0 +1,74 @@
+"""`order: fast` over more shards than are open at a time: rows of sixteen records, of sixteen shards in turns."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shardwright.dataset import Dataset
+from shardwright.host_shares import Stretch
+from shardwright.loader.fast import read_fast
+
+COUNTS = (0, 1, 15, 16, 17, 33, 2, 40, 1, 1, 0, 5, 16, 3, 32, 7, 9, 48, 1, 20)
+
+
+@pytest.fixture(scope="module")
+def many_shards(small_dataset, tmp_path_factory) -> Dataset:
+    folder = small_dataset(
+        tmp_path_factory.mktemp("many"), task="classification", counts={"train": COUNTS}, size=lambda number: (2, 3)
+    )
+    return Dataset.open(folder)
+
+
+def positions(dataset: Dataset, seed: int | None) -> list[int]:
+    shards = dataset.shards("train")
+    share = [Stretch(number, 0, shard.records) for number, shard in enumerate(shards)]
+    return [int(position) for position, _ in read_fast(shards, share, seed).as_numpy_iterator()]
+
+
+def in_turns(counts: tuple[int, ...]) -> Iterator[int]:
+    """The order by its definition: an empty place takes the next shard; one whose shard is at its end gives way."""
+    begins = np.cumsum([0, *counts]).tolist()
+    waiting = [
+        [range(begin + low, min(begin + low + 16, begin + count)) for low in range(0, count, 16)]
+        for begin, count in zip(begins, counts, strict=False)
+    ]
+    places: list[list[range] | None] = [None] * 16
+    while waiting or any(place is not None for place in places):
+        for number, place in enumerate(places):
+            if place is None and waiting:
+                places[number] = place = waiting.pop(0)
+            if place:
+                yield from place.pop(0)
+            else:
+                places[number] = None
+
+
+def test_the_order_of_the_disk_is_rows_in_turns(many_shards):
+    found = positions(many_shards, None)
+    assert found == list(in_turns(COUNTS))
+    assert found != sorted(found)
+
+
+def test_a_seed_fixes_an_order_in_which_every_record_comes_once(many_shards):
+    found = positions(many_shards, 3)
+    assert sorted(found) == list(range(sum(COUNTS)))
+    assert found == positions(many_shards, 3)
+    assert found != positions(many_shards, 4)
+
+
+def test_what_follows_damage_in_a_shard_is_empty_and_nothing_else(many_shards, tmp_path):
+    shards = list(many_shards.shards("train"))
+    hurt = COUNTS.index(40)
+    data = bytearray(Path(shards[hurt].file).read_bytes())
+    frame = len(data) // 40
+    data[20 * frame + frame // 2] ^= 1
+    copy = tmp_path / "hurt.tfrecord"
+    copy.write_bytes(data)
+    shards[hurt] = type(shards[hurt])(**{**vars(shards[hurt]), "file": str(copy)})
+    share = [Stretch(number, 0, shard.records) for number, shard in enumerate(shards)]
+    empty = {int(place) for place, record in read_fast(shards, share, 3).as_numpy_iterator() if not record}
+    begin = sum(COUNTS[:hurt])
+    assert empty == set(range(min(empty), begin + 40))
+    assert begin + 17 <= min(empty) <= begin + 22
