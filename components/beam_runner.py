@@ -10,8 +10,8 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions, WorkerOptions
 
 from shardwright.errors import UsageError
-from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
+from shardwright.writing.staging import STAGING_VARIABLE
 
 _IMAGE = "--sdk_container_image"
 # Their workers are processes of this machine and this installation.

@@ -22,7 +22,7 @@ from tfx.dsl.io import fileio
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx_entry
 
 from shardwright.errors import ShardwrightError
-from shardwright.mirror import put_folder
+from shardwright.writing.mirror import put_folder
 from shardwright_components.beam_runner import in_process_beam
 from shardwright_components.cluster import Cluster
 from shardwright_components.copies import fetch_folder

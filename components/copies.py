@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from shardwright.errors import DatasetError
-from shardwright.mirror import Mirror
 from shardwright.storage import buckets, in_parallel, readers
 from shardwright.storage.objects import split_url
+from shardwright.writing.mirror import Mirror
 
 
 def fetch_folder(url: str, folder: Path) -> None:

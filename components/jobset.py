@@ -28,7 +28,7 @@ from typing import Any
 
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
-from shardwright.staging import STAGING_VARIABLE
+from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.cluster import Cluster
 from shardwright_components.image_trainer.hosts import COORDINATOR, HOSTS
 from shardwright_components.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere

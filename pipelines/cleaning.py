@@ -17,11 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardwright.ancestry import Family
-from shardwright.artifact_places import ARTIFACTS, PUSHED, places_below
-from shardwright.blessing import read_blessing
 from shardwright.errors import DatasetError, StorageError, UsageError
-from shardwright.staged import in_use, staged_folders
+from shardwright.provenance.ancestry import Family
+from shardwright.provenance.artifact_places import ARTIFACTS, PUSHED, places_below
+from shardwright.provenance.blessing import read_blessing
+from shardwright.writing.staged import in_use, staged_folders
 from shardwright_pipelines.metadata_store import PastRun, past_runs, steps_to
 from shardwright_pipelines.run_lock import only_run_in
 

@@ -180,8 +180,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _ingest(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.in_force import settle
     from shardwright.ingest import ingest
+    from shardwright.provenance.in_force import settle
 
     def tell(note: str) -> None:
         print(f"  {note}", flush=True)

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shardwright.blessed_data import REFERENCE, SPLITS, BlessedData
 from shardwright.config import Config
 from shardwright.config.cloud import Resources
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.importing import importing_much
 from shardwright.ingest.places import location_json, relative_places
-from shardwright.lineage import IMAGE_VARIABLE
 from shardwright.manifest import MULTI
+from shardwright.provenance.blessed_data import REFERENCE, SPLITS, BlessedData
+from shardwright.provenance.lineage import IMAGE_VARIABLE
 from shardwright.spans import NEWEST
-from shardwright.staging import STAGING_VARIABLE
+from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.mounts import MODULE
 from shardwright_pipelines.prepare import prepare_input
 

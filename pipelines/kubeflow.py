@@ -18,7 +18,7 @@ from shardwright.config.cloud import COMPONENTS
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
-from shardwright.in_force import asks_for_blessed
+from shardwright.provenance.in_force import asks_for_blessed
 from shardwright_components.mounts import LOCAL
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, containers, executor_label, required

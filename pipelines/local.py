@@ -18,22 +18,22 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from shardwright.ancestry import Family
-from shardwright.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
-from shardwright.blessing import baseline_digest
 from shardwright.config import Config, load_config
 from shardwright.config.sections import TELL
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.drift.watch import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.importing import importing_much
-from shardwright.in_force import run_root as root_of
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
+from shardwright.provenance.ancestry import Family
+from shardwright.provenance.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
+from shardwright.provenance.blessing import baseline_digest
+from shardwright.provenance.in_force import run_root as root_of
 from shardwright.report.write import REPORT_FILE
-from shardwright.space import refuse_full, same_disk, space_needed
-from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote, remember_hashes
+from shardwright.writing.space import refuse_full, same_disk, space_needed
+from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.image_trainer.placement import check_machine
 from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright_pipelines.failures import last_line, ours

@@ -12,8 +12,8 @@ from ml_metadata import errors as store_errors
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
-from shardwright.artifact_places import METADATA_FILE
 from shardwright.errors import DatasetError, NotThere
+from shardwright.provenance.artifact_places import METADATA_FILE
 
 # Contexts of TFX: one a run, one a component.
 _RUN, _NODE = "pipeline_run", "node"

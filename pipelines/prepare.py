@@ -11,7 +11,6 @@ from pathlib import Path
 from shardwright.config import Config
 from shardwright.config.layout import RLE_TEXT
 from shardwright.errors import ConfigError, UsageError
-from shardwright.in_force import asks_for_blessed, settle, without_blessed
 from shardwright.ingest import (
     IngestRecipe,
     InputLocation,
@@ -24,6 +23,7 @@ from shardwright.ingest import (
     survey_input,
 )
 from shardwright.manifest import MULTI, NONE
+from shardwright.provenance.in_force import asks_for_blessed, settle, without_blessed
 from shardwright.schema import check_schema, render_schema, schema_file_for
 from shardwright_components.image_trainer.checked_model import check_model
 from shardwright_components.image_transform.features import stored_features

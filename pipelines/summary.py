@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardwright.blessing import read_blessing
 from shardwright.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
-from shardwright.metrics import headline
+from shardwright.predictions.metrics import headline
+from shardwright.provenance.blessing import read_blessing
 from shardwright.report.write import REPORT_FILE
 from shardwright_components.data_gate.executor import DECISION_FILE
 from shardwright_components.evaluator.summary import read_evaluation

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tfx.types import Artifact, standard_artifacts
 
-from shardwright.commit import committed
 from shardwright.dataset import Dataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.manifest import Manifest
-from shardwright.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
+from shardwright.writing.commit import committed
+from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.beam_runner import beam_args, in_process_beam
 from shardwright_components.image_transform import executor
 from shardwright_components.image_transform import plan as planning

@@ -10,8 +10,8 @@ from shardwright.config import Config, VertexConfig
 from shardwright.config.cloud import check_bucket
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
-from shardwright.lineage import IMAGE_VARIABLE
-from shardwright.staging import STAGING_VARIABLE
+from shardwright.provenance.lineage import IMAGE_VARIABLE
+from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.mounts import AS_THEY_ARE, MOUNTED, STREAMED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required

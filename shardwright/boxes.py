@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.geometry import Geometry
-from shardwright.rle import RleError
+from shardwright.masks.rle import RleError
 
 PREFIX = "image/object/"
 XMIN, YMIN, XMAX, YMAX = (f"{PREFIX}bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from shardwright.errors import DatasetError, NotThere
 from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
-from shardwright.records import RecordError, read_records
 from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
+from shardwright.tfrecords.records import RecordError, read_records
 
 if TYPE_CHECKING:
     from shardwright.looking.examples import Example, Examples

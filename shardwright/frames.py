@@ -16,8 +16,8 @@ from typing import Any
 
 from shardwright.boxes import XMIN, move_boxes
 from shardwright.geometry import Geometry
+from shardwright.masks.rle import Runs, resample
 from shardwright.orientation import UPRIGHT, displayed_size, inverse, turn_boxes, turn_runs
-from shardwright.rle import Runs, resample
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ import numpy as np
 
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import text_number
-from shardwright.image_header import ImageError, ImageHeader
-from shardwright.images import read_header
-from shardwright.lazy_example import LazyExample
+from shardwright.image_files.image_header import ImageError, ImageHeader
+from shardwright.image_files.images import read_header
 from shardwright.manifest import Manifest
+from shardwright.masks.rle import Runs, from_flat
 from shardwright.probe.quality import Quality
-from shardwright.records import RecordError
-from shardwright.rle import Runs, from_flat
+from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.records import RecordError
 
 # What is in a dataset was checked when it was written.
 _ANY_SIZE = 2**31

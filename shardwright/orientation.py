@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from shardwright.boxes import XMAX, XMIN, YMAX, YMIN
-from shardwright.rle import Runs, column_pieces, normalize, transpose
+from shardwright.masks.rle import Runs, column_pieces, normalize, transpose
 
 UPRIGHT = 1
 _MIRRORS_COLUMNS = (2, 3, 6, 7)

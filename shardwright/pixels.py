@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from shardwright.geometry import DCT_RATIOS, Geometry, dct_ratio
-from shardwright.image_header import check_size
+from shardwright.image_files.image_header import check_size
 
 Tensor = Any
 

@@ -30,9 +30,9 @@ from PIL import Image
 from shardwright.config.layout import KAGGLE_FLOWERS, RLE_TEXT, TF_VISION, TFDS
 from shardwright.errors import ConfigError
 from shardwright.manifest import MASKS, NONE, SINGLE
-from shardwright.records import FeatureValue, TypedList, byte_strings, floats, ints
-from shardwright.rle import draw
-from shardwright.rle_dialects import COLUMN_PAIRS
+from shardwright.masks.rle import draw
+from shardwright.masks.rle_dialects import COLUMN_PAIRS
+from shardwright.tfrecords.records import FeatureValue, TypedList, byte_strings, floats, ints
 
 SIZE, ONE_HOT = "size", "one_hot_class"
 _LABEL, _TEXT = "image/class/label", "image/class/text"

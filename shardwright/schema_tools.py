@@ -14,9 +14,9 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset
-from shardwright.lazy_example import LazyExample
 from shardwright.presets import COMMON_FEATURES
 from shardwright.schema import parse_schema, render_schema
+from shardwright.tfrecords.lazy_example import LazyExample
 
 # A domain of texts is a list of so many at most; what has more is a name, not a kind.
 _MOST_VALUES = 20

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright import records, rle
 from shardwright.boxes import PREFIX as BOXES
 from shardwright.boxes import move_boxes
 from shardwright.config.transform import INDEX, MULTI_HOT, ONE_HOT
 from shardwright.errors import ConfigError
 from shardwright.geometry import Geometry
-from shardwright.image_header import ImageHeader
+from shardwright.image_files.image_header import ImageHeader
 from shardwright.manifest import IGNORED, NONE, SINGLE
+from shardwright.masks import rle
+from shardwright.tfrecords import records
 
 ADDED_FEATURES = {"image/original/height": "int64", "image/original/width": "int64"}
 CLASSES = "image/class/text"

@@ -73,7 +73,9 @@ def _write_dataset(
     import numpy as np
     from PIL import Image
 
-    from shardwright import commit, records, rle, staging
+    from shardwright.masks import rle
+    from shardwright.tfrecords import records
+    from shardwright.writing import commit, staging
 
     def example(number: int, key: str) -> dict[str, Any]:
         height, width = size(number)
@@ -145,7 +147,7 @@ def _write_input(root: Path, *, layout: str = "image_label", images: int = 24, s
     import numpy as np
     from PIL import Image
 
-    from shardwright import rle
+    from shardwright.masks import rle
 
     classes = ("Fish", "Sugar")
     masked = layout.startswith("image_")

@@ -84,10 +84,10 @@ def run_notebook(dataset: Path, cpu_seconds: float) -> dict[str, Any]:
     import numpy as np
     from PIL import Image
 
-    from shardwright import rle
     from shardwright.dataset import Dataset
-    from shardwright.metrics import MaskSums
-    from shardwright.records import decode_example
+    from shardwright.masks import rle
+    from shardwright.predictions.metrics import MaskSums
+    from shardwright.tfrecords.records import decode_example
 
     opened = Dataset.open(dataset)
     classes = opened.manifest.classes

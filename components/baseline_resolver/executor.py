@@ -10,9 +10,9 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
-from shardwright.blessing import BLESSING_FILE, model_digest, read_blessing
 from shardwright.errors import CheckFailed
-from shardwright.lineage import LINEAGE_FILE
+from shardwright.provenance.blessing import BLESSING_FILE, model_digest, read_blessing
+from shardwright.provenance.lineage import LINEAGE_FILE
 
 PUSH_DIRECTORY = "push_directory"
 BASELINE_DIGEST = "baseline_digest"

@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint, sha256_file
-from shardwright.lineage import write_lineage
+from shardwright.provenance.lineage import write_lineage
 from shardwright.report.troubles import KINDS, read_verdict
 from shardwright.report.write import REPORT_FILE
 from shardwright.schema import parse_schema

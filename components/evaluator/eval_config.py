@@ -9,7 +9,7 @@ import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
 
 from shardwright.config import Config
-from shardwright.metrics import headline
+from shardwright.predictions.metrics import headline
 from shardwright_components.evaluator.slices import SLICES
 
 SIGNATURE = "examples"

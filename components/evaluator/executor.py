@@ -23,7 +23,7 @@ from tfx.utils import path_utils
 
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
-from shardwright.lineage import read_lineage, write_lineage
+from shardwright.provenance.lineage import read_lineage, write_lineage
 from shardwright.storage import is_remote
 from shardwright_components.baseline_resolver.executor import has_baseline
 from shardwright_components.evaluator.pictures import draw_confusion, draw_pictures

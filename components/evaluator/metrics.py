@@ -1,7 +1,8 @@
 """TFMA metrics that add up what the model's `examples` signature returns for every image.
 
 The signature gives sums per image and class (or probabilities and the label), so no mask and no pixel travels through
-Beam; the arithmetic is that of `shardwright.metrics`. TFMA finds the classes by the names in `eval_config.py`.
+Beam; the arithmetic is that of `shardwright.predictions.metrics`. TFMA finds the classes by the names in
+`eval_config.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import apache_beam as beam
 import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
-from shardwright.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
 from shardwright_components.evaluator.summary import CONFUSION, IMAGES
 
 Keys = dict[str, metric_types.MetricKey]

@@ -27,10 +27,10 @@ from PIL import Image
 from shardwright import pixels
 from shardwright.dataset import Dataset
 from shardwright.geometry import plan_geometry
-from shardwright.metrics import image_dice
-from shardwright.overlays import confusion_picture, overlay, side_by_side
-from shardwright.records import decode_example
-from shardwright.rle import draw, from_flat, resample
+from shardwright.masks.rle import draw, from_flat, resample
+from shardwright.predictions.metrics import image_dice
+from shardwright.predictions.overlays import confusion_picture, overlay, side_by_side
+from shardwright.tfrecords.records import decode_example
 from shardwright_components.predictor.model import ExportedModel, open_model
 
 PICTURES = "pictures"

@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from shardwright import pixels
 from shardwright.dataset import Dataset
-from shardwright.records import RecordWriter, byte_strings, decode_example, encode_example
 from shardwright.storage import in_parallel
+from shardwright.tfrecords.records import RecordWriter, byte_strings, decode_example, encode_example
 
 # Features that examples are given for TFMA, which slices by them: classes that the image shows, folder that it comes
 # from, how bright it is.

@@ -11,13 +11,13 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.blessed_data import kept_from
-from shardwright.commit import commit
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
 from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, copied_note, plan_ingest, write_shard
-from shardwright.staging import Staging
-from shardwright.watch import shards_shown
+from shardwright.provenance.blessed_data import kept_from
+from shardwright.writing.commit import commit
+from shardwright.writing.staging import Staging
+from shardwright.writing.watch import shards_shown
 from shardwright_components.beam_runner import reachable, staging_root
 
 

@@ -11,8 +11,8 @@ from tfx.v1.types import BaseNode
 
 from shardwright.config import Config
 from shardwright.config.trainer import BLESSED
+from shardwright.predictions.submission import told_by_table
 from shardwright.storage import is_remote
-from shardwright.submission import told_by_table
 from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
 from shardwright_components.image_trainer.spec import AS_USUAL, Recipe, Running
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from shardwright import loader
 from shardwright.dataset import Dataset
-from shardwright.metrics import ClassSums
-from shardwright.tuning import Decision, RegionCounts, ThresholdCounts
+from shardwright.predictions.metrics import ClassSums
+from shardwright.predictions.tuning import Decision, RegionCounts, ThresholdCounts
 from shardwright_components.image_trainer.spec import TrainSpec
 
 # Beside the history, in the folder of the training: what the tuning changed on its split.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
 from shardwright_components.image_trainer.spec import TrainSpec
 
 Predict = Callable[[Any], npt.NDArray[np.float32]]

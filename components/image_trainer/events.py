@@ -17,7 +17,7 @@ from PIL import Image
 from tensorflow.core.framework import summary_pb2
 from tensorflow.core.util import event_pb2
 
-from shardwright.records import RecordWriter
+from shardwright.tfrecords.records import RecordWriter
 
 _VERSION = "brain.Event:2"
 

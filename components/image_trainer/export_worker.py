@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from shardwright.tuning import DECISION_FILE, Decision, write_decision
+from shardwright.predictions.tuning import DECISION_FILE, Decision, write_decision
 from shardwright_components.image_trainer import worker
 from shardwright_components.image_trainer.spec import MODEL_FILE, TrainSpec
 

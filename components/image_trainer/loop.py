@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from shardwright.errors import ShardwrightError
-from shardwright.metrics import better
+from shardwright.predictions.metrics import better
 from shardwright_components.image_trainer.batch_keys import keys_at, shown
 from shardwright_components.image_trainer.checkpoints import (
     Arrays,

@@ -24,7 +24,7 @@ from keras import ops
 
 from shardwright.config.learning import LOSSES_OF_CLASSES, LOSSES_OF_LABELS, LOSSES_OF_MASKS
 from shardwright.errors import UsageError
-from shardwright.metrics import UNCOUNTED
+from shardwright.predictions.metrics import UNCOUNTED
 from shardwright_components.image_trainer.spec import TrainSpec
 
 _SMOOTH = 1.0

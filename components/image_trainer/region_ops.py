@@ -1,4 +1,4 @@
-"""Small regions out of masks, as TensorFlow ops: what `shardwright.regions` does, inside the exported model.
+"""Small regions out of masks, as TensorFlow ops: what `shardwright.masks.regions` does, inside the exported model.
 
 So what is served, what is evaluated and what `shardwright predict` writes are the same masks.
 """

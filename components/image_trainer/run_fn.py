@@ -18,11 +18,11 @@ from shardwright.config.transform import KEEP
 from shardwright.console import progress
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.lineage import LINEAGE_FILE, write_lineage
 from shardwright.manifest import MULTI, NONE
-from shardwright.metrics import headline
-from shardwright.staging import STAGING_VARIABLE
+from shardwright.predictions.metrics import headline
+from shardwright.provenance.lineage import LINEAGE_FILE, write_lineage
 from shardwright.storage import hash_file
+from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.class_weights import balanced_weights
 from shardwright_components.image_trainer.hosts import this_host

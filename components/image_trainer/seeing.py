@@ -13,10 +13,10 @@ import numpy as np
 
 from shardwright import loader, pixels
 from shardwright.dataset import Dataset
-from shardwright.label_pictures import captioned, class_bars
-from shardwright.metrics import ClassSums, LabelCounts
-from shardwright.overlays import confusion_picture, overlay, side_by_side
-from shardwright.tuning import Decision, decided_masks
+from shardwright.predictions.label_pictures import captioned, class_bars
+from shardwright.predictions.metrics import ClassSums, LabelCounts
+from shardwright.predictions.overlays import confusion_picture, overlay, side_by_side
+from shardwright.predictions.tuning import Decision, decided_masks
 from shardwright_components.image_trainer.events import EventLog
 from shardwright_components.image_trainer.history import read_history
 from shardwright_components.image_trainer.spec import LOG_FOLDER, TrainSpec

@@ -15,7 +15,7 @@ import tensorflow as tf
 from shardwright import pixels
 from shardwright.loader.words import word_counts, words_of
 from shardwright.manifest import IGNORED
-from shardwright.tuning import Decision
+from shardwright.predictions.tuning import Decision
 from shardwright_components.image_trainer.flips import FlippedMean
 from shardwright_components.image_trainer.region_ops import remove_small
 from shardwright_components.image_trainer.spec import TextColumn, TrainSpec

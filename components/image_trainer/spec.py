@@ -52,7 +52,8 @@ class Recipe:
             without such a split, the given ones hold.
         min_area: pixels of the smallest region of a mask.
         flips: how the exported model looks at an image once more, see `flips`.
-        submission: layout of the table of masks, see `shardwright.submission`; what `predict` writes by default.
+        submission: layout of the table of masks, see `shardwright.predictions.submission`; what `predict` writes by
+            default.
         optimizer: `adamw`, `adam` or `sgd`, see `optimizers.build_optimizer`.
         weight_decay: of `adamw`.
         schedule: `cosine`, `linear` or `constant`.

@@ -11,8 +11,8 @@ import keras
 
 from shardwright import loader
 from shardwright.dataset import Dataset
-from shardwright.kept_images import decoded_bytes, kept_bytes
-from shardwright.lineage import package_versions
+from shardwright.epochs.kept_images import decoded_bytes, kept_bytes
+from shardwright.provenance.lineage import package_versions
 from shardwright.storage import is_remote
 from shardwright_components.image_trainer.building import model_of
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder

@@ -23,7 +23,7 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright import pixels
 from shardwright.config.transform import KEEP, TextConfig
-from shardwright.encoding import encode
+from shardwright.image_files.encoding import encode
 from shardwright.manifest import NONE
 from shardwright.transformed import CLASSES
 from shardwright_components.beam_runner import in_process_pipeline

@@ -6,7 +6,7 @@ last pixel, the same JPEG of them, the same filter up to its rounding. Of other 
 reads a BMP of 24 bits as Pillow does, and no other; these are refused by what the graph says (`shardwright predict`
 converts them before it asks).
 
-Exif is read as `shardwright.exif` reads it; a test holds the two against each other.
+Exif is read as `shardwright.image_files.exif` reads it; a test holds the two against each other.
 """
 
 from __future__ import annotations

@@ -20,18 +20,18 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.commit import commit, finished_results
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
-from shardwright.lineage import write_lineage
 from shardwright.loader import STATISTICS_FILE
 from shardwright.manifest import MASKS, REJECTED
-from shardwright.mirror import put_folder
-from shardwright.staging import Staging
+from shardwright.provenance.lineage import write_lineage
 from shardwright.storage import hash_bytes, read_bytes
-from shardwright.watch import shards_shown
-from shardwright.whole_files import write_bytes, write_text
+from shardwright.writing.commit import commit, finished_results
+from shardwright.writing.mirror import put_folder
+from shardwright.writing.staging import Staging
+from shardwright.writing.watch import shards_shown
+from shardwright.writing.whole_files import write_bytes, write_text
 from shardwright_components.beam_runner import reachable, staging_root
 from shardwright_components.image_transform import post
 from shardwright_components.image_transform.analyze import GraphPlan, served_sums, write_transform_graph

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright import records
 from shardwright.manifest import shard_name
-from shardwright.staging import PlannedShard
 from shardwright.storage import in_parallel, read_bytes, readers
+from shardwright.tfrecords import records
+from shardwright.writing.staging import PlannedShard
 
 # No feature of an image is called so: sums, and what the TransformGraph takes by our own names.
 _PREFIX, _INPUTS = "shardwright/figures/", "shardwright/inputs/"

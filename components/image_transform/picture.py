@@ -9,9 +9,9 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright import pixels
-from shardwright.encoding import encode
 from shardwright.geometry import Geometry
-from shardwright.image_header import ImageError, ImageHeader
+from shardwright.image_files.encoding import encode
+from shardwright.image_files.image_header import ImageError, ImageHeader
 from shardwright_components.image_transform.figures import channel_sums
 from shardwright_components.image_transform.recipe import Recipe
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from shardwright.commit import DatasetPlan
 from shardwright.config.transform import TextConfig
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.presets import StoredFeatures
-from shardwright.staging import PlannedShard, Staging
+from shardwright.writing.commit import DatasetPlan
+from shardwright.writing.staging import PlannedShard, Staging
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.ingested import ingested_options
 from shardwright_components.image_transform.recipe import Recipe

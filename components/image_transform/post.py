@@ -17,9 +17,9 @@ from tfx_bsl.tfxio import tf_example_record
 
 from shardwright.config.transform import COUNTS, TextConfig
 from shardwright.presets import ONE_HOT, SIZE, StoredFeatures
-from shardwright.records import read_records
 from shardwright.schema import parse_schema, render_schema
-from shardwright.staging import PlannedShard, Staging
+from shardwright.tfrecords.records import read_records
+from shardwright.writing.staging import PlannedShard, Staging
 from shardwright_components.image_transform.figures import figures_file
 from shardwright_components.image_transform.recipe import Recipe
 

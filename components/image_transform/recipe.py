@@ -24,7 +24,7 @@ class Recipe:
     Attributes:
         size: height and width of the images; `None` where they keep theirs.
         resize: a policy of `geometry.plan_geometry`, or `keep`.
-        encoding: what pixels are stored as, see `shardwright.encoding`.
+        encoding: what pixels are stored as, see `shardwright.image_files.encoding`.
         quality: JPEG quality; `None` for all others.
         optimize: smaller and slower, of JPEG and PNG.
         chroma: chroma samples of a JPEG.

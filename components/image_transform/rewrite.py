@@ -14,17 +14,17 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from shardwright import records
 from shardwright.config.transform import KEEP
 from shardwright.geometry import Geometry, plan_geometry
-from shardwright.image_header import ImageError, ImageHeader
-from shardwright.images import read_header
-from shardwright.lazy_example import LazyExample
+from shardwright.image_files.image_header import ImageError, ImageHeader
+from shardwright.image_files.images import read_header
 from shardwright.manifest import REJECTED
 from shardwright.presets import StoredFeatures
-from shardwright.staging import Outcome, PlannedShard, Staging
 from shardwright.storage import in_parallel
+from shardwright.tfrecords import records
+from shardwright.tfrecords.lazy_example import LazyExample
 from shardwright.transformed import CLASSES, annotated, is_moved, parsed
+from shardwright.writing.staging import Outcome, PlannedShard, Staging
 from shardwright_components.image_transform.figures import (
     Figures,
     Sums,

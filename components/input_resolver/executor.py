@@ -8,10 +8,10 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
-from shardwright.blessed_data import BlessedData, settle
 from shardwright.console import progress
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
 from shardwright.ingest.places import absolute_places, location_json
+from shardwright.provenance.blessed_data import BlessedData, settle
 from shardwright.spans import NEWEST
 
 RECIPE = "recipe"

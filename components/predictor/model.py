@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from shardwright.blessing import BLESSING_FILE, read_blessing
 from shardwright.errors import DatasetError, UsageError
+from shardwright.provenance.blessing import BLESSING_FILE, read_blessing
 from shardwright.storage import is_remote
 
 _SERVING = "serving_default"

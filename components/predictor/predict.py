@@ -19,15 +19,15 @@ import numpy as np
 from shardwright.config import ImagesConfig
 from shardwright.config.images import images_config
 from shardwright.console import progress
-from shardwright.conversion import convert, header_of
-from shardwright.encoding import encode
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.frames import Frames
-from shardwright.image_header import ImageError
+from shardwright.image_files.conversion import convert, header_of
+from shardwright.image_files.encoding import encode
+from shardwright.image_files.image_header import ImageError
 from shardwright.ingest.prepare import KEEP, frames_of, prepare
-from shardwright.restore import restore_to_file
+from shardwright.predictions.restore import restore_to_file
+from shardwright.predictions.submission import DEFAULT, Layout, choose_layout, mask_rows
 from shardwright.storage import Listing, in_parallel, is_remote, list_inputs, read_bytes, readers
-from shardwright.submission import DEFAULT, Layout, choose_layout, mask_rows
 from shardwright_components.predictor.model import ExportedModel, open_model
 from shardwright_components.predictor.texts import Texts, read_texts
 
@@ -86,7 +86,8 @@ def predict(
         model: a SavedModel that a pipeline exported, or the folder that models are pushed to.
         images: folder or glob of images, also on a bucket.
         out: the table to write, a CSV; replaced when it is there.
-        dialect: a layout of `shardwright.submission`, for masks; by default that of the table the model learned from.
+        dialect: a layout of `shardwright.predictions.submission`, for masks; by default that of the table the model
+            learned from.
         texts: a CSV of what is said of the images, for a model that reads texts; see `texts.read_texts`. Without one,
             and of images without a row, nothing is said.
         batch_size: images that the model is asked about at a time.

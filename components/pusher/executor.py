@@ -12,9 +12,9 @@ from tfx.types import Artifact, artifact_utils
 from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODEL_KEY
 from tfx.utils import io_utils, proto_utils
 
-from shardwright.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
 from shardwright.errors import CheckFailed
-from shardwright.lineage import read_lineage
+from shardwright.provenance.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
+from shardwright.provenance.lineage import read_lineage
 from shardwright_components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
 from shardwright_components.pusher.answers import check_answers
 

@@ -15,7 +15,7 @@ from shardwright.dataset import Dataset
 from shardwright.drift.tiles import record_tiles
 from shardwright.drift.watch import REFERENCE_VARIABLE, Watched, watch, watch_splits
 from shardwright.fingerprint import canonical_json, fingerprint
-from shardwright.lineage import write_lineage
+from shardwright.provenance.lineage import write_lineage
 from shardwright.report.contacts import CHAPTER_BUDGET, Sheets
 from shardwright.report.page import render, see
 from shardwright.report.troubles import Trouble, leaks, trouble_chapter, write_verdict

@@ -32,7 +32,7 @@ def _clean(options: argparse.Namespace) -> int:
     root = os.path.abspath(options.root)
     if options.root.endswith(_ENDINGS):
         from shardwright.config import load_config
-        from shardwright.in_force import run_root
+        from shardwright.provenance.in_force import run_root
 
         root = run_root(load_config(options.root))
     done = clean(root, options.keep, superseded=options.superseded, dry_run=options.dry_run)

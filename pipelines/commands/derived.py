@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from shardwright.config.layout import ShardsConfig
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived
+    from shardwright.derived.derive import Derived
 
 Further: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -51,10 +51,10 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def _subset(options: argparse.Namespace) -> int:
     from shardwright.config.checks import at_least, between
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived
+    from shardwright.derived.derive import Derived
+    from shardwright.derived.subset import stratified
     from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint, text_number
-    from shardwright.subset import stratified
 
     if options.share is not None:
         between("--share", options.share, 1e-9, 1)
@@ -80,7 +80,7 @@ def _subset(options: argparse.Namespace) -> int:
 
 def _reshard(options: argparse.Namespace) -> int:
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived
+    from shardwright.derived.derive import Derived
 
     dataset = Dataset.open(options.dataset)
     how = Derived("reshard", {})
@@ -89,7 +89,7 @@ def _reshard(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived
+    from shardwright.derived.derive import Derived
 
     datasets = [Dataset.open(name) for name in options.datasets]
     how = Derived("merge", {})
@@ -139,8 +139,8 @@ def make(sources: Sequence[Dataset], how: Derived, options: argparse.Namespace, 
         options: those of `add_common`.
         further: is asked when it is made for what else there is to tell, as plain values and as lines.
     """
-    from shardwright.commit import is_committed
-    from shardwright.derive import derive
+    from shardwright.derived.derive import derive
+    from shardwright.writing.commit import is_committed
 
     existed = is_committed(options.out)
     manifest = derive(sources, options.out, how, shards=_shards(options), quiet=options.json)

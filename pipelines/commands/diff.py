@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from shardwright.differences import Differences
+    from shardwright.derived.differences import Differences
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _ROWS = 20
@@ -26,7 +26,7 @@ def add(commands: _Commands) -> None:
 def _diff(options: argparse.Namespace) -> int:
     from shardwright.console import progress
     from shardwright.dataset import Dataset
-    from shardwright.differences import find_differences
+    from shardwright.derived.differences import find_differences
     from shardwright.report.write import page_file
 
     one, other = Dataset.open(options.one), Dataset.open(options.other)
@@ -47,7 +47,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _text(found: Differences) -> str:
-    from shardwright.differences import WAYS
+    from shardwright.derived.differences import WAYS
     from shardwright.report.markup import plain
 
     both, one, other = found.images

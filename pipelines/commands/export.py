@@ -36,7 +36,7 @@ def add(commands: _Commands) -> None:
 def _export(options: argparse.Namespace) -> int:
     from shardwright.console import progress
     from shardwright.dataset import Dataset
-    from shardwright.export import ExportOptions, export
+    from shardwright.derived.export import ExportOptions, export
 
     how = ExportOptions(
         options.layout,

@@ -13,7 +13,7 @@ from shardwright_pipelines.commands.derived import add_common, keys_of, make
 
 if TYPE_CHECKING:
     from shardwright.dataset import Dataset
-    from shardwright.derive import Derived
+    from shardwright.derived.derive import Derived
     from shardwright.manifest import LedgerRow
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -36,11 +36,11 @@ def add(commands: _Commands) -> None:
 
 
 def _forget(options: argparse.Namespace) -> int:
-    from shardwright.artifact_places import run_root_of
     from shardwright.dataset import Dataset
-    from shardwright.derive import staging_root
+    from shardwright.derived.derive import staging_root
+    from shardwright.derived.forgetting import contents_of
     from shardwright.errors import UsageError
-    from shardwright.forgetting import contents_of
+    from shardwright.provenance.artifact_places import run_root_of
     from shardwright.storage import is_folder, is_remote
     from shardwright_pipelines.run_lock import only_run_in
 
@@ -68,7 +68,7 @@ def _forget(options: argparse.Namespace) -> int:
 
 
 def _without(dataset: Dataset, keys: set[str], file: str) -> Derived:
-    from shardwright.derive import Derived
+    from shardwright.derived.derive import Derived
     from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint
 
@@ -93,11 +93,11 @@ def _elsewhere(
     dataset: Dataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
 ) -> tuple[dict[str, Any], list[str]]:
     """What is left of the images beside the new dataset: what could be deleted is, and the rest is told."""
-    from shardwright.ancestry import Family
-    from shardwright.artifact_places import known_places
-    from shardwright.forgetting import forget_probed, holders, trained_on
+    from shardwright.derived.forgetting import forget_probed, holders, trained_on
+    from shardwright.provenance.ancestry import Family
+    from shardwright.provenance.artifact_places import known_places
     from shardwright.report.markup import plain
-    from shardwright.staged import empty
+    from shardwright.writing.staged import empty
 
     staged = [name for root in roots for name in empty(root)]
     rows = sum(forget_probed(root, contents) for root in roots)

@@ -40,8 +40,8 @@ def _get(options: argparse.Namespace) -> int:
 
 def _write(target: str, payload: bytes, name: str) -> None:
     from shardwright.errors import DatasetError, UsageError
-    from shardwright.records import find_feature
-    from shardwright.whole_files import write_bytes
+    from shardwright.tfrecords.records import find_feature
+    from shardwright.writing.whole_files import write_bytes
 
     values = find_feature(payload, name) if name else None
     if not values:

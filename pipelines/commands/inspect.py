@@ -108,7 +108,7 @@ def record_text(view: RecordView, payload: bytes) -> str:
 
 def _picture(view: RecordView, payload: bytes) -> str:
     from shardwright.inspection import draw
-    from shardwright.records import find_feature
+    from shardwright.tfrecords.records import find_feature
 
     columns, lines = shutil.get_terminal_size()
     found = find_feature(payload, view.image) if view.image else None

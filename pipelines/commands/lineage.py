@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from shardwright.ancestry import Artifact, Family
+    from shardwright.provenance.ancestry import Artifact, Family
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _DIGITS = 12
@@ -30,8 +30,8 @@ def add(commands: _Commands) -> None:
 
 
 def _lineage(options: argparse.Namespace) -> int:
-    from shardwright.ancestry import family_of
-    from shardwright.artifact_places import run_root_of
+    from shardwright.provenance.ancestry import family_of
+    from shardwright.provenance.artifact_places import run_root_of
 
     start, family = family_of(options.path, options.search)
     told = tell(start, family)
@@ -54,7 +54,7 @@ def tell(start: Artifact, family: Family) -> dict[str, Any]:
         `artifact`: the place asked for; `artifacts`: it and its ancestors, each with `parents` (role -> fingerprint and
         place, `null` where it was not found); `evaluations` of it; `missing` and `problems`, one sentence each.
     """
-    from shardwright.ancestry import read_artifact
+    from shardwright.provenance.ancestry import read_artifact
 
     rows, missing, problems = [], [], []
     for artifact in (read_artifact(one.place) for one in family.ancestors(start)):

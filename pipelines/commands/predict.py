@@ -57,8 +57,8 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _told_by(path: str) -> str:
     from shardwright.errors import UsageError
+    from shardwright.predictions.submission import LAYOUTS, told_by_header
     from shardwright.storage import open_table
-    from shardwright.submission import LAYOUTS, told_by_header
 
     with open_table(path) as file:
         header = next(csv.reader(file), [])

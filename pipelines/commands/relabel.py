@@ -32,9 +32,9 @@ def add(commands: _Commands) -> None:
 
 
 def _relabel(options: argparse.Namespace) -> int:
-    from shardwright.commit import is_committed
     from shardwright.dataset import Dataset
-    from shardwright.relabel import relabel
+    from shardwright.derived.relabel import relabel
+    from shardwright.writing.commit import is_committed
 
     existed = is_committed(options.out)
     dataset = Dataset.open(options.dataset)

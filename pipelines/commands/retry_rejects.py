@@ -24,9 +24,9 @@ def add(commands: _Commands) -> None:
 
 def _retry(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.in_force import settle
     from shardwright.ingest.retry import retry_rejects
     from shardwright.manifest import REJECTED, WRITTEN
+    from shardwright.provenance.in_force import settle
 
     notes: list[str] = []
     manifest, retried = retry_rejects(

@@ -20,9 +20,9 @@ from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, ShardwrightError
-from shardwright.in_force import asks_for_blessed
-from shardwright.mirror import put_folder
+from shardwright.provenance.in_force import asks_for_blessed
 from shardwright.storage import buckets, is_remote
+from shardwright.writing.mirror import put_folder
 from shardwright_components.copies import fetch_folder
 
 

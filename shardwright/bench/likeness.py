@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.conversion import decode, turn
 from shardwright.dedup.hamming import bit_counts
-from shardwright.image_header import ImageError
-from shardwright.images import read_header
+from shardwright.image_files.conversion import decode, turn
+from shardwright.image_files.image_header import ImageError
+from shardwright.image_files.images import read_header
 from shardwright.probe.hashes import ImageHashes, image_hashes
 from shardwright.probe.thumbnail import thumbnail
 from shardwright.sample.scene import draw_masks, draw_picture

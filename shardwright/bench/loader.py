@@ -17,7 +17,7 @@ from shardwright.bench.loader_memory import loading_memory
 from shardwright.bench.loader_rates import ROUNDS, Rate, take_turns
 from shardwright.bench.photographs import warm
 from shardwright.dataset import Dataset
-from shardwright.records import find_feature
+from shardwright.tfrecords.records import find_feature
 
 TRAIN = "train"
 BATCH = 32

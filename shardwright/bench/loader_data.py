@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from shardwright import commit, staging
 from shardwright.bench.photographs import Photographs, photographs
 from shardwright.config import parse_config
 from shardwright.fingerprint import fingerprint
 from shardwright.ingest import ingest
 from shardwright.manifest import SINGLE
-from shardwright.records import encode_example
+from shardwright.tfrecords.records import encode_example
+from shardwright.writing import commit, staging
 
 HEIGHT, WIDTH = 350, 525
 RECORDS = 100_000

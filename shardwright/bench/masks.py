@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from shardwright import rle
 from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure, seconds
 from shardwright.bench.photographs import HEIGHT, WIDTH
 from shardwright.geometry import Geometry, plan_geometry, source_columns, source_rows
-from shardwright.rle import Runs
-from shardwright.rle_dialects import Dialect, to_counts
+from shardwright.masks import rle
+from shardwright.masks.rle import Runs
+from shardwright.masks.rle_dialects import Dialect, to_counts
 from shardwright.sample.scene import draw_masks
 
 ROWS = 10_000

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from shardwright import rle
+from shardwright.masks import rle
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture
 

@@ -22,7 +22,7 @@ from shardwright.bench.memory import peak_memory
 from shardwright.bench.photographs import photographs, warm
 from shardwright.config.images import FULL
 from shardwright.dedup.clusters import Components, near_clusters
-from shardwright.images import read_header
+from shardwright.image_files.images import read_header
 from shardwright.ingest import ingest
 from shardwright.probe.row import probe_file
 

@@ -11,15 +11,16 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from shardwright import records, rle
 from shardwright.bench.figures import AT_MOST, Figure, seconds
 from shardwright.bench.memory import peak_memory
-from shardwright.commit import DatasetPlan, commit
 from shardwright.console import progress
 from shardwright.ingest.features import PROBE_FEATURES
+from shardwright.masks import rle
 from shardwright.presets import COMMON_FEATURES
 from shardwright.report.write import write_report
-from shardwright.staging import Outcome, PlannedShard, Staging
+from shardwright.tfrecords import records
+from shardwright.writing.commit import DatasetPlan, commit
+from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 _CLASSES = ("Fish", "Flower", "Gravel", "Sugar")
 _HEIGHT, _WIDTH = 350, 525

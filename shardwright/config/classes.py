@@ -17,8 +17,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shardwright.colours import colour_number
 from shardwright.errors import ConfigError
+from shardwright.masks.colours import colour_number
 
 _PATH = "input.classes"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")

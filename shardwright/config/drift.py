@@ -39,7 +39,7 @@ class DriftConfig:
 
     Attributes:
         reference: a dataset, folder or URL; relative paths start from the folder the command is called in. `blessed`
-            stands for that of the model in force (`shardwright.in_force`).
+            stands for that of the model in force (`shardwright.provenance.in_force`).
         images: how many of each side are looked at.
         alpha: the chance that a run is stopped though nothing has changed.
         ignore: measures that may change.

@@ -26,7 +26,7 @@ class ImagesConfig:
     `png`, `tensor` or `raw`; `quality`, `optimize` and `chroma` (444, 422, 420) hold for whatever is encoded anew, and
     without `reencode` an image keeps its format then. `convert: png` or `jpeg` takes files of other formats and stores
     them so. `strip_metadata` leaves out what is `private` or `all` that is not pixels, losslessly. See
-    `shardwright.conversion`, `shardwright.encoding` and `shardwright.metadata`.
+    `shardwright.image_files.conversion`, `shardwright.image_files.encoding` and `shardwright.image_files.metadata`.
     """
 
     PATH: ClassVar[str] = "images"

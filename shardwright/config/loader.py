@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.augmentations import read_augmentations
 from shardwright.config.checks import at_least, one_of
+from shardwright.epochs.augmentations import read_augmentations
 from shardwright.errors import ConfigError, UsageError
 
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")

@@ -52,7 +52,7 @@ class SplitConfig:
     image that nothing is said of fails the run, or goes into `rest`.
 
     `previous` is an earlier dataset: what it holds stays where it is, and only new images are divided. `blessed` stands
-    for that of the model in force (`shardwright.in_force`).
+    for that of the model in force (`shardwright.provenance.in_force`).
     """
 
     PATH: ClassVar[str] = "split"

@@ -24,7 +24,7 @@ from shardwright.console import progress
 from shardwright.drift.compare import compare
 from shardwright.drift.rows import measure_row
 from shardwright.drift.sample import Sample
-from shardwright.images import read_header
+from shardwright.image_files.images import read_header
 from shardwright.sample import write_sample
 from shardwright.storage import list_inputs, read_bytes
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.conversion import decode
-from shardwright.image_header import ImageHeader
-from shardwright.jpeg import jpeg_segments
+from shardwright.image_files.conversion import decode
+from shardwright.image_files.image_header import ImageHeader
+from shardwright.image_files.jpeg import jpeg_segments
 from shardwright.orientation import displayed_size
 from shardwright.probe.quality import measure
 from shardwright.probe.thumbnail import reduced

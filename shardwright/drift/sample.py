@@ -19,8 +19,8 @@ from shardwright.dataset import Dataset
 from shardwright.drift.rows import EMBEDDING, NUMBERS, Row, measure_row
 from shardwright.errors import DatasetError
 from shardwright.image_facts import FactsReader, lot
-from shardwright.image_header import ImageError
-from shardwright.images import read_header
+from shardwright.image_files.image_header import ImageError
+from shardwright.image_files.images import read_header
 from shardwright.report.picks import Place, read_again
 from shardwright.storage import in_parallel, list_inputs, read_bytes, readers
 

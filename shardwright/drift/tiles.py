@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shardwright.drift.sample import MOST_PIXELS, Sample
 from shardwright.drift.show import Tile
-from shardwright.image_header import ImageError
-from shardwright.images import read_header
+from shardwright.image_files.image_header import ImageError
+from shardwright.image_files.images import read_header
 from shardwright.report.contacts import BUDGET, LEFT_OUT, Sheets, figure, framed
 from shardwright.report.pictures import Picture, file_picture
 from shardwright.storage import read_bytes

@@ -17,15 +17,15 @@ import google_crc32c
 from shardwright.config import ImagesConfig
 from shardwright.fingerprint import sha256_bytes
 from shardwright.frames import Frames
-from shardwright.image_header import ImageHeader
+from shardwright.image_files.image_header import ImageHeader
 from shardwright.ingest.origins import StoredOrigin, read_stored
 from shardwright.ingest.prepare import frames_of
 from shardwright.ingest.tasks import ImageRow, Task
-from shardwright.lazy_example import LazyExample
-from shardwright.record_ranges import records_at
-from shardwright.records import RecordError
-from shardwright.staging import origins_path
 from shardwright.storage import open_file, read_bytes, read_each
+from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.record_ranges import records_at
+from shardwright.tfrecords.records import RecordError
+from shardwright.writing.staging import origins_path
 
 _Item = TypeVar("_Item")
 

@@ -31,7 +31,7 @@ from shardwright.ingest.origins import INPUTS_FILE, InputOrigin, read_inputs
 from shardwright.ingest.previous import named_dataset
 from shardwright.manifest import index_path
 from shardwright.probe.known_files import KnownFiles
-from shardwright.sealed import unsealed_lines
+from shardwright.provenance.sealed import unsealed_lines
 from shardwright.storage import FileHash, Listing, hash_bytes, in_parallel, open_file, read_bytes
 from shardwright.storage.key_places import KeyPlaces
 

@@ -7,15 +7,15 @@ import numpy as np
 from shardwright.boxes import PREFIX
 from shardwright.config.layout import RLE_TEXT
 from shardwright.frames import Frames
-from shardwright.image_header import ImageHeader
+from shardwright.image_files.image_header import ImageHeader
 from shardwright.ingest.features import mask_feature
 from shardwright.ingest.masks import are_displayed, read_masks
 from shardwright.ingest.plan import IngestPlan
 from shardwright.manifest import IGNORED
-from shardwright.records import FeatureValue, byte_strings, encode_pieces, floats, ints
-from shardwright.rle import area
-from shardwright.rle_dialects import Dialect
+from shardwright.masks.rle import area
+from shardwright.masks.rle_dialects import Dialect
 from shardwright.sources.base import IGNORE, Sample, Values
+from shardwright.tfrecords.records import FeatureValue, byte_strings, encode_pieces, floats, ints
 
 
 def encode_sample(

@@ -13,12 +13,12 @@ from shardwright.config import Config
 from shardwright.config.labels import TFRECORD
 from shardwright.config.layout import RLE_TEXT
 from shardwright.console import SILENT, Progress
-from shardwright.conversion import header_of, other_header
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.frames import Frames
-from shardwright.image_header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
-from shardwright.images import read_header
+from shardwright.image_files.conversion import header_of, other_header
+from shardwright.image_files.image_header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
+from shardwright.image_files.images import read_header
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.deliveries import Delivered, read_deliveries
 from shardwright.ingest.earlier import Earlier

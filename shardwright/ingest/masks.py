@@ -7,8 +7,8 @@ from contextlib import suppress
 from shardwright.frames import Frames
 from shardwright.ingest.plan import IngestPlan
 from shardwright.manifest import IGNORED
+from shardwright.masks.rle import RleError, Runs, union
 from shardwright.orientation import UPRIGHT
-from shardwright.rle import RleError, Runs, union
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Sample
 
 

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 from shardwright.fingerprint import canonical_json
 from shardwright.frames import Frames
-from shardwright.image_header import ImageHeader
+from shardwright.image_files.image_header import ImageHeader
 from shardwright.ingest.contents import Contents
 from shardwright.probe.hashes import ImageHashes
 from shardwright.probe.known_files import KnownFiles
 from shardwright.probe.quality import Quality
 from shardwright.probe.row import ALGORITHM, ProbeRow
-from shardwright.sealed import sealed_lines, unsealed_lines
-from shardwright.staging import ORIGINS_FOLDER
+from shardwright.provenance.sealed import sealed_lines, unsealed_lines
 from shardwright.storage import Listing
+from shardwright.writing.staging import ORIGINS_FOLDER
 
 INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
 _VERSION = 1

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import PIL
 
-from shardwright.commit import DatasetPlan, check_known_rejects
 from shardwright.config import ShardsConfig
 from shardwright.dedup.decide import Decision
 from shardwright.errors import CheckFailed
@@ -38,14 +37,15 @@ from shardwright.ingest.tasks import (
     write_labels,
 )
 from shardwright.manifest import REJECTED, LedgerRow, dataset_fingerprint
-from shardwright.mirror import local_folder
 from shardwright.presets import StoredFeatures
 from shardwright.probe.known_files import KnownFiles
 from shardwright.sources.base import NO_ROW, Annotation, MaskCode
 from shardwright.sources.mask_code import pin_mask
-from shardwright.staged import PROBED
-from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
+from shardwright.writing.commit import DatasetPlan, check_known_rejects
+from shardwright.writing.mirror import local_folder
+from shardwright.writing.staged import PROBED
+from shardwright.writing.staging import PlannedShard, Staging
 
 _KIND = "ingest"
 _PLAN_ROWS = "plan"

@@ -10,12 +10,12 @@ import dataclasses
 
 from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
-from shardwright.conversion import convert, decode, header_of, turn
-from shardwright.encoding import encode, resize
 from shardwright.frames import Frames
 from shardwright.geometry import DCT_RATIOS, Geometry, dct_ratio, plan_geometry, plan_longest_side
-from shardwright.image_header import ImageHeader
-from shardwright.metadata import strip_metadata
+from shardwright.image_files.conversion import convert, decode, header_of, turn
+from shardwright.image_files.encoding import encode, resize
+from shardwright.image_files.image_header import ImageHeader
+from shardwright.image_files.metadata import strip_metadata
 from shardwright.orientation import UPRIGHT, displayed_size
 
 KEEP = "none"

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.commit import is_committed
 from shardwright.config import SplitConfig
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
@@ -16,6 +15,7 @@ from shardwright.manifest import DUPLICATE, LEDGER_FOLDER, WRITTEN
 from shardwright.splits import NEW
 from shardwright.storage import hash_file
 from shardwright.storage.key_places import KeyPlaces
+from shardwright.writing.commit import is_committed
 
 
 def named_dataset(option: str, path: str) -> Dataset:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from shardwright.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
 from shardwright.config import Config
 from shardwright.config.images import FULL
 from shardwright.console import progress
@@ -18,12 +17,13 @@ from shardwright.ingest.inputs import survey_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.write import write_shard
-from shardwright.locked import locked_folder
 from shardwright.manifest import DISPLAYED, LOCATED, Manifest
-from shardwright.mirror import local_folder
 from shardwright.processes import in_processes, warm_up
-from shardwright.staging import ShardResult, Staging
 from shardwright.storage import is_remote
+from shardwright.writing.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
+from shardwright.writing.locked import locked_folder
+from shardwright.writing.mirror import local_folder
+from shardwright.writing.staging import ShardResult, Staging
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20

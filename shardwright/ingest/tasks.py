@@ -28,10 +28,10 @@ from shardwright.fingerprint import canonical_json
 from shardwright.ingest.contents import Contents
 from shardwright.ingest.line_files import LineFiles
 from shardwright.manifest import shard_name
-from shardwright.mirror import Mirror
 from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample, Values
-from shardwright.staging import PlannedShard, Staging
 from shardwright.storage import Listing
+from shardwright.writing.mirror import Mirror
+from shardwright.writing.staging import PlannedShard, Staging
 
 _FOLDER = "tasks"
 _DIGITS = 16

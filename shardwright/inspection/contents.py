@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.inspection.record import FeatureView, view_record
-from shardwright.record_files import begins_as_records, is_compressed, walk_records
 from shardwright.storage import open_file
+from shardwright.tfrecords.record_files import begins_as_records, is_compressed, walk_records
 
 # So many records of a file are parsed; all are counted and their checksums compared.
 LOOKED_INTO = 1000

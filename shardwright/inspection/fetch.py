@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import canonical_json
-from shardwright.records import RecordError, unframe
 from shardwright.storage import open_file, read_bytes
 from shardwright.storage.parts import part_path
+from shardwright.tfrecords.records import RecordError, unframe
 
 _NEAR = 3
 

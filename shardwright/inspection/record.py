@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardwright.errors import DatasetError, UsageError
-from shardwright.image_header import ImageError
-from shardwright.images import other_format, read_header
-from shardwright.record_files import begins_as_records, walk_records
-from shardwright.record_kinds import is_image, read_example, text_of
-from shardwright.records import DecodedFeature, RecordError
+from shardwright.image_files.image_header import ImageError
+from shardwright.image_files.images import other_format, read_header
 from shardwright.storage import open_file
+from shardwright.tfrecords.record_files import begins_as_records, walk_records
+from shardwright.tfrecords.record_kinds import is_image, read_example, text_of
+from shardwright.tfrecords.records import DecodedFeature, RecordError
 
 _ANY_SIZE = 2**31
 _SHOWN_VALUES = 6

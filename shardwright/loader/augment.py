@@ -22,10 +22,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from shardwright.augmentations import AUGMENTATIONS, Augmentation
+from shardwright.epochs.augmentations import AUGMENTATIONS, Augmentation
 from shardwright.errors import UsageError
 from shardwright.loader.parsing import Example
-from shardwright.metrics import UNCOUNTED
+from shardwright.predictions.metrics import UNCOUNTED
 
 Tensor = Any
 

@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from shardwright.dataset import Dataset, LocatedShard
+from shardwright.epochs.sequence import GlobalOrder, Steps
 from shardwright.errors import DatasetError, UsageError
-from shardwright.random_access import RandomAccess
-from shardwright.sequence import GlobalOrder, Steps
+from shardwright.tfrecords.random_access import RandomAccess
 
 Tensor = Any
 

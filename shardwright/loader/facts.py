@@ -8,9 +8,9 @@ from typing import Any
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
-from shardwright.images import read_header
-from shardwright.records import decode_example
+from shardwright.image_files.images import read_header
 from shardwright.storage import read_bytes
+from shardwright.tfrecords.records import decode_example
 
 # What is in a dataset was checked when it was written.
 _ANY_SIZE = 2**31

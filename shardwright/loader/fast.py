@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from shardwright.dataset import LocatedShard
-from shardwright.host_shares import Stretch
-from shardwright.random_access import RandomAccess
+from shardwright.epochs.host_shares import Stretch
 from shardwright.storage import is_remote
+from shardwright.tfrecords.random_access import RandomAccess
 
 Tensor = Any
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright.metrics import UNCOUNTED
+from shardwright.predictions.metrics import UNCOUNTED
 
 Tensor = Any
 

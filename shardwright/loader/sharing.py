@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardwright.dataset import Dataset
+from shardwright.epochs.host_shares import Stretch, host_share, padded_steps, share_sizes
 from shardwright.errors import UsageError
-from shardwright.host_shares import Stretch, host_share, padded_steps, share_sizes
 
 
 def share_of(dataset: Dataset, split: str, host: int, hosts: int) -> list[Stretch]:

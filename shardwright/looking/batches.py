@@ -13,8 +13,8 @@ from PIL import Image
 
 from shardwright.errors import UsageError
 from shardwright.looking.html import box, class_names, gallery, line, rows, tile
-from shardwright.metrics import UNCOUNTED
-from shardwright.overlays import overlay
+from shardwright.predictions.metrics import UNCOUNTED
+from shardwright.predictions.overlays import overlay
 from shardwright.report.pictures import data_url, fitted
 
 Array = npt.NDArray[Any]

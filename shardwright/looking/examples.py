@@ -14,10 +14,10 @@ from shardwright.errors import DatasetError
 from shardwright.image_facts import FactsReader, ImageFacts
 from shardwright.inspection.fetch import fetch
 from shardwright.looking.html import box, class_names, gallery, line, tile
+from shardwright.masks.rle import draw
 from shardwright.orientation import displayed_size, turn_runs
 from shardwright.report.markup import shown
 from shardwright.report.pictures import displayed, overlaid
-from shardwright.rle import draw
 
 _LARGE = 512
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardwright.config.learning import is_import_path
-from shardwright.host_shares import host_share
+from shardwright.epochs.host_shares import host_share
 from shardwright.manifest import NONE, SINGLE
 from shardwright.preflight.devices import host_records
 from shardwright.preflight.facts import EVAL, TRAIN, Facts
@@ -207,7 +207,7 @@ def ignored_pixels(facts: Facts) -> Iterator[Problem]:
         facts.dataset.ignores and is_import_path(facts.model),
         "trainer.model",
         f"{facts.model!r} is not ours, and {facts.dataset.root} marks pixels to be ignored by the value 255",
-        "Leave them out of its loss (shardwright.metrics.UNCOUNTED), or ingest without them.",
+        "Leave them out of its loss (shardwright.predictions.metrics.UNCOUNTED), or ingest without them.",
     )
 
 

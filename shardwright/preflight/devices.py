@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shardwright.host_shares import share_sizes
+from shardwright.epochs.host_shares import share_sizes
 from shardwright.preflight.facts import TRAIN, Facts
 from shardwright.preflight.report import Problem, only
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from shardwright.kept_images import decoded_bytes, kept_bytes
+from shardwright.epochs.kept_images import decoded_bytes, kept_bytes
 from shardwright.preflight.facts import TRAIN, Facts
 from shardwright.preflight.memory import LoaderMemory, loader_memory
 from shardwright.preflight.report import Problem, only

@@ -9,7 +9,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.manifest import MULTI, SINGLE
 from shardwright.preflight.facts import DatasetFacts, SplitFacts
-from shardwright.records import RecordError, find_feature
+from shardwright.tfrecords.records import RecordError, find_feature
 
 SAMPLED = 512
 

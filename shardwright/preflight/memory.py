@@ -27,7 +27,7 @@ class LoaderMemory:
         readers: read buffers of the shards that are open.
         shuffle: records that are mixed or wait for a decoder, still encoded.
         batches: those in flight, and the decoded images that wait for them.
-        kept: decoded images that stay from the first epoch on (`shardwright.kept_images`).
+        kept: decoded images that stay from the first epoch on (`shardwright.epochs.kept_images`).
     """
 
     libraries: int

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from shardwright.conversion import convert, decode
 from shardwright.fingerprint import canonical_json
-from shardwright.image_header import ImageError, ImageHeader
+from shardwright.image_files.conversion import convert, decode
+from shardwright.image_files.image_header import ImageError, ImageHeader
 from shardwright.probe.hashes import ImageHashes, image_hashes
 from shardwright.probe.quality import Quality, measure
 from shardwright.probe.thumbnail import pixel_digest, reduced, thumbnail

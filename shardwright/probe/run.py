@@ -12,8 +12,8 @@ from functools import partial
 from typing import TypeAlias
 
 from shardwright.console import SILENT, Progress
-from shardwright.conversion import header_of
-from shardwright.image_header import ImageError
+from shardwright.image_files.conversion import header_of
+from shardwright.image_files.image_header import ImageError
 from shardwright.probe.cache import ProbeCache
 from shardwright.probe.known_files import KnownFiles
 from shardwright.probe.row import Decoded, ProbeRow, decode_file

@@ -12,8 +12,8 @@ import hashlib
 import numpy as np
 from PIL import Image
 
-from shardwright.conversion import DCT_RATIOS, decode, turn
-from shardwright.image_header import ImageHeader
+from shardwright.image_files.conversion import DCT_RATIOS, decode, turn
+from shardwright.image_files.image_header import ImageHeader
 
 SHORTEST_SIDE = 64
 # A strip of many times its own width is reduced along its length, which nothing that is measured minds.

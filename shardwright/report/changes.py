@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from shardwright.dataset import Dataset
-from shardwright.differences import WAYS, Differences
+from shardwright.derived.differences import WAYS, Differences
 from shardwright.report.histograms import number
 from shardwright.report.markup import card, more, section, shown, table
 from shardwright.report.page import document

@@ -17,7 +17,7 @@ from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.fingerprint import text_number
 from shardwright.image_facts import FactsReader, ImageFacts, lot
-from shardwright.image_header import ImageError
+from shardwright.image_files.image_header import ImageError
 from shardwright.probe.quality import Quality, measure
 from shardwright.probe.thumbnail import thumbnail
 from shardwright.report.histograms import Histogram, Scale

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from shardwright.dedup.clusters import Components
 from shardwright.geometry import plan_geometry
+from shardwright.masks.rle import Runs, area, column_pieces, draw, places, resample, union
 from shardwright.orientation import displayed_size, turn_runs
-from shardwright.rle import Runs, area, column_pieces, draw, places, resample, union
 
 HEAT_SIDE = 24
 

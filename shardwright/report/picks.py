@@ -10,8 +10,8 @@ from typing import IO, NamedTuple
 
 from shardwright.dataset import LocatedShard
 from shardwright.errors import DatasetError
-from shardwright.records import HEADER_BYTES, frame_length, header_holds, unframe
 from shardwright.storage import is_remote, open_file, part_path, read_bytes
+from shardwright.tfrecords.records import HEADER_BYTES, frame_length, header_holds, unframe
 
 # Bytes that are fetched of a record before its length is known.
 _FIRST = 1 << 16

@@ -1,7 +1,7 @@
 """Small pictures for the page: a JPEG of the image as it is displayed, and its masks as a picture to lay over it.
 
-A JPEG is decoded at a reduced size (`shardwright.conversion.decode`). Masks are sampled in run space: none is drawn
-larger than its small picture.
+A JPEG is decoded at a reduced size (`shardwright.image_files.conversion.decode`). Masks are sampled in run space: none
+is drawn larger than its small picture.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.conversion import DCT_RATIOS, decode, turn
 from shardwright.geometry import plan_geometry
 from shardwright.image_facts import ImageFacts
-from shardwright.image_header import ImageError, ImageHeader
+from shardwright.image_files.conversion import DCT_RATIOS, decode, turn
+from shardwright.image_files.image_header import ImageError, ImageHeader
+from shardwright.masks.rle import Runs, draw, resample
 from shardwright.orientation import displayed_size, turn_runs
-from shardwright.overlays import edge, overlay
+from shardwright.predictions.overlays import edge, overlay
 from shardwright.report.colours import class_colour, ramp
-from shardwright.rle import Runs, draw, resample
 
 WIDEST, TALLEST = 232, 176
 _QUALITY = 74

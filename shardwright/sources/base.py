@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from shardwright.manifest import SINGLE
-from shardwright.rle import Runs
+from shardwright.masks.rle import Runs
 from shardwright.storage import Listing, Refusal
 
 # Indices of no class: a region that neither loss nor metric counts; a row that says nothing of a class.

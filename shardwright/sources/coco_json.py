@@ -21,9 +21,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from shardwright.boxes import Box, BoxError, box_features, box_values
-from shardwright.coco import CocoMasks, mask_text
 from shardwright.errors import UsageError
 from shardwright.manifest import MULTI
+from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.sources.base import Annotation, Images, Survey, Values
 from shardwright.sources.classes import ClassMap, as_integer, check_names, map_classes
 from shardwright.sources.names import NameIndex, is_text

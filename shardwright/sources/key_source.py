@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
-from shardwright.rle_dialects import Dialect
+from shardwright.masks.rle_dialects import Dialect
 from shardwright.sources.base import Annotation, Survey
 from shardwright.sources.classes import map_classes
 from shardwright.storage import Listing, Refusal

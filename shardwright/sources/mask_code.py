@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import google_crc32c
 import numpy as np
 
-from shardwright.colours import COLOUR
 from shardwright.config.labels import REFUSE
 from shardwright.errors import CheckFailed
 from shardwright.manifest import IGNORED
-from shardwright.mask_files import (
+from shardwright.masks.colours import COLOUR
+from shardwright.masks.mask_files import (
     MaskFileError,
     MaskImage,
     grey_of,
@@ -26,7 +26,7 @@ from shardwright.mask_files import (
     read_mask,
     value_runs,
 )
-from shardwright.rle import RleError, Runs
+from shardwright.masks.rle import RleError, Runs
 from shardwright.sources.base import IGNORE, NO_LABEL
 from shardwright.sources.mask_values import WHITE
 from shardwright.storage import read_bytes, read_start

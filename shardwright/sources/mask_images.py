@@ -17,7 +17,7 @@ import numpy.typing as npt
 from shardwright.config.labels import REFUSE
 from shardwright.errors import UsageError
 from shardwright.manifest import IGNORED
-from shardwright.mask_files import MaskFileError, MaskImage
+from shardwright.masks.mask_files import MaskFileError, MaskImage
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.sources.classes import map_classes
 from shardwright.sources.mask_code import MaskFiles

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from shardwright.colours import COLOUR, show_value
 from shardwright.errors import ConfigError
 from shardwright.manifest import IGNORED
+from shardwright.masks.colours import COLOUR, show_value
 from shardwright.sources.base import IGNORE
 from shardwright.sources.classes import as_integer, map_classes
 

@@ -15,16 +15,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardwright.boxes import box_features, box_values
-from shardwright.colours import COLOUR
 from shardwright.errors import ConfigError, UsageError
 from shardwright.manifest import IGNORED
-from shardwright.rle import RleError
+from shardwright.masks.colours import COLOUR
+from shardwright.masks.rle import RleError
 from shardwright.sources.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.sources.classes import map_classes
 from shardwright.sources.mask_images import list_masks, select
 from shardwright.sources.mask_layouts import ImageStems
 from shardwright.sources.mask_values import ValueMap, have_ids, listed_ids, map_ids
 from shardwright.sources.voc_code import VocFiles, palette_colour, size_text
+from shardwright.sources.voc_xml import FLAGS, VocImage, read_voc
 from shardwright.storage import (
     Listing,
     NothingThere,
@@ -34,7 +35,6 @@ from shardwright.storage import (
     read_bytes,
     readers,
 )
-from shardwright.voc_xml import FLAGS, VocImage, read_voc
 
 MASKS = "SegmentationClass"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"

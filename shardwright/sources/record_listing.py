@@ -16,10 +16,10 @@ from typing import IO
 
 from shardwright.errors import DatasetError, UsageError
 from shardwright.manifest import MANIFEST_FILE, Manifest
-from shardwright.record_files import begins_as_records, is_compressed, walk_records
 from shardwright.sources.record_roles import KEY, Roles, Sampled, tell_roles
 from shardwright.sources.record_scan import FileScan, UnusableError, features_of, scan_file
 from shardwright.storage import Listing, Refusal, in_parallel, open_file, part_path, read_bytes, read_start
+from shardwright.tfrecords.record_files import begins_as_records, is_compressed, walk_records
 
 NOT_RECORDS = "not_records"
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from shardwright.rle import Runs
-from shardwright.rle_dialects import ABSOLUTE, COCO, COUNTS, RELATIVE, SIIM, Dialect
+from shardwright.masks.rle import Runs
+from shardwright.masks.rle_dialects import ABSOLUTE, COCO, COUNTS, RELATIVE, SIIM, Dialect
 from shardwright.sources.mask_code import MaskFiles
 from shardwright.storage.parts import split_part
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shardwright.errors import ConfigError, UsageError
-from shardwright.record_kinds import is_image
-from shardwright.records import DecodedFeature
+from shardwright.tfrecords.record_kinds import is_image
+from shardwright.tfrecords.records import DecodedFeature
 
 IMAGE, LABEL, KEY, MASK, CAPTION = "image", "label", "key", "mask", "caption"
 ROLES = (IMAGE, LABEL, KEY, MASK, CAPTION)

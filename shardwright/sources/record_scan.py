@@ -17,10 +17,10 @@ import numpy as np
 
 from shardwright.errors import UsageError
 from shardwright.presets import COMMON_FEATURES
-from shardwright.record_files import Walked, walk_records
-from shardwright.record_kinds import OtherRecordError, read_example
-from shardwright.records import HEADER_BYTES, DecodedFeature
 from shardwright.sources.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
+from shardwright.tfrecords.record_files import Walked, walk_records
+from shardwright.tfrecords.record_kinds import OtherRecordError, read_example
+from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 
 NO_EXAMPLE, NO_IMAGE, BAD_FEATURE = "no_example", "no_image", "bad_feature"
 BINARY = "binary"

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shardwright.errors import UsageError
-from shardwright.rle import RleError, perimeter, read_numbers
-from shardwright.rle_dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect
+from shardwright.masks.rle import RleError, perimeter, read_numbers
+from shardwright.masks.rle_dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect
 from shardwright.sources.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, reduce_header
 
 # An outline counts as longer from this ratio on, and from the larger one where the header says the opposite; so that a

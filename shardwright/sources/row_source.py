@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from shardwright.errors import UsageError
 from shardwright.manifest import SINGLE
-from shardwright.rle_dialects import Dialect
+from shardwright.masks.rle_dialects import Dialect
 from shardwright.sources.base import NO_LABEL, Annotation, Images, Survey, Values
 from shardwright.sources.classes import ClassMap, map_classes
 from shardwright.sources.names import NameIndex

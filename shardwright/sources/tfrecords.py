@@ -15,8 +15,7 @@ import numpy as np
 from shardwright.config.labels import LabelsConfig
 from shardwright.errors import ConfigError
 from shardwright.manifest import IGNORED, MULTI, NONE, SINGLE
-from shardwright.records import HEADER_BYTES, DecodedFeature
-from shardwright.rle_dialects import Dialect
+from shardwright.masks.rle_dialects import Dialect
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
 from shardwright.sources.classes import ClassMap, check_names, map_classes
 from shardwright.sources.mask_code import pin_mask
@@ -38,6 +37,7 @@ from shardwright.sources.record_scan import (
 from shardwright.sources.row_source import CAPTION_FEATURE
 from shardwright.storage import Listing, part_path
 from shardwright.storage.parts import split_part
+from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 
 _SHOWN = 3
 # A name for the class of masks that nothing says the class of.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardwright.manifest import NONE
-from shardwright.rle_dialects import Dialect
+from shardwright.masks.rle_dialects import Dialect
 from shardwright.sources.base import Annotation, Images, Survey
 from shardwright.storage import Listing
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shardwright.colours import COLOUR
-from shardwright.rle import Runs
+from shardwright.masks.colours import COLOUR
+from shardwright.masks.rle import Runs
 from shardwright.sources.mask_code import MaskFiles, check_size
-from shardwright.voc_xml import VocImage
+from shardwright.sources.voc_xml import VocImage
 
 
 @dataclass(frozen=True)

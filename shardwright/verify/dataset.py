@@ -16,11 +16,10 @@ from shardwright.console import progress
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import sha256_file
-from shardwright.lineage import LINEAGE_FILE
 from shardwright.manifest import BUILD_FILE, LEDGER_FOLDER, MANIFEST_FILE, Manifest
 from shardwright.processes import in_processes
-from shardwright.sealed import is_whole, unsealed_lines
-from shardwright.staging import ORIGINS_FOLDER
+from shardwright.provenance.lineage import LINEAGE_FILE
+from shardwright.provenance.sealed import is_whole, unsealed_lines
 from shardwright.storage import buckets, in_parallel, is_remote
 from shardwright.verify import findings as what
 from shardwright.verify.fetching import check_fetched, fetch_all_but_shards, is_read
@@ -29,6 +28,7 @@ from shardwright.verify.foreign import verify_file
 from shardwright.verify.ledger import check_ledger
 from shardwright.verify.lines import read_index
 from shardwright.verify.shards import ShardCheck, ShardTask, check_shard
+from shardwright.writing.staging import ORIGINS_FOLDER
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 256 << 20

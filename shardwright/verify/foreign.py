@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shardwright.errors import UsageError
-from shardwright.record_files import DAMAGED, TRUNCATED, begins_as_records, walk_records
 from shardwright.storage import open_file
+from shardwright.tfrecords.record_files import DAMAGED, TRUNCATED, begins_as_records, walk_records
 from shardwright.verify import findings as what
 from shardwright.verify.findings import Finding, Report
 

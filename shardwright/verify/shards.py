@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 
 from shardwright.dataset import LocatedShard
 from shardwright.fingerprint import canonical_json, sha256_file
-from shardwright.records import (
+from shardwright.tfrecords.records import (
     FOOTER_BYTES,
     HEADER_BYTES,
     RecordError,

@@ -18,12 +18,12 @@ from PIL import Image
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig, images_config
 from shardwright.dataset import Dataset
-from shardwright.exif import only_orientation, read_orientation
-from shardwright.images import read_header
+from shardwright.image_files.exif import only_orientation, read_orientation
+from shardwright.image_files.images import read_header
 from shardwright.ingest import ingest
 from shardwright.ingest.prepare import prepare
 from shardwright.loader import dataset_statistics, load
-from shardwright.records import decode_example
+from shardwright.tfrecords.records import decode_example
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
 from shardwright_components.image_transform.as_ingested import as_ingested, exif_orientation

@@ -16,7 +16,7 @@ from tfx.types import standard_artifacts
 from tfx.utils import json_utils
 
 from shardwright.config import parse_config
-from shardwright.lineage import read_lineage
+from shardwright.provenance.lineage import read_lineage
 from shardwright_components.image_trainer.training_summary import read_summary
 from shardwright_pipelines.vertex import worker_pools
 

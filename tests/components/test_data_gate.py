@@ -13,9 +13,9 @@ from tfx.types import Channel, standard_artifacts
 
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.fingerprint import sha256_file
-from shardwright.lineage import read_lineage
-from shardwright.records import encode_example, frame
+from shardwright.provenance.lineage import read_lineage
 from shardwright.schema import render_schema
+from shardwright.tfrecords.records import encode_example, frame
 from shardwright_components.data_gate.anomalies import Anomaly, read_anomalies, table
 from shardwright_components.data_gate.component import DataGate, GateDecision
 from shardwright_components.data_gate.executor import Executor

@@ -20,8 +20,8 @@ from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.manifest import shard_path
-from shardwright.mirror import Mirror
-from shardwright.staging import PlannedShard, Staging
+from shardwright.writing.mirror import Mirror
+from shardwright.writing.staging import PlannedShard, Staging
 from shardwright_components.image_transform import executor, plan
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe

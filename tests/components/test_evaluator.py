@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from object_stores import running_stores
 
-from shardwright.blessing import BLESSING_FILE, baseline_digest, read_blessing
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
-from shardwright.lineage import read_lineage, write_lineage
-from shardwright.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright.provenance.blessing import BLESSING_FILE, baseline_digest, read_blessing
+from shardwright.provenance.lineage import read_lineage, write_lineage
 from shardwright_components.evaluator.summary import read_evaluation
 
 pytestmark = pytest.mark.slow
@@ -203,7 +203,7 @@ def half(tmp_path_factory, masks, segmenter):
 def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(masks, half):
     import numpy as np
 
-    from shardwright.records import decode_example
+    from shardwright.tfrecords.records import decode_example
 
     line, found, _ = half
     # The next run finds them there.
@@ -217,7 +217,7 @@ def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(masks, half):
 def test_slices_and_pictures_are_there_to_be_looked_at(masks, half):
     from PIL import Image
 
-    from shardwright.records import decode_example
+    from shardwright.tfrecords.records import decode_example
 
     _, found, folder = half
     told = json.loads((folder / "evaluation.json").read_text())
@@ -276,7 +276,7 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
     import numpy as np
     import tensorflow as tf
 
-    from shardwright.records import decode_example
+    from shardwright.tfrecords.records import decode_example
 
     data = write_shapes(tmp_path / "raw", task="classification", kind="ingest")
     label = {"image/class/label": tf.io.FixedLenFeature([], tf.int64)}
@@ -310,7 +310,7 @@ def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
     import numpy as np
     import tensorflow as tf
 
-    from shardwright.records import decode_example
+    from shardwright.tfrecords.records import decode_example
 
     data = write_shapes(tmp_path / "raw", task="classification", kind="ingest")
     label = {"image/class/label": tf.io.FixedLenFeature([], tf.int64)}

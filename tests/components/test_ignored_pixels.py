@@ -9,12 +9,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright import loader, rle
+from shardwright import loader
 from shardwright.boxes import Box, box_values
 from shardwright.dataset import Dataset
 from shardwright.geometry import POLICIES, plan_geometry
-from shardwright.metrics import UNCOUNTED, MaskSums
-from shardwright.records import byte_strings, decode_example, encode_example, floats, ints
+from shardwright.masks import rle
+from shardwright.predictions.metrics import UNCOUNTED, MaskSums
+from shardwright.tfrecords.records import byte_strings, decode_example, encode_example, floats, ints
 from shardwright_components.image_trainer.evaluation import evaluate
 from shardwright_components.image_trainer.losses import build_loss
 from shardwright_components.image_trainer.signatures import ServedModel

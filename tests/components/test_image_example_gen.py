@@ -17,7 +17,7 @@ from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate, write
-from shardwright.lineage import read_lineage
+from shardwright.provenance.lineage import read_lineage
 from shardwright_components.image_example_gen.component import ImageExampleGen
 
 

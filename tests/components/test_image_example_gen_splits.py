@@ -15,7 +15,7 @@ from tfx.types import standard_artifacts
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed
 from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate
-from shardwright.lineage import read_lineage
+from shardwright.provenance.lineage import read_lineage
 from shardwright_components.image_example_gen.executor import Executor
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from shardwright.dataset import Dataset
 from shardwright.errors import ShardwrightError
-from shardwright.lineage import read_lineage
-from shardwright.metrics import LabelCounts, MaskSums
-from shardwright.tuning import decided_masks, read_decision
+from shardwright.predictions.metrics import LabelCounts, MaskSums
+from shardwright.predictions.tuning import decided_masks, read_decision
+from shardwright.provenance.lineage import read_lineage
 from shardwright_components.image_trainer.history import read_history
 from shardwright_components.image_trainer.run_fn import train_and_export
 from shardwright_components.image_trainer.spec import Recipe
@@ -79,9 +79,9 @@ def test_raw_bytes_of_a_size_never_seen_are_answered_in_a_clean_process(trained,
 def test_the_examples_signature_returns_the_sums_of_the_served_masks_and_the_sampled_truth(trained):
     import tensorflow as tf
 
-    from shardwright import rle
     from shardwright.geometry import plan_geometry
-    from shardwright.records import decode_example
+    from shardwright.masks import rle
+    from shardwright.tfrecords.records import decode_example
 
     model = tf.saved_model.load(str(trained / "export"))
     records = [record for _, record in Dataset.open(trained / "raw").records("test")]

@@ -15,15 +15,16 @@ import tensorflow_transform as tft
 from PIL import Image
 from tfx.types import artifact_utils, standard_artifacts
 
-from shardwright import loader, pixels, rle
+from shardwright import loader, pixels
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.fingerprint import canonical_json
 from shardwright.geometry import plan_geometry, source_columns, source_rows
 from shardwright.ingest import ingest
-from shardwright.lineage import read_lineage
-from shardwright.records import decode_example
+from shardwright.masks import rle
+from shardwright.provenance.lineage import read_lineage
+from shardwright.tfrecords.records import decode_example
 from shardwright_components.image_transform import component, executor, rewrite
 from shardwright_components.image_transform import plan as planning
 from shardwright_components.image_transform.recipe import read_recipe, transform_recipe

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shardwright import rle
-from shardwright.blessing import Blessing, model_digest, write_blessing
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.ingest import ingest
-from shardwright.records import decode_example
-from shardwright.tuning import Decision
+from shardwright.masks import rle
+from shardwright.predictions.tuning import Decision
+from shardwright.provenance.blessing import Blessing, model_digest, write_blessing
+from shardwright.tfrecords.records import decode_example
 from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 from shardwright_components.predictor.predict import predict
 from shardwright_pipelines.cli import main

@@ -6,8 +6,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright import rle
-from shardwright.regions import remove_small
+from shardwright.masks import rle
+from shardwright.masks.regions import remove_small
 from shardwright_components.image_trainer import region_ops
 
 MIN_AREAS = (0, 3, 9)

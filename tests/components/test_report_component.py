@@ -13,7 +13,7 @@ from shardwright.dataset import Dataset
 from shardwright.drift.watch import REFERENCE_VARIABLE
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import text_number
-from shardwright.lineage import read_lineage
+from shardwright.provenance.lineage import read_lineage
 from shardwright.report.troubles import read_verdict
 from shardwright.schema import render_schema
 from shardwright_components.data_gate.executor import Executor as GateExecutor

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from shardwright.dataset import Dataset
-from shardwright.records import decode_example
+from shardwright.tfrecords.records import decode_example
 from shardwright_components.image_transform import rewrite
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.recipe import Recipe

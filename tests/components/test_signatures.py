@@ -7,8 +7,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright import rle
 from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.masks import rle
 from shardwright_components.image_trainer.signatures import sample_runs
 from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 

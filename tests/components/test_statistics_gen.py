@@ -14,8 +14,8 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import channel_utils, standard_artifacts
 
 from shardwright.dataset import Dataset
-from shardwright.records import decode_example
 from shardwright.schema import parse_schema, render_schema
+from shardwright.tfrecords.records import decode_example
 from shardwright_components.statistics_gen.component import StatisticsGen
 from shardwright_components.statistics_gen.executor import Executor
 from shardwright_components.statistics_gen.slices import MOST, slices, sources

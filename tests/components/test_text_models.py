@@ -11,7 +11,7 @@ import tensorflow as tf
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
 from shardwright.loader.words import stored_texts
-from shardwright.records import byte_strings, encode_example
+from shardwright.tfrecords.records import byte_strings, encode_example
 from shardwright_components.image_trainer.models import build_model
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe, TextColumn, TrainSpec

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from training import RECIPE, spec_of
 
-from shardwright import kept_images, loader
+from shardwright import loader
 from shardwright.dataset import Dataset
+from shardwright.epochs import kept_images
 from shardwright_components.image_trainer import training
 from shardwright_components.image_trainer.hosts import HostPlace
 

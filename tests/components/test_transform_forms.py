@@ -13,15 +13,16 @@ import tensorflow as tf
 from killed_transform import killed_transform
 from PIL import Image
 
-from shardwright import pixels, rle
-from shardwright.commit import commit
+from shardwright import pixels
 from shardwright.config import parse_config
 from shardwright.config.transform import TextConfig
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.geometry import POLICIES
 from shardwright.loader import load
-from shardwright.records import decode_example
+from shardwright.masks import rle
+from shardwright.tfrecords.records import decode_example
+from shardwright.writing.commit import commit
 from shardwright_components.image_trainer.signatures import ServedModel
 from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
 from shardwright_components.image_transform import plan as planning

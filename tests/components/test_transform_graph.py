@@ -20,7 +20,7 @@ from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.loader import dataset_statistics, load
-from shardwright.records import byte_strings, decode_example
+from shardwright.tfrecords.records import byte_strings, decode_example
 from shardwright_components.image_transform import executor
 from shardwright_components.image_transform.recipe import transform_recipe
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shardwright.config.transform import TextConfig
 from shardwright.loader.words import words_of
-from shardwright.records import decode_example, encode_example
+from shardwright.tfrecords.records import decode_example, encode_example
 from shardwright_components.image_transform.features import text_features
 from shardwright_components.image_transform.text import Text, text_values
 

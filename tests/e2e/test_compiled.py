@@ -10,10 +10,10 @@ import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
 from zygote import Zygote
 
-from shardwright.ancestry import family_of
-from shardwright.blessing import BLESSING_FILE, read_blessing
 from shardwright.dataset import Dataset
-from shardwright.lineage import read_lineage
+from shardwright.provenance.ancestry import family_of
+from shardwright.provenance.blessing import BLESSING_FILE, read_blessing
+from shardwright.provenance.lineage import read_lineage
 from shardwright.sample import write_sample
 from shardwright_pipelines.cli import main
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from shardwright import rle
 from shardwright.dataset import Dataset
-from shardwright.records import decode_example
+from shardwright.masks import rle
+from shardwright.tfrecords.records import decode_example
 
 pytestmark = [pytest.mark.slow, pytest.mark.shared_data]
 SHARDWRIGHT = str(Path(sys.executable).with_name("shardwright"))

@@ -9,9 +9,9 @@ import yaml
 from PIL import Image
 from running import run
 
-from shardwright import rle
 from shardwright.dataset import Dataset
-from shardwright.records import decode_example
+from shardwright.masks import rle
+from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
 IMAGES, SHAPE = 30, (48, 64)

@@ -11,7 +11,7 @@ from PIL import Image
 from recording import record, write_records
 from running import run
 
-from shardwright.records import floats, ints
+from shardwright.tfrecords.records import floats, ints
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from descent import Months, record_months
 
-from shardwright.staging import Staging
+from shardwright.writing.staging import Staging
 from shardwright_pipelines import cleaning
 from shardwright_pipelines.cli import main
 from shardwright_pipelines.metadata_store import past_runs, steps_to

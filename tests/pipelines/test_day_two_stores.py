@@ -10,8 +10,8 @@ from ingesting import run
 from object_stores import SCHEMES, running_stores
 
 from shardwright.dataset import Dataset
-from shardwright.staging import Staging
 from shardwright.storage import buckets
+from shardwright.writing.staging import Staging
 from shardwright_pipelines.cli import main
 
 # Commands that read a dataset: all but its name. Where one makes something, that is OUT.

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from ingesting import ledger, run
 
-from shardwright import rle
 from shardwright.dataset import Dataset
-from shardwright.differences import find_differences
-from shardwright.records import ints
+from shardwright.derived.differences import find_differences
+from shardwright.masks import rle
+from shardwright.tfrecords.records import ints
 from shardwright_pipelines.cli import main
 from shardwright_pipelines.commands.stats import _shown
 
@@ -68,7 +68,7 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     before = Dataset.open(one)
     (key, payload), *_ = before.records("eval")
     assert key == "eval/0000"
-    from shardwright.records import decode_example
+    from shardwright.tfrecords.records import decode_example
 
     fish = rle.draw(rle.from_flat(decode_example(payload)["image/segmentation/Fish/rle"]), 24, 36)
     new = np.zeros((24, 36), np.uint8)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pages import printed_by
 
-from shardwright.augmentations import AUGMENTATIONS
+from shardwright.epochs.augmentations import AUGMENTATIONS
 
 pytestmark = pytest.mark.slow
 PAGE = Path(__file__).parents[2] / "docs/loader.md"

@@ -8,11 +8,11 @@ import pytest
 from ingesting import examples, run
 from PIL import Image
 
-from shardwright import export as exporting
-from shardwright import rle
 from shardwright.dataset import Dataset
-from shardwright.export import ExportOptions
-from shardwright.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
+from shardwright.derived import export as exporting
+from shardwright.derived.export import ExportOptions
+from shardwright.masks import rle
+from shardwright.masks.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
 from shardwright_pipelines.cli import main
 
 RUNS, ORDERS = ("absolute", "relative", "counts", "compressed"), ("column", "row")
@@ -219,8 +219,8 @@ def test_hostile_class_names_and_keys_stay_within_the_folder(small_dataset, tmp_
     assert {name.split("/")[1] for name in files(tmp_path / "out") if name.startswith("images")} == {"_", "a_b", "_etc"}
     outside = {path.name for path in tmp_path.iterdir()}
     assert outside == {"in", "out"}
+    from shardwright.derived.export import _place
     from shardwright.errors import DatasetError
-    from shardwright.export import _place
 
     for name in ("../x", "/x", "a/../../x", "a//b", "", "a\0b", "x" * 300, "./x"):
         with pytest.raises(DatasetError, match="no path of a file"):

@@ -9,8 +9,8 @@ from descent import Months, record_months
 from ingesting import ledger, run
 
 from shardwright.probe.cache import cache_file
-from shardwright.staging import Staging
 from shardwright.verify import verify
+from shardwright.writing.staging import Staging
 from shardwright_pipelines.cli import main
 from shardwright_pipelines.run_lock import only_run_in
 

@@ -10,7 +10,7 @@ from descent import Months
 
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
-from shardwright.in_force import settle
+from shardwright.provenance.in_force import settle
 from shardwright.schema import render_schema
 from shardwright_pipelines.graph import GraphInputs, build_nodes
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from shardwright.dataset import Dataset
-from shardwright.records import encode_example, find_feature, frame
+from shardwright.tfrecords.records import encode_example, find_feature, frame
 from shardwright_pipelines import cli
 
 SHARD = "Split-train/data-00000-of-00002.tfrecord"

@@ -7,11 +7,11 @@ import pytest
 from descent import Months
 from object_stores import SCHEMES, running_stores
 
-from shardwright.ancestry import Artifact, Family, artifact_at, read_artifact
-from shardwright.artifact_places import places_below
+from shardwright.derived.forgetting import holders, trained_on
 from shardwright.errors import DatasetError
-from shardwright.forgetting import holders, trained_on
-from shardwright.lineage import IMAGE_VARIABLE, files_digest, write_lineage
+from shardwright.provenance.ancestry import Artifact, Family, artifact_at, read_artifact
+from shardwright.provenance.artifact_places import places_below
+from shardwright.provenance.lineage import IMAGE_VARIABLE, files_digest, write_lineage
 from shardwright_pipelines.cli import main
 
 

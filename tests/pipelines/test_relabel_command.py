@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from ingesting import examples, ledger, run
 
-from shardwright import relabel as relabelling
+from shardwright.derived import relabel as relabelling
 from shardwright.verify import verify
 from shardwright_pipelines.cli import main
 

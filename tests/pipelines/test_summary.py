@@ -1,6 +1,6 @@
 """The table at the end of a run tells what reading the annotations could not."""
 
-from shardwright.sealed import sealed_json
+from shardwright.provenance.sealed import sealed_json
 from shardwright_pipelines.summary import _further_notes
 
 

@@ -82,7 +82,7 @@ def test_nothing_but_the_dataset_stays(source, here):
 
 def test_an_image_that_cannot_be_written_whole_is_not_there(source, here, capsys, monkeypatch):
     from shardwright.dataset import Dataset
-    from shardwright.whole_files import WholeFile
+    from shardwright.writing.whole_files import WholeFile
 
     key = next(key for key, _ in Dataset.open(source).records("train"))
     write = WholeFile.write

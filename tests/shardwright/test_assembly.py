@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from shardwright.assembly import assembling, discard
 from shardwright.errors import UsageError
+from shardwright.writing.assembly import assembling, discard
 
 CONTENT = "ab" * 32
 
@@ -56,7 +56,7 @@ def test_a_living_run_is_let_alone_and_the_other_refused(tmp_path):
 
 
 def test_a_folder_that_was_renamed_before_it_was_locked_is_not_taken(tmp_path, monkeypatch):
-    from shardwright import assembly
+    from shardwright.writing import assembly
 
     target = tmp_path / "out"
     lock, seen = assembly._lock, []

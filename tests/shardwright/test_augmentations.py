@@ -2,8 +2,8 @@
 
 import pytest
 
-from shardwright.augmentations import AUGMENTATIONS, Augmentation, read_augmentations
 from shardwright.config import LoaderConfig
+from shardwright.epochs.augmentations import AUGMENTATIONS, Augmentation, read_augmentations
 from shardwright.errors import ConfigError, UsageError
 
 

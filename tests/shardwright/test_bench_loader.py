@@ -12,7 +12,7 @@ from shardwright.bench.loader_data import many_records
 from shardwright.bench.loader_rates import Rate, take_turns
 from shardwright.bench.loader_shares import STEPS, shares
 from shardwright.dataset import Dataset
-from shardwright.records import find_feature
+from shardwright.tfrecords.records import find_feature
 
 FOUND = Loaded(
     records=20_000,

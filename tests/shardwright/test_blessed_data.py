@@ -9,14 +9,14 @@ from ingesting import config as parsed
 from ingesting import run as ingest
 from object_stores import SCHEMES
 
-from shardwright.blessed_data import BlessedData, kept_from, settle
-from shardwright.blessing import Blessing, read_blessing, write_blessing
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.fingerprint import canonical_json
-from shardwright.in_force import without_blessed
 from shardwright.ingest import IngestRecipe, hash_input, locate, survey_input
-from shardwright.sealed import sealed_json
+from shardwright.provenance.blessed_data import BlessedData, kept_from, settle
+from shardwright.provenance.blessing import Blessing, read_blessing, write_blessing
+from shardwright.provenance.in_force import without_blessed
+from shardwright.provenance.sealed import sealed_json
 
 WORDS = {"previous": "blessed", "split": {"previous": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
 

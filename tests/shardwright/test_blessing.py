@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from shardwright.blessing import (
+from shardwright.errors import DatasetError
+from shardwright.provenance.blessing import (
     BLESSING_FILE,
     Blessing,
     baseline_digest,
@@ -12,7 +13,6 @@ from shardwright.blessing import (
     read_blessing,
     write_blessing,
 )
-from shardwright.errors import DatasetError
 
 
 def model(folder, text="weights"):

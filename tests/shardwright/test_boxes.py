@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright import boxes, rle
+from shardwright import boxes
 from shardwright.boxes import Box, BoxError, box_features, box_values, move_boxes
 from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.masks import rle
 
 sides = st.integers(1, 60)
 

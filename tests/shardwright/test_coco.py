@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from shardwright import rle
-from shardwright.coco import CocoMasks, mask_text
-from shardwright.rle_dialects import compress_counts, to_counts
+from shardwright.masks import rle
+from shardwright.masks.coco import CocoMasks, mask_text
+from shardwright.masks.rle_dialects import compress_counts, to_counts
 
 
 def parse(segmentation, height=4, width=6, size=None):

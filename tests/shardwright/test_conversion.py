@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from picturing import pillow_exif
 from PIL import Image, ImageFile
 
-from shardwright.conversion import DCT_RATIOS, FORMATS, convert, decode, other_header, turn
-from shardwright.exif import only_orientation
-from shardwright.image_header import ImageError
-from shardwright.images import read_header
+from shardwright.image_files.conversion import DCT_RATIOS, FORMATS, convert, decode, other_header, turn
+from shardwright.image_files.exif import only_orientation
+from shardwright.image_files.image_header import ImageError
+from shardwright.image_files.images import read_header
 
 MANY = 200_000_000
 
@@ -247,8 +247,8 @@ def test_bombs_need_no_memory(tmp_path):
 import resource, sys
 from pathlib import Path
 from shardwright.bench.memory import peak_memory
-from shardwright.conversion import convert, other_header
-from shardwright.image_header import ImageError
+from shardwright.image_files.conversion import convert, other_header
+from shardwright.image_files.image_header import ImageError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 before = peak_memory()
 for file in Path(sys.argv[1]).iterdir():

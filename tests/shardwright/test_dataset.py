@@ -2,11 +2,11 @@
 
 import pytest
 
-from shardwright.commit import DatasetPlan, commit
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.manifest import Manifest
-from shardwright.staging import Outcome, PlannedShard, Staging
+from shardwright.writing.commit import DatasetPlan, commit
+from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from shardwright.dataset import Dataset
-from shardwright.differences import find_differences
+from shardwright.derived.differences import find_differences
 from shardwright.errors import DatasetError
 
 

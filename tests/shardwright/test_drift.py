@@ -103,7 +103,7 @@ def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path
     folder = tmp_path / "folder"
     reader = {key: data for split in root.splits for key, data in root.records(split)}
     for key in train.keys:
-        from shardwright.records import find_feature
+        from shardwright.tfrecords.records import find_feature
 
         file = folder / f"{key}.jpg"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -8,9 +8,9 @@ from shardwright.config.drift import DriftConfig
 from shardwright.dataset import Dataset
 from shardwright.drift.tiles import record_tiles
 from shardwright.drift.watch import watch
-from shardwright.records import ints
 from shardwright.report.contacts import Sheets
 from shardwright.report.page import see
+from shardwright.tfrecords.records import ints
 
 IMAGES = 60
 

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from shardwright import geometry, rle
-from shardwright.conversion import DCT_RATIOS, decode
-from shardwright.encoding import CHROMA, encode, resize, tensor_proto
-from shardwright.image_header import ImageError, ImageHeader
-from shardwright.images import read_header
+from shardwright import geometry
+from shardwright.image_files.conversion import DCT_RATIOS, decode
+from shardwright.image_files.encoding import CHROMA, encode, resize, tensor_proto
+from shardwright.image_files.image_header import ImageError, ImageHeader
+from shardwright.image_files.images import read_header
+from shardwright.masks import rle
 
 MANY = 200_000_000
 SIDES = st.integers(8, 90)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from picturing import DISPLAYED
 
-from shardwright import boxes, geometry, rle
+from shardwright import boxes, geometry
 from shardwright.frames import Frames
+from shardwright.masks import rle
 
 sides = st.integers(1, 20)
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright import image_header
-from shardwright import jpeg as jpeg_file
-from shardwright.image_header import ImageError, ImageHeader
-from shardwright.images import read_header
+from shardwright.image_files import image_header
+from shardwright.image_files import jpeg as jpeg_file
+from shardwright.image_files.image_header import ImageError, ImageHeader
+from shardwright.image_files.images import read_header
 
 MANY = 200_000_000
 

@@ -6,14 +6,14 @@ import pytest
 from descent import Months
 from ingesting import run as ingest
 
-from shardwright.blessing import BLESSING_FILE
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.in_force import settle, without_blessed
 from shardwright.ingest import IngestRecipe
 from shardwright.ingest import ingest as run_ingest
-from shardwright.lineage import read_lineage, write_lineage
+from shardwright.provenance.blessing import BLESSING_FILE
+from shardwright.provenance.in_force import settle, without_blessed
+from shardwright.provenance.lineage import read_lineage, write_lineage
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright import rle
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input
+from shardwright.masks import rle
 
 
 @pytest.mark.parametrize("layout", ["image_label", "image_id_class_id", "image_class"])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from ingesting import changed, examples, ledger, run, tree
 
-from shardwright import rle
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.rle_dialects import compress_counts, to_counts
+from shardwright.masks import rle
+from shardwright.masks.rle_dialects import compress_counts, to_counts
 
 IDS = {"Fish": 7, "Sugar": 90}
 

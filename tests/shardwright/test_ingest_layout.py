@@ -11,7 +11,7 @@ from ingesting import config, examples, ledger, run, tree
 
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError
-from shardwright.records import decode_example, read_records
+from shardwright.tfrecords.records import decode_example, read_records
 from shardwright.verify import verify
 
 

@@ -8,11 +8,11 @@ import pytest
 from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright import rle
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.tasks import publish_tasks
-from shardwright.records import decode_example
+from shardwright.masks import rle
+from shardwright.tfrecords.records import decode_example
 
 IMAGES = 24
 SHAPE = (21, 30)

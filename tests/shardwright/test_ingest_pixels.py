@@ -12,14 +12,14 @@ from PIL import Image, ImageDraw
 from recording import reading
 
 from shardwright import orientation as turns
-from shardwright import rle
-from shardwright.conversion import turn
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, UsageError
-from shardwright.exif import only_orientation
+from shardwright.image_files.conversion import turn
+from shardwright.image_files.exif import only_orientation
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest, write_shard
-from shardwright.staging import Staging
+from shardwright.masks import rle
 from shardwright.verify import verify
+from shardwright.writing.staging import Staging
 
 HEIGHT, WIDTH = 60, 90
 

@@ -14,10 +14,10 @@ from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
 from shardwright.manifest import Manifest, ShardInfo
-from shardwright.sealed import sealed_lines
-from shardwright.staging import Staging
+from shardwright.provenance.sealed import sealed_lines
 from shardwright.storage.key_places import KeyPlaces
 from shardwright.verify import verify
+from shardwright.writing.staging import Staging
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 from ingesting import run, tree
 
-from shardwright.staging import Staging
+from shardwright.writing.staging import Staging
 
 
 def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, monkeypatch):

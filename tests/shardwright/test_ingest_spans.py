@@ -10,10 +10,10 @@ import pytest
 from ingesting import config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright import rle
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import ingest, input_fingerprint, locate
+from shardwright.masks import rle
 
 
 def draw(file, number):

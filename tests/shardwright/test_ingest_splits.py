@@ -12,7 +12,7 @@ from PIL import Image
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, ingest
-from shardwright.lineage import read_lineage
+from shardwright.provenance.lineage import read_lineage
 
 
 def draw(file, number, size=(8, 8), **options):

@@ -12,13 +12,13 @@ from ingesting import changed, run, tree
 from object_stores import SCHEMES
 
 from shardwright.bench.emulators import Trouble
-from shardwright.commit import commit
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, tasks, write_shard
-from shardwright.staging import Staging
 from shardwright.storage import buckets
+from shardwright.writing.commit import commit
+from shardwright.writing.staging import Staging
 
 pytestmark = pytest.mark.slow
 
@@ -188,7 +188,7 @@ def test_a_publication_that_was_cut_short_is_finished_by_the_next_run(
 
 @both
 def test_of_two_datasets_for_one_output_the_first_wins_whole(stores, tmp_path, image_input, monkeypatch, scheme):
-    from shardwright import bucket_output
+    from shardwright.writing import bucket_output
 
     raw = image_input(tmp_path / "in")
     out = f"{stores.bucket(scheme)}/out"

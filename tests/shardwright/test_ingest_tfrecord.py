@@ -11,7 +11,7 @@ from recording import PACKINGS, labelled, mask_png, picture, reading, record, wr
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest
-from shardwright.records import byte_strings, encode_example, floats, frame, ints
+from shardwright.tfrecords.records import byte_strings, encode_example, floats, frame, ints
 
 
 def as_lists(found):

@@ -5,9 +5,9 @@ import pytest
 from ingesting import examples, ledger, run
 from recording import labelled, mask_png, reading, record, write_records
 
-from shardwright import rle
 from shardwright.errors import ConfigError, UsageError
-from shardwright.records import byte_strings, ints
+from shardwright.masks import rle
+from shardwright.tfrecords.records import byte_strings, ints
 
 
 def _drawn(features, name):

@@ -5,10 +5,10 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright import rle
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, locate, survey_input
+from shardwright.masks import rle
 
 IMAGES, SHAPE = 24, (21, 30)
 CAT, DOG = 8, 12

@@ -13,7 +13,7 @@ from PIL import Image
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.inspection import draw, fetch, record_of_file, view_dataset, view_file, view_record
-from shardwright.records import encode_example, find_feature, frame
+from shardwright.tfrecords.records import encode_example, find_feature, frame
 
 
 def png(array):
@@ -160,7 +160,7 @@ def test_a_key_that_is_not_there_names_near_ones(dataset):
 
 
 def test_a_rejected_input_says_why(tmp_path):
-    from shardwright import commit, staging
+    from shardwright.writing import commit, staging
 
     place = staging.Staging.open(tmp_path / "staging", "0" * 64)
     planned = staging.PlannedShard("train", 0, 1)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.lazy_example import LazyExample
-from shardwright.records import (
+from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.records import (
     Carried,
     RecordError,
     byte_strings,

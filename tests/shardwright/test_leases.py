@@ -6,12 +6,12 @@ import pytest
 from ingesting import config, run
 from object_stores import SCHEMES
 
-from shardwright import leases
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.ingest import run as running
-from shardwright.staged import empty
-from shardwright.staging import Staging
+from shardwright.writing import leases
+from shardwright.writing.staged import empty
+from shardwright.writing.staging import Staging
 
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 assert set(SCHEMES) == {"gs", "s3"}

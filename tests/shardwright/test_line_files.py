@@ -41,7 +41,7 @@ from pathlib import Path
 import numpy as np
 from shardwright.ingest.tasks import write_labels
 from shardwright.sources.base import Annotation
-from shardwright.staging import PlannedShard
+from shardwright.writing.staging import PlannedShard
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024

@@ -11,10 +11,11 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from shardwright import loader, pixels, rle
+from shardwright import loader, pixels
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.records import decode_example
+from shardwright.masks import rle
+from shardwright.tfrecords.records import decode_example
 
 MakeDataset = Callable[..., Path]
 

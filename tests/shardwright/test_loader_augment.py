@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from shardwright.augmentations import AUGMENTATIONS, read_augmentations
+from shardwright.epochs.augmentations import AUGMENTATIONS, read_augmentations
 from shardwright.loader.augment import augmented, mixup
-from shardwright.metrics import UNCOUNTED
+from shardwright.predictions.metrics import UNCOUNTED
 
 SIDE = 32
 MOVING = ("flip_left_right", "flip_up_down", "rotate90", "crop=0.3")

@@ -9,11 +9,11 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright.dataset import Dataset
+from shardwright.epochs.sequence import GlobalOrder, Steps
 from shardwright.errors import UsageError
 from shardwright.loader import load
-from shardwright.random_access import RandomAccess
-from shardwright.records import decode_example
-from shardwright.sequence import GlobalOrder, Steps
+from shardwright.tfrecords.random_access import RandomAccess
+from shardwright.tfrecords.records import decode_example
 
 CHANGES = ("flip_left_right", "flip_up_down", "brightness")
 

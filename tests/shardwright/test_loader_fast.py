@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shardwright.dataset import Dataset
-from shardwright.host_shares import Stretch
+from shardwright.epochs.host_shares import Stretch
 from shardwright.loader.fast import read_fast
 
 COUNTS = (0, 1, 15, 16, 17, 33, 2, 40, 1, 1, 0, 5, 16, 3, 32, 7, 9, 48, 1, 20)

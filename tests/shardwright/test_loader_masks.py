@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from shardwright import rle
 from shardwright.loader import masks
-from shardwright.metrics import UNCOUNTED
+from shardwright.masks import rle
+from shardwright.predictions.metrics import UNCOUNTED
 
 
 @st.composite

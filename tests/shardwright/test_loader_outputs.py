@@ -9,8 +9,8 @@ from shardwright import pixels
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
 from shardwright.loader import load, unpack_masks
-from shardwright.metrics import UNCOUNTED
-from shardwright.records import decode_example
+from shardwright.predictions.metrics import UNCOUNTED
+from shardwright.tfrecords.records import decode_example
 
 CLASSES = ("Fish", "Flower", "Sugar")
 PLAIN = {"normalize": "none", "dtype": "uint8"}

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright import shard_cache
 from shardwright.dataset import Dataset
+from shardwright.epochs import shard_cache
+from shardwright.epochs.host_shares import Stretch
 from shardwright.errors import DatasetError, UsageError
-from shardwright.host_shares import Stretch
 from shardwright.loader import Copies, load
 from shardwright.loader.fast import _pieces
-from shardwright.random_access import RandomAccess
 from shardwright.storage import buckets
+from shardwright.tfrecords.random_access import RandomAccess
 
 pytestmark = pytest.mark.slow
 PLAIN = {"normalize": "none", "dtype": "uint8"}

@@ -9,7 +9,7 @@ from PIL import Image
 from shardwright import loader
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
-from shardwright.records import ints
+from shardwright.tfrecords.records import ints
 
 COUNT = 37
 

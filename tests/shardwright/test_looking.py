@@ -17,8 +17,8 @@ from shardwright.drift.places import compare_images
 from shardwright.errors import DatasetError, UsageError
 from shardwright.looking.batches import look_at, pixels, wanted
 from shardwright.looking.html import box, class_names, rows, tile
-from shardwright.rle import draw as drawn
-from shardwright.rle import from_flat
+from shardwright.masks.rle import draw as drawn
+from shardwright.masks.rle import from_flat
 
 HOSTILE = '"><script>alert(1)</script>\u202e'
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.colours import COLOUR, colour_number, show_value
 from shardwright.errors import ConfigError, UsageError
+from shardwright.masks.colours import COLOUR, colour_number, show_value
 from shardwright.sources.base import IGNORE
 from shardwright.sources.mask_values import map_ids, map_values
 

@@ -6,7 +6,6 @@ import unicodedata
 import pytest
 from object_stores import SCHEMES, forget_clients
 
-from shardwright import bucket_output
 from shardwright.bench.emulators import Trouble
 from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright.storage import (
@@ -19,6 +18,7 @@ from shardwright.storage import (
     read_bytes,
     read_start,
 )
+from shardwright.writing import bucket_output
 
 both = pytest.mark.parametrize("scheme", SCHEMES)
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from picturing import DISPLAYED
 from PIL import Image, ImageOps
 
-from shardwright import boxes, orientation, rle
+from shardwright import boxes, orientation
+from shardwright.masks import rle
 
 orientations = st.integers(1, 8)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from shardwright import geometry, pixels
-from shardwright.encoding import encode
-from shardwright.image_header import ImageError
+from shardwright.image_files.encoding import encode
+from shardwright.image_files.image_header import ImageError
 
 SIDES = st.integers(1, 5000)
 POLICIES = st.sampled_from(geometry.POLICIES)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright import polygons, rle
-from shardwright.polygons import PolygonError, rasterize, read_polygon
+from shardwright.masks import polygons, rle
+from shardwright.masks.polygons import PolygonError, rasterize, read_polygon
 
 SIDES = st.integers(1, 20)
 # Quarters and eighths hit the centres of pixels often, and floats hold them exactly.

@@ -14,7 +14,7 @@ from shardwright.preflight import ERROR, RULES, WARNING, DatasetFacts, Facts, Fe
 from shardwright.preflight.feeding import fits_memory, memory_estimate
 from shardwright.preflight.gather import dataset_facts
 from shardwright.preflight.memory import loader_memory
-from shardwright.records import ints
+from shardwright.tfrecords.records import ints
 
 MB, GB = 1 << 20, 1 << 30
 BY_ID = {rule.id: rule for rule in RULES}

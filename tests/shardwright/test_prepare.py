@@ -7,11 +7,11 @@ import pytest
 from picturing import DISPLAYED, GPS, pillow_exif
 from PIL import Image, ImageOps
 
-from shardwright import conversion
 from shardwright.config import ImagesConfig
-from shardwright.exif import only_orientation
-from shardwright.image_header import ImageError
-from shardwright.images import read_header
+from shardwright.image_files import conversion
+from shardwright.image_files.exif import only_orientation
+from shardwright.image_files.image_header import ImageError
+from shardwright.image_files.images import read_header
 from shardwright.ingest import prepare as prepare_module
 from shardwright.ingest.prepare import prepare
 

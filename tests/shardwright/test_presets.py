@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright import rle
 from shardwright.config.layout import PRESETS
 from shardwright.errors import ConfigError
+from shardwright.masks import rle
 from shardwright.presets import StoredFeatures
-from shardwright.records import byte_strings, decode_example, encode_example, ints
+from shardwright.tfrecords.records import byte_strings, decode_example, encode_example, ints
 
 OURS = {
     "image/encoded": "bytes",

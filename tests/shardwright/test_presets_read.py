@@ -8,10 +8,10 @@ import tensorflow as tf
 from ingesting import config, examples, run
 from PIL import Image
 
-from shardwright import rle
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.loader import load
+from shardwright.masks import rle
 
 
 @pytest.fixture(scope="module")

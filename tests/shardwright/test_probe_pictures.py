@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as arrays
 from picturing import pillow_exif
 from PIL import Image
 
-from shardwright.conversion import decode
-from shardwright.image_header import ImageError
-from shardwright.images import read_header
+from shardwright.image_files.conversion import decode
+from shardwright.image_files.image_header import ImageError
+from shardwright.image_files.images import read_header
 from shardwright.probe.hashes import ImageHashes, as_int64, distance, image_hashes
 from shardwright.probe.quality import measure
 from shardwright.probe.row import probe_file

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.protowire import (
+from shardwright.tfrecords.protowire import (
     WireError,
     pack_int64,
     pack_int64_lists,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from shardwright.dataset import Dataset
+from shardwright.epochs.sequence import GlobalOrder, Records
 from shardwright.errors import DatasetError
-from shardwright.random_access import RandomAccess
-from shardwright.sequence import GlobalOrder, Records
+from shardwright.tfrecords.random_access import RandomAccess
 
 
 @pytest.fixture

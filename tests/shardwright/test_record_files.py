@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.record_files import begins_as_records, is_compressed, walk_records
-from shardwright.records import frame
+from shardwright.tfrecords.record_files import begins_as_records, is_compressed, walk_records
+from shardwright.tfrecords.records import frame
 
 PAYLOADS = [b"one", b"", b"three" * 50]
 PLAIN = b"".join(map(frame, PAYLOADS))
@@ -84,8 +84,8 @@ def test_any_bytes_are_walked_without_an_error(data):
 
 
 def test_a_huge_claimed_length_asks_for_no_memory(monkeypatch):
-    from shardwright import record_files
-    from shardwright.records import masked_crc
+    from shardwright.tfrecords import record_files
+    from shardwright.tfrecords.records import masked_crc
 
     length = (2**40).to_bytes(8, "little")
     header = length + masked_crc(length).to_bytes(4, "little")

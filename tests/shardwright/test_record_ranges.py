@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright import record_ranges
-from shardwright.record_ranges import records_at
-from shardwright.records import RecordWriter
+from shardwright.tfrecords import record_ranges
+from shardwright.tfrecords.record_ranges import records_at
+from shardwright.tfrecords.records import RecordWriter
 
 PAYLOADS = [[bytes([file, number]) * (1 + 37 * number) for number in range(12)] for file in range(2)]
 

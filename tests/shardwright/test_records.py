@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shardwright import records
-from shardwright.records import RecordError
+from shardwright.tfrecords import records
+from shardwright.tfrecords.records import RecordError
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 float32 = st.floats(width=32, allow_nan=False)

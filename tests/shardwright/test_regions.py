@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright import rle
-from shardwright.regions import areas_and_hits, find_regions, remove_small
+from shardwright.masks import rle
+from shardwright.masks.regions import areas_and_hits, find_regions, remove_small
 
 sides = st.integers(1, 14)
 

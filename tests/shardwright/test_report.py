@@ -14,10 +14,10 @@ from PIL import Image
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.records import ints
 from shardwright.report import markup
 from shardwright.report.page import MOST_BYTES, render, see
 from shardwright.report.write import write_report
+from shardwright.tfrecords.records import ints
 
 VOID = {"meta", "img", "input", "br", "line", "polyline"}
 HOSTILE = (

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from shardwright.dataset import Dataset
-from shardwright.records import decode_example
 from shardwright.report.histograms import number, percent
 from shardwright.report.page import render, see
+from shardwright.tfrecords.records import decode_example
 
 NAMES = ("Fish", "Sugar", "Rare")
 

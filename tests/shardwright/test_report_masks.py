@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from shardwright.masks.rle import encode
 from shardwright.report.masks import MaskShapes, regions
-from shardwright.rle import encode
 
 MASKS = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(
     lambda shape: arrays.arrays(np.uint8, shape, elements=st.integers(0, 1))

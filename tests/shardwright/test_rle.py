@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shardwright import rle
 from shardwright.geometry import POLICIES, plan_geometry, source_columns, source_rows
+from shardwright.masks import rle
 
 shapes = st.tuples(st.integers(1, 24), st.integers(1, 24))
 # Random bits alone give runs of one or two pixels; rows that repeat give long ones and whole columns.

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shardwright import rle
-from shardwright.rle_dialects import (
+from shardwright.masks import rle
+from shardwright.masks.rle_dialects import (
     COCO,
     COLUMN_PAIRS,
     ROW_PAIRS,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shardwright import rle
 from shardwright.errors import UsageError
-from shardwright.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
+from shardwright.masks import rle
+from shardwright.masks.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
 from shardwright.sources.rle_layouts import Specimen, tell_layout
 
 AIRBUS = {"image": "ImageId", "mask": "EncodedPixels"}

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright import rle
 from shardwright.errors import UsageError
+from shardwright.masks import rle
 from shardwright.sample import KINDS, write, write_sample
 from shardwright.sample.regions import draw_outline, frame_size, plan_regions
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg

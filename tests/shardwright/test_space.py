@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright import space
 from shardwright.config import ImagesConfig
 from shardwright.config.transform import TransformConfig
 from shardwright.errors import StorageError
-from shardwright.space import refuse_full, same_disk, space_needed
+from shardwright.writing import space
+from shardwright.writing.space import refuse_full, same_disk, space_needed
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import killing
 import pytest
 
-from shardwright.commit import DatasetPlan, commit, committed
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.manifest import LedgerRow
-from shardwright.staging import Outcome, PlannedShard, Staging
+from shardwright.writing.commit import DatasetPlan, commit, committed
+from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
 
@@ -243,7 +243,7 @@ def test_one_run_at_a_time_writes_a_dataset(tmp_path):
 
 
 def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.ledger_rows._MERGE_WIDTH", 3)
+    monkeypatch.setattr("shardwright.writing.ledger_rows._MERGE_WIDTH", 3)
     shards = tuple(PlannedShard("train", i, 11) for i in range(11))
     staging = Staging.open(tmp_path, "f" * 64)
     for shard in shards:
@@ -255,7 +255,7 @@ def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkey
 
 
 def test_long_ledgers_are_split_into_equal_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.commit._ROWS_PER_PART", 3)
+    monkeypatch.setattr("shardwright.writing.commit._ROWS_PER_PART", 3)
     the_plan = plan()
     commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
     parts = sorted((tmp_path / "out" / "ledger").iterdir())

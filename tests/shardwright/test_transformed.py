@@ -8,14 +8,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from shardwright import records, rle
 from shardwright.boxes import PREFIX, move_boxes
 from shardwright.config import ImagesConfig
 from shardwright.errors import ConfigError
 from shardwright.geometry import POLICIES, plan_geometry, source_columns, source_rows
-from shardwright.image_header import ImageHeader
+from shardwright.image_files.image_header import ImageHeader
 from shardwright.ingest.prepare import prepare
+from shardwright.masks import rle
 from shardwright.orientation import displayed_size, turn_runs
+from shardwright.tfrecords import records
 from shardwright.transformed import annotated, label_features, stored_runs
 
 SIDES = st.integers(5, 140)

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardwright.errors import DatasetError
-from shardwright.metrics import UNCOUNTED, MaskSums
-from shardwright.regions import remove_small
-from shardwright.rle import draw, encode
-from shardwright.tuning import (
+from shardwright.masks.regions import remove_small
+from shardwright.masks.rle import draw, encode
+from shardwright.predictions.metrics import UNCOUNTED, MaskSums
+from shardwright.predictions.tuning import (
     LEVELS,
     Decision,
     RegionCounts,

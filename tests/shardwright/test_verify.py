@@ -9,8 +9,8 @@ import damage
 import pytest
 from ingesting import run
 
-from shardwright import records
 from shardwright.errors import UsageError
+from shardwright.tfrecords import records
 from shardwright.verify import findings as what
 from shardwright.verify import verify
 
@@ -229,7 +229,7 @@ def test_a_flip_in_a_stored_checksum_differs_in_one_bit_and_one_in_the_data_neve
 
 
 def test_files_that_seal_themselves_show_any_change():
-    from shardwright.sealed import is_whole, sealed_json
+    from shardwright.provenance.sealed import is_whole, sealed_json
 
     text = sealed_json({"b": 1, "a": "ü"})
     assert is_whole(text)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shardwright import watch
-from shardwright.staging import Outcome, PlannedShard, Staging
+from shardwright.writing import watch
+from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 
 class _Counted:

@@ -6,7 +6,7 @@ from pathlib import Path
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.ingest import ingest
-from shardwright.records import decode_example
+from shardwright.tfrecords.records import decode_example
 
 
 def config(raw, **changes):

@@ -18,8 +18,8 @@ def killed_transform(source: str, staging: str, recipe: str) -> None:
 
 
 def _main(root: str, place: str, text: str) -> None:
-    from shardwright import staging
     from shardwright.dataset import Dataset
+    from shardwright.writing import staging
     from shardwright_components.beam_runner import in_process_pipeline
     from shardwright_components.image_transform import plan as planning
     from shardwright_components.image_transform.recipe import read_recipe

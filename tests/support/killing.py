@@ -39,7 +39,8 @@ _INGEST_TO_A_STEP = (
     KILL_AT_STEP
     + """
 import json, shutil
-from shardwright import staging, storage
+from shardwright.writing import staging
+from shardwright import storage
 from shardwright.config import parse_config
 from shardwright.ingest import ingest, inputs
 staging.RecordWriter.write = counted(staging.RecordWriter.write)

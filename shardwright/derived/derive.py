@@ -1,0 +1,254 @@
+"""New datasets out of the records of others, which are copied as they are: subset, reshard, merge, forget.
+
+Records keep their bytes and their order; what the ledger says of inputs that were not written goes along. The work is
+that of every dataset: shards are staged, then all of it appears at once, and doing it again does nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shardwright.config.layout import ShardsConfig
+from shardwright.console import progress
+from shardwright.dataset import Dataset
+from shardwright.errors import UsageError
+from shardwright.fingerprint import fingerprint, text_number
+from shardwright.manifest import WRITTEN, LedgerRow, Manifest
+from shardwright.report.picks import record_at
+from shardwright.shard_names import ShardNames
+from shardwright.sharding import shard_bounds, shard_count
+from shardwright.storage import is_remote, open_file
+from shardwright.writing.commit import DatasetPlan, commit, committed
+from shardwright.writing.staging import Outcome, PlannedShard, Staging
+
+Choose = Callable[[str], bool]
+_NOT_WRITTEN = "not-written"
+_SHOWN = 3
+
+
+def every(key: str) -> bool:
+    """Takes all."""
+    del key
+    return True
+
+
+def same_row(row: LedgerRow) -> LedgerRow | None:
+    """Keeps a row as it is."""
+    return row
+
+
+class Derived(NamedTuple):
+    """What is made.
+
+    Attributes:
+        operation: how, as a word, for the recipe.
+        options: what else changes the bytes, as plain values.
+        choose: which keys are taken.
+        row: what becomes of the ledger's rows of inputs that were not written; `None` leaves one out.
+        outcome: what becomes of a record, by its key and bytes; it stays as it is by default.
+        changes: fields of the `DatasetPlan` that are not those of the source.
+    """
+
+    operation: str
+    options: Mapping[str, Any]
+    choose: Choose = every
+    row: Callable[[LedgerRow], LedgerRow | None] = same_row
+    outcome: Callable[[str, bytes], Outcome] = Outcome
+    changes: Mapping[str, Any] = MappingProxyType({})
+
+
+def derive(
+    sources: Sequence[Dataset],
+    out: str | os.PathLike[str],
+    how: Derived,
+    *,
+    shards: ShardsConfig | None = None,
+    quiet: bool = False,
+) -> Manifest:
+    """Makes a dataset of records of others.
+
+    Args:
+        sources: the datasets, with the same classes and features; no key may be in two of them.
+        out: folder to make.
+        how: what is made.
+        shards: how it is cut; by default as the ingest does.
+        quiet: show no progress.
+
+    Returns:
+        Its manifest.
+
+    Raises:
+        UsageError: the sources do not go together, nothing would be left, or `out` holds something else.
+        DatasetError: a source is damaged.
+    """
+    first = sources[0].manifest
+    _refuse_different(sources)
+    sizes, keys = _measured(sources, how.choose)
+    _refuse_equal_keys(keys, sources)
+    if not any(len(lengths) for lengths in sizes.values()):
+        raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
+    shards = shards or ShardsConfig()
+    planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
+    parents = [source.manifest.digest for source in sources]
+    recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
+    rows = _rows(sources, how.row)
+    plan = DatasetPlan(
+        kind=first.kind,
+        task=first.task,
+        classes=first.classes,
+        recipe=recipe,
+        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
+        features=first.features,
+        inputs=sum(len(lengths) for lengths in sizes.values()) + len(rows),
+        shards=tuple(planned),
+        rows=(_NOT_WRITTEN,) if rows else (),
+        max_rejects=1.0,
+        names=first.names,
+        labels=first.labels,
+        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
+    )
+    plan = dataclasses.replace(plan, **how.changes)
+    done = committed(out, plan.fingerprint)
+    if done is not None:
+        return done
+    staging = Staging.open(staging_root(out), plan.fingerprint)
+    with staging.locked():
+        if rows:
+            staging.write_rows(_NOT_WRITTEN, rows)
+        with progress(len(planned), "writing shards", quiet=quiet) as shown:
+            for split in sorted(sizes):
+                records = _records(sources, split, how)
+                cuts = [shard for shard in planned if shard.split == split]
+                bounds = shard_bounds(len(sizes[split]), len(cuts))
+                for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
+                    _write(staging, shard, records, count, ShardNames(shards.pattern))
+                    shown.advance()
+        manifest = commit(staging, plan, out, {"runner": how.operation})
+    if not is_remote(str(out)):
+        # The folder of staging folders; it stays where another dataset is being made in it.
+        with suppress(OSError):
+            os.rmdir(staging_root(out))
+    return manifest
+
+
+def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], count: int, names: ShardNames) -> None:
+    taken = [0]
+
+    def outcomes() -> Iterator[Outcome]:
+        while taken[0] < count:
+            taken[0] += 1
+            yield next(records)
+
+    staging.write_shard(shard, outcomes(), names)
+    # A shard that an earlier run has finished is not written again; its records are passed over.
+    for _ in outcomes():
+        continue
+
+
+def _records(sources: Sequence[Dataset], split: str, how: Derived) -> Iterator[Outcome]:
+    for source in sources:
+        for shard in source.shards(split) if split in source.splits else ():
+            with open_file(shard.file) as file:
+                for key, offset in source.entries(shard):
+                    if how.choose(key):
+                        yield how.outcome(key, record_at(file, offset, shard.file))
+
+
+def _measured(sources: Sequence[Dataset], choose: Choose) -> tuple[dict[str, array[int]], list[array[int]]]:
+    """Bytes of the records of every split that are taken, and of every source the numbers of the keys."""
+    sizes: dict[str, array[int]] = {}
+    keys: list[array[int]] = []
+    for source in sources:
+        keys.append(array("q"))
+        for split in source.splits:
+            lengths = sizes.setdefault(split, array("q"))
+            for shard in source.shards(split):
+                before: int | None = None
+                for key, offset in source.entries(shard):
+                    if before is not None:
+                        lengths.append(offset - before)
+                        before = None
+                    if choose(key):
+                        before = offset
+                        keys[-1].append(text_number(key))
+                if before is not None:
+                    lengths.append(shard.bytes - before)
+    return sizes, keys
+
+
+def _planned(split: str, lengths: array[int], shards: ShardsConfig) -> list[PlannedShard]:
+    count = shard_count(
+        len(lengths),
+        sum(lengths),
+        target_size=shards.target_size,
+        count=shards.count,
+        records_per_shard=shards.records,
+        hosts=shards.hosts,
+    )
+    return [PlannedShard(split, number, count) for number in range(count)]
+
+
+def _cut(shards: ShardsConfig) -> dict[str, Any]:
+    return {name: value for name, value in vars(shards).items() if value is not None}
+
+
+def _rows(sources: Sequence[Dataset], become: Callable[[LedgerRow], LedgerRow | None]) -> list[LedgerRow]:
+    rows = []
+    for source in sources:
+        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
+            for row in source.ledger():
+                # Where it had been planned for is of no meaning any more.
+                bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
+                kept = become(bare) if row.status != WRITTEN else None
+                if kept is not None:
+                    rows.append(kept)
+    return rows
+
+
+def _refuse_different(sources: Sequence[Dataset]) -> None:
+    first = sources[0]
+    for source in sources[1:]:
+        for what in ("kind", "task", "classes", "labels", "features", "names"):
+            one, other = getattr(first.manifest, what), getattr(source.manifest, what)
+            if one != other:
+                raise UsageError(
+                    f"{source.root}: its {what} are not those of {first.root}: {_difference(one, other)}. "
+                    "Ingest both with the same configuration."
+                )
+
+
+def _difference(one: Any, other: Any) -> str:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+        return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"{other!r}, not {one!r}"
+
+
+def _refuse_equal_keys(keys: list[array[int]], sources: Sequence[Dataset]) -> None:
+    seen = np.empty(0, np.int64)
+    for numbers, source in zip(keys, sources, strict=True):
+        mine = np.array(numbers, np.int64)
+        both = np.intersect1d(seen, mine)
+        if len(both):
+            twice = set(both[:1].tolist())
+            name = next(k for s in source.splits for k in source.keys(s) if text_number(k) in twice)
+            raise UsageError(
+                f"{source.root}: {len(both)} keys are in another source, too, e.g. {name!r}. An image may be "
+                "there once: forget them in one of the two first."
+            )
+        seen = np.concatenate([seen, mine])
+
+
+def staging_root(out: str | os.PathLike[str]) -> str:
+    """The staging folder of an output: beside it, as the ingest has it."""
+    path = str(out).rstrip("/") if is_remote(str(out)) else os.path.realpath(out)
+    folder, name = os.path.split(path)
+    return f"{folder}/.{name}.staging"

@@ -1,0 +1,192 @@
+"""In what two datasets differ, image by image: which are new, gone, changed, moved, labelled or masked otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from shardwright.console import SILENT, Progress
+from shardwright.dataset import Dataset, LocatedShard
+from shardwright.errors import DatasetError
+from shardwright.image_facts import FactsReader, ImageFacts
+from shardwright.masks.rle import area, union
+from shardwright.tfrecords.record_ranges import records_at
+
+ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS = "added", "removed", "changed", "moved", "relabelled", "masks"
+WAYS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS)
+# Rows that are kept to be shown; all are counted.
+_SHOWN = 200
+
+
+class Row(NamedTuple):
+    """One image that differs.
+
+    Attributes:
+        key: its key.
+        way: one of `WAYS`.
+        before: what it was: its split, its classes; empty where there is no such thing.
+        after: what it is.
+        iou: of masks, the least over all classes of the area both share over that of either; else `None`.
+    """
+
+    key: str
+    way: str
+    before: str
+    after: str
+    iou: float | None = None
+
+
+@dataclass
+class Differences:
+    """All differences of two datasets.
+
+    Attributes:
+        images: how many both, the one and the other hold.
+        counts: way -> images.
+        labels: (class before, class after) -> images, of those that are labelled otherwise.
+        iou: mean of the masks' least intersection over union, of the images whose masks differ; `None` where none does.
+        rows: the first of every way, by key.
+    """
+
+    images: tuple[int, int, int]
+    counts: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    iou: float | None = None
+    rows: list[Row] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        both, one, other = self.images
+        return {
+            "images": {"both": both, "first": one, "second": other},
+            "counts": dict(self.counts),
+            "labels": dict(self.labels),
+            "iou": self.iou,
+            "rows": [row._asdict() for row in self.rows],
+        }
+
+
+class _Held(NamedTuple):
+    """Where the one holds an image: its split; number of the shard, offset and length of the record."""
+
+    split: str
+    place: tuple[int, int, int]
+
+
+def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> Differences:
+    """Compares two datasets by key.
+
+    Keys and places of the one are held in memory; records are read as they come in the other, and by place in the one,
+    where mostly they lie in the same order.
+
+    Args:
+        one: the earlier.
+        other: the later; classes are compared by name, so it may have others.
+        shown: told of every record of the other.
+
+    Raises:
+        DatasetError: one of them is damaged.
+    """
+    shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
+    held = {key: _Held(shards[0][place[0]].split, place) for key, place in _places(one, shards[0])}
+    count_one, count_other = len(held), sum(shard.records for shard in shards[1])
+    readers = FactsReader(one.manifest), FactsReader(other.manifest)
+    found = Differences((0, count_one, count_other))
+    kept: Counter[str] = Counter()
+    overlaps: list[float] = []
+    both = 0
+
+    def note(row: Row) -> None:
+        found.counts[row.way] += 1
+        kept[row.way] += 1
+        if kept[row.way] <= _SHOWN:
+            found.rows.append(row)
+
+    # It is gone through ahead of what is compared, and so of what is taken out.
+    wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
+    earlier = records_at([shard.file for shard in shards[0]], ((held[key].place, key) for key in wanted))
+    for shard in shards[1]:
+        for key, _, payload in other.placed_records(shard):
+            shown.advance()
+            before = held.get(key)
+            if before is None:
+                note(Row(key, ADDED, "", shard.split))
+                continue
+            both += 1
+            facts = readers[0].read(key, _record(earlier, key, shards[0], before)), readers[1].read(key, payload)
+            del held[key]
+            if before.split != shard.split:
+                note(Row(key, MOVED, before.split, shard.split))
+            for row in _compared(key, *facts):
+                note(row)
+                if row.iou is not None:
+                    overlaps.append(row.iou)
+                if row.way == RELABELLED:
+                    found.labels[f"{row.before} -> {row.after}"] += 1
+    for key, gone in held.items():
+        note(Row(key, REMOVED, gone.split, ""))
+    found.images = both, count_one, count_other
+    found.iou = round(sum(overlaps) / len(overlaps), 6) if overlaps else None
+    found.rows.sort(key=lambda row: (WAYS.index(row.way), row.key))
+    return found
+
+
+def _places(dataset: Dataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Key, and number of the shard, offset and length of the frame, of every record, by the indices."""
+    for number, shard in enumerate(shards):
+        before: tuple[str, int] | None = None
+        for key, offset in dataset.entries(shard):
+            if before is not None:
+                yield before[0], (number, before[1], offset - before[1])
+            before = key, offset
+        if before is not None:
+            yield before[0], (number, before[1], shard.bytes - before[1])
+
+
+def _record(
+    earlier: Iterator[tuple[str, bytes | None]], key: str, shards: Sequence[LocatedShard], held: _Held
+) -> bytes:
+    """The next record of the earlier dataset, which is that of a key.
+
+    Raises:
+        DatasetError: it is damaged, or the indices name a key twice.
+    """
+    found, payload = next(earlier, ("", None))
+    number, offset, _ = held.place
+    if found != key or payload is None:
+        what = "cannot be read, or is damaged" if found == key else "is named twice by an index"
+        raise DatasetError(
+            f"{shards[number].file} at offset {offset}: the record of {key!a} {what}. `shardwright verify` names all "
+            "that is damaged."
+        )
+    return payload
+
+
+def _compared(key: str, one: ImageFacts, other: ImageFacts) -> Iterator[Row]:
+    if one.encoded != other.encoded:
+        sizes = [f"{facts.size[0]}x{facts.size[1]}, {facts.bytes} bytes" for facts in (one, other)]
+        yield Row(key, CHANGED, sizes[0], sizes[1])
+    names = [", ".join(sorted({facts.reader.classes[label] for label in facts.labels})) for facts in (one, other)]
+    if names[0] != names[1]:
+        yield Row(key, RELABELLED, names[0] or "none", names[1] or "none")
+    if one.reader.runs and other.reader.runs and one.size == other.size:
+        least = _least_overlap(one, other)
+        if least < 1:
+            yield Row(key, MASKS, "", "", round(least, 6))
+
+
+def _least_overlap(one: ImageFacts, other: ImageFacts) -> float:
+    """The least intersection over union of the masks of all classes that either has; 1 where all are equal."""
+    classes = one.reader.classes, other.reader.classes
+    least = 1.0
+    for name in sorted({*classes[0], *classes[1]}):
+        masks = [
+            facts.runs(names.index(name)) if name in names else facts.runs(0)[:0]
+            for facts, names in zip((one, other), classes, strict=True)
+        ]
+        together = area(union(masks))
+        if together:
+            least = min(least, (area(masks[0]) + area(masks[1]) - together) / together)
+    return least

@@ -1,0 +1,1 @@
+"""Masks as runs, and what they are made of: codes, polygons, regions, COCO's segmentations, mask files."""

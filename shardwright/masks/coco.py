@@ -1,0 +1,118 @@
+"""COCO's segmentations as text, and their masks.
+
+A segmentation is a list of polygons `[[x, y, ...], ...]`, all of which belong to the object (the rule stands in
+`shardwright.masks.polygons`), or run lengths `{"size": [height, width], "counts": ...}` with counts as a list or
+compressed. Source: the COCO data format (cocodataset.org) and its API (cocodataset/cocoapi,
+PythonAPI/pycocotools/coco.py, `annToRLE`).
+
+The text of a mask is JSON: `[height, width, segmentation]`, with the size that the file tells of the image, or null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardwright.masks.polygons import PolygonError, rasterize, read_polygon
+from shardwright.masks.rle import RleError, Runs, union
+from shardwright.masks.rle_dialects import COCO
+
+_SHOWN = 40
+
+
+class SizeError(RleError):
+    """A mask was drawn on an image of another size."""
+
+    code = "size_mismatch"
+
+
+class SegmentationError(RleError):
+    """A segmentation is neither polygons nor run lengths."""
+
+    code = "bad_segmentation"
+
+
+def mask_text(size: tuple[int, int] | None, segmentation: str) -> str:
+    """The text of a mask.
+
+    Args:
+        size: height and width that the file tells of the image, if it does.
+        segmentation: JSON.
+    """
+    height, width = ("null", "null") if size is None else size
+    return f"[{height},{width},{segmentation}]"
+
+
+@dataclass(frozen=True)
+class CocoMasks:
+    """Reads texts of masks; see `shardwright.sources.base.MaskCode`."""
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        """Height and width that the run lengths, or the file of the image, tell; `None` where neither does."""
+        told_height, told_width, segmentation = json.loads(text)
+        told = segmentation.get("size") if isinstance(segmentation, dict) else [told_height, told_width]
+        if not isinstance(told, list) or len(told) != 2 or not all(type(side) is int for side in told):
+            return None
+        return told[0], told[1]
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> list[tuple[int, Runs]]:
+        """The one mask of a segmentation; see `parse`."""
+        return [(label, self.parse(text, height=height, width=width))]
+
+    def parse(self, text: str, *, height: int, width: int) -> Runs:
+        """Reads what `mask_text` wrote.
+
+        Args:
+            text: the text.
+            height: rows of the image, at least 1.
+            width: columns of the image, at least 1.
+
+        Returns:
+            The runs, column by column, int64 (n, 2).
+
+        Raises:
+            RleError: the segmentation is broken, or belongs to an image of another size; `code` tells which.
+        """
+        told_height, told_width, segmentation = json.loads(text)
+        if told_height is not None:
+            _check_size("the image", (told_height, told_width), height, width)
+        if isinstance(segmentation, dict):
+            return _read_counts(segmentation, height, width)
+        if not isinstance(segmentation, list) or not segmentation:
+            shown = json.dumps(segmentation)[:_SHOWN]
+            raise SegmentationError(f"the segmentation is {shown}; write polygons [[x, y, ...]] or run lengths")
+        return _draw_polygons(segmentation, height, width)
+
+
+def _draw_polygons(polygons: Sequence[object], height: int, width: int) -> Runs:
+    parts = []
+    for i, polygon in enumerate(polygons):
+        where = f"polygon {i + 1} of {len(polygons)}"
+        if not isinstance(polygon, list):
+            raise PolygonError(f"{where} is {json.dumps(polygon)[:_SHOWN]}, no list; write polygons [[x, y, ...]]")
+        try:
+            corners = read_polygon(polygon)
+        except PolygonError as error:
+            raise PolygonError(f"{where} {error}") from None
+        parts.append(rasterize(corners, height, width))
+    return union(parts)
+
+
+def _read_counts(segmentation: dict[str, Any], height: int, width: int) -> Runs:
+    size, counts = segmentation.get("size"), segmentation.get("counts")
+    if not isinstance(size, list) or len(size) != 2 or not isinstance(counts, (list, str)):
+        keys = ", ".join(map(repr, segmentation)) or "nothing"
+        raise SegmentationError(
+            f'run lengths need {{"size": [height, width], "counts": list or text}}; it holds {keys}'
+        )
+    _check_size("the mask", tuple(size), height, width)
+    return COCO.parse(json.dumps(counts) if isinstance(counts, list) else counts, height=height, width=width)
+
+
+def _check_size(what: str, told: tuple[object, ...], height: int, width: int) -> None:
+    if told != (height, width):
+        shown = "x".join(repr(side)[:_SHOWN] for side in told)
+        turned = "; was the mask drawn on the turned image?" if told == (width, height) else ""
+        raise SizeError(f"{what} has {shown} (height x width) there, but the file has {height}x{width}{turned}")

@@ -1,0 +1,245 @@
+"""Single features of many serialized examples: where each lies is found once, and only what is asked for is parsed.
+
+A pass over a whole dataset that wants a dozen numbers of every record spends most of its time in a general parser. This
+one takes the layout that writers make (a tag, a length, the values in one piece) and leaves everything else to
+`records.find_feature`, so that both always agree.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from shardwright.tfrecords.protowire import WireError, unpack_int64, unpack_int64_lists
+from shardwright.tfrecords.records import Carried, DecodedFeature, RecordError, decode_example, find_feature
+
+_MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
+_VALUE = 0x12  # Field 2, likewise: the value of the map's entry.
+_BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 0x0A, 0x12, 0x1A
+_FLOAT = struct.Struct("<f")
+_ALL_BITS = (1 << 64) - 1
+
+
+class LazyExample:
+    """A serialized `tf.train.Example`.
+
+    Args:
+        data: the bytes.
+
+    Raises:
+        RecordError: they are none.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        try:
+            self._places = _places(data)
+        except IndexError:
+            raise RecordError(f"{len(data)} bytes are no tf.train.Example: they end within a field") from None
+
+    def get(self, name: str) -> DecodedFeature | None:
+        """A feature's values as `records.find_feature` gives them; `None` where there is no such feature.
+
+        Raises:
+            RecordError: the bytes are no Example.
+        """
+        if self._places is None:
+            return find_feature(self._data, name)
+        place = self._places.get(name.encode("utf-8"))
+        if place is None:
+            return None
+        try:
+            found = _values(self._data, *place)
+        except (IndexError, WireError):
+            found = None
+        return find_feature(self._data, name) if found is None else found
+
+    def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | Carried]:
+        """All features: those that are asked for as `get` gives them, the others as they stand, to be written again.
+
+        Args:
+            parsed: tells by its name whether a feature is parsed.
+
+        Raises:
+            RecordError: the bytes are no Example.
+        """
+        if self._places is None:
+            return {**decode_example(self._data)}
+        found: dict[str, DecodedFeature | Carried] = {}
+        numbers: dict[str, memoryview] = {}
+        for raw, (begin, end) in self._places.items():
+            try:
+                name = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                raise RecordError(f"{len(self._data)} bytes are no tf.train.Example: a name is not UTF-8") from None
+            if not parsed(name):
+                found[name] = Carried(self._data[begin:end])
+                continue
+            packed = _packed_int64(self._data, begin, end)
+            if packed is not None:
+                numbers[name] = packed
+                continue
+            values = self.get(name)
+            found[name] = Carried(self._data[begin:end]) if values is None else values
+        try:
+            found |= zip(numbers, unpack_int64_lists([*numbers.values()]), strict=True)
+        except WireError:
+            # The general parser says what is wrong.
+            return {**decode_example(self._data)}
+        return found
+
+    def first(self, name: str) -> bytes | int | float | None:
+        """The first of a feature's values as a plain one; `None` where there is none."""
+        place = (self._places or {}).get(name.encode("utf-8"))
+        number = None if place is None else _single(self._data, *place)
+        if number is not None:
+            return number
+        values = self.get(name)
+        if values is None or not len(values):
+            return None
+        value = values[0]
+        return value if isinstance(value, bytes) else value.item()
+
+    def length(self, name: str) -> int:
+        """Bytes of the first value of a bytes feature, without copying it; 0 where there is none."""
+        place = (self._places or {}).get(name.encode("utf-8"))
+        if place is not None and place[0] < place[1] and self._data[place[0]] == _BYTES_LIST:
+            _, at = _length(self._data, place[0] + 1)
+            if at < place[1] and self._data[at] == _MESSAGE:
+                return _length(self._data, at + 1)[0]
+        value = self.first(name)
+        return len(value) if isinstance(value, bytes) else 0
+
+    def number(self, name: str) -> float | None:
+        """The first of a numeric feature's values; `None` where there is none, or no number."""
+        value = self.first(name)
+        return None if isinstance(value, bytes) else value
+
+    def texts(self, name: str) -> list[str]:
+        """A bytes feature as texts; what is no UTF-8 is replaced. Empty where there is none."""
+        values = self.get(name)
+        return [value.decode("utf-8", "replace") for value in values or ()] if isinstance(values, list) else []
+
+    def integers(self, name: str) -> list[int]:
+        """An int64 feature as a list; empty where there is none."""
+        values = self.get(name)
+        if values is None or isinstance(values, list):
+            return []
+        return [int(value) for value in values.tolist()]
+
+
+def _places(data: bytes) -> dict[bytes, tuple[int, int]] | None:
+    """Name -> begin and end of the value of every entry; `None` for a layout that is not the usual one."""
+    if not data:
+        return {}
+    if data[0] != _MESSAGE:
+        return None
+    length, at = _length(data, 1)
+    if at + length != len(data):
+        return None
+    found: dict[bytes, tuple[int, int]] = {}
+    while at < len(data):
+        if data[at] != _MESSAGE:
+            return None
+        length, at = _length(data, at + 1)
+        end = at + length
+        if end > len(data) or data[at] != _MESSAGE:
+            return None
+        length, at = _length(data, at + 1)
+        name = data[at : at + length]
+        at += length
+        if at >= end or data[at] != _VALUE:
+            return None
+        length, at = _length(data, at + 1)
+        if at + length != end or name in found:
+            return None
+        found[name] = at, end
+        at = end
+    return found
+
+
+def _values(data: bytes, at: int, end: int) -> DecodedFeature | None:
+    """The values of a feature between two places; `None` for a layout that is not the usual one."""
+    if at == end:
+        return []
+    kind = data[at]
+    length, at = _length(data, at + 1)
+    if at + length != end or kind not in (_BYTES_LIST, _FLOAT_LIST, _INT64_LIST):
+        return None
+    if kind == _BYTES_LIST:
+        return list(_strings(data, at, end))
+    if at == end:
+        return np.empty(0, np.float32) if kind == _FLOAT_LIST else np.empty(0, np.int64)
+    if data[at] != _MESSAGE:
+        return None
+    length, at = _length(data, at + 1)
+    if at + length != end:
+        return None
+    if kind == _FLOAT_LIST:
+        return None if length % 4 else np.frombuffer(data, "<f4", length // 4, at).astype(np.float32)
+    return unpack_int64(memoryview(data)[at:end])
+
+
+def _packed_int64(data: bytes, at: int, end: int) -> memoryview | None:
+    """The packed numbers of an int64 feature; `None` for others, and for unusual layouts."""
+    if end - at < 4 or data[at] != _INT64_LIST:
+        return None
+    try:
+        length, at = _length(data, at + 1)
+        if at + length != end or data[at] != _MESSAGE:
+            return None
+        length, at = _length(data, at + 1)
+    except IndexError:
+        return None
+    return memoryview(data)[at:end] if at + length == end else None
+
+
+def _single(data: bytes, at: int, end: int) -> int | float | None:
+    """The value of a feature of one number; `None` for all others, and for unusual layouts."""
+    # A tag and a length below 128 for the list, likewise for its values, then at most ten bytes.
+    size = end - at
+    if not 5 <= size <= 14 or data[at + 1] != size - 2 or data[at + 2] != _MESSAGE or data[at + 3] != size - 4:
+        return None
+    if data[at] == _FLOAT_LIST:
+        return float(_FLOAT.unpack_from(data, at + 4)[0]) if size == 8 else None
+    if data[at] != _INT64_LIST or data[end - 1] >= 0x80:
+        return None
+    value = 0
+    for place in range(end - 1, at + 3, -1):
+        byte = data[place]
+        if byte < 0x80 and place != end - 1:
+            return None  # Several small numbers.
+        value = value << 7 | byte & 0x7F
+    value &= _ALL_BITS
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _strings(data: bytes, at: int, end: int) -> Iterator[bytes]:
+    while at < end:
+        if data[at] != _MESSAGE:
+            raise WireError(f"an unexpected field at byte {at}")
+        length, at = _length(data, at + 1)
+        if at + length > end:
+            raise WireError(f"a string that ends behind its list, at byte {at}")
+        yield data[at : at + length]
+        at += length
+
+
+def _length(data: bytes, at: int) -> tuple[int, int]:
+    """A length and where it ends."""
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
+    value &= 0x7F
+    shift = 7
+    while True:
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at + 1
+        shift += 7
+        if shift > 63:
+            raise RecordError(f"a length of more than 64 bits at byte {at}: no tf.train.Example")
