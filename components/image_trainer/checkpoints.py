@@ -11,7 +11,6 @@ damaged file is passed over for the one before. The best weights go first, so a 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -28,13 +27,14 @@ import numpy.typing as npt
 
 from shardwright.errors import DatasetError
 from shardwright.storage import buckets, is_remote
+from shardwright.writing.leases import leased, remove_unless_leased
+from shardwright.writing.locked import LOCK_FILE, held_folder
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 _STEPS = re.compile(r"step-(\d{10})-(\d{10})\.ckpt", re.ASCII)
 _BESTS = re.compile(r"best-(\d{10})\.ckpt", re.ASCII)
 _PART = ".part"
-_LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,12 @@ class CheckpointFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Waits for another training of the same kind on this machine, and keeps others out."""
-        if is_remote(self._place):
-            yield
-            return
-        os.makedirs(self._place, exist_ok=True)
-        with open(os.path.join(self._place, _LOCK), "w", encoding="utf-8") as lock:
-            # Of a training whose parent was killed, the worker still saves its state: the next one begins with that.
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        """Keeps away whoever clears up; on this machine, it waits for another training of the same kind, too.
+
+        On a bucket, several machines may be at the same training: `remove` leaves it to the last of them.
+        """
+        # Of a training whose parent was killed, the worker still saves its state: the next one begins with that.
+        with leased(self._place) if is_remote(self._place) else held_folder(Path(self._place), wait=True):
             yield
 
     def save(
@@ -146,13 +144,16 @@ class CheckpointFolder:
         return [step for step, _ in self._states()]
 
     def remove(self) -> None:
-        """Deletes all checkpoints: the training has ended well."""
+        """Deletes all checkpoints: the training has ended well. On a bucket, others may still be at it: they will."""
+        if is_remote(self._place):
+            remove_unless_leased(self._place)
+            return
         for state in self._states():
             self._delete(_step_name(*state))
         for step in self._bests():
             self._delete(_best_name(step))
-        if not is_remote(self._place) and os.path.isdir(self._place):
-            for name in (_PART, _LOCK):
+        if os.path.isdir(self._place):
+            for name in (_PART, LOCK_FILE):
                 self._delete(name)
             try:
                 os.rmdir(self._place)

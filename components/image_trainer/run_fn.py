@@ -158,20 +158,25 @@ def train_and_export(
         )
     if not host.publishes:
         return spec
-    run_worker(f"{_PACKAGE}.export_worker", spec_file, run_folder / "export.log", environment={BACKEND: "tensorflow"})
-    kept = export_folder / KEPT_MODEL
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(run_folder / MODEL_FILE, kept)
-    for folder, kind in ((run_folder, "training"), (export_folder, "model")):
-        write_lineage(
-            folder,
-            kind=kind,
-            fingerprint=spec.fingerprint,
-            parents={"dataset": manifest.digest, **({"warm_start": spec.warm_digest} if spec.warm_digest else {})},
-            recipe=recipe.to_dict(),
-            files=kind == "model",
+    checkpoints = CheckpointFolder(spec.checkpoints)
+    # Without the checkpoints, an export that fails would cost the whole training.
+    with checkpoints.locked():
+        run_worker(
+            f"{_PACKAGE}.export_worker", spec_file, run_folder / "export.log", environment={BACKEND: "tensorflow"}
         )
-    CheckpointFolder(spec.checkpoints).remove()
+        kept = export_folder / KEPT_MODEL
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(run_folder / MODEL_FILE, kept)
+        for folder, kind in ((run_folder, "training"), (export_folder, "model")):
+            write_lineage(
+                folder,
+                kind=kind,
+                fingerprint=spec.fingerprint,
+                parents={"dataset": manifest.digest, **({"warm_start": spec.warm_digest} if spec.warm_digest else {})},
+                recipe=recipe.to_dict(),
+                files=kind == "model",
+            )
+        checkpoints.remove()
     return spec
 
 

@@ -1,10 +1,10 @@
 """Who is at work in a staging folder on a bucket, where no lock of a machine reaches.
 
-Two runs of one dataset may stage at a time: they write the same bytes, and share what is finished. What must not happen
-is that the one which is done first clears up under the other. So whoever works there keeps a *lease*, an object that it
-replaces by one of the next number every few seconds, and only who finds no other lease that changes removes the folder.
-The last one does. A lease that stays as it is for `silent_seconds()` is that of a run that was killed; no clock is
-compared with another machine's.
+Two runs of one dataset, or of one training, may be at work there at a time: they write the same bytes, and share what
+is finished. What must not happen is that the one which is done first clears up under the other. So whoever works there
+keeps a *lease*, an object that it replaces by one of the next number every few seconds, and only who finds no other
+lease that changes removes the folder. The last one does. A lease that stays as it is for `silent_seconds()` is that of
+a run that was killed; no clock is compared with another machine's.
 
 Between looking for leases and deleting, a mark that only one can create keeps others from beginning: they write their
 lease first and look for the mark then, and who deletes does both the other way round, so one of the two sees the other.
@@ -16,7 +16,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from shardwright.errors import ShardwrightError, UsageError
@@ -73,7 +73,27 @@ def remove_unless_leased(url: str) -> bool:
     """
     if url not in _held and next(buckets.list_objects(f"{url}/"), None) is None:
         return True
-    lease = _end(url) or _Lease(url, silent=True)
+    return _remove(url, _end(url) or _Lease(url, silent=True))
+
+
+def remove_all(urls: Sequence[str]) -> None:
+    """Deletes staging folders: none of them where another run is at work in one when it is called.
+
+    Raises:
+        UsageError: a run of any machine is at work in one of them.
+    """
+    leases = [_Lease(url, silent=True) for url in urls]
+    # That a run was killed shows after a minute, which is waited for once.
+    busy = in_parallel(_Lease.others, leases, buckets.CONNECTIONS)
+    held = [url for url, others in zip(urls, busy, strict=True) if others]
+    # The same lease objects: what they have seen is not waited for again.
+    held = held or [url for url, lease in zip(urls, leases, strict=True) if not _remove(url, lease)]
+    if held:
+        raise UsageError(f"{held[0]}: another run is at work there. Wait for it or end it.")
+
+
+def _remove(url: str, lease: _Lease) -> bool:
+    """Deletes a folder where nobody else is at work; `lease` is none that others see."""
     if lease.others():
         return False
     mark = f"{url}/{_MARK}"
@@ -88,11 +108,6 @@ def remove_unless_leased(url: str) -> bool:
         return True
     finally:
         buckets.delete(mark)
-
-
-def at_work(url: str) -> bool:
-    """Whether a run of any machine is at work in a staging folder; it is watched for as long as one may be silent."""
-    return _Lease(url, silent=True).others()
 
 
 class _Lease:

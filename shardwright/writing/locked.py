@@ -12,6 +12,7 @@ from typing import IO
 
 from shardwright.errors import StorageError, UsageError
 
+LOCK_FILE = ".lock"
 # What a write meets when there is no room for it.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -24,7 +25,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         UsageError: another run is writing the same dataset.
         StorageError: the disk is full.
     """
-    with _locked_file(folder / ".lock"):
+    with held_folder(folder):
         try:
             yield
         except OSError as error:
@@ -36,15 +37,27 @@ def locked_folder(folder: Path) -> Iterator[None]:
             ) from None
 
 
-def _locked_file(path: Path) -> IO[str]:
+def held_folder(folder: Path, *, wait: bool = False) -> IO[str]:
+    """Makes a folder where it is missing and locks it, until the file that is returned is closed.
+
+    Args:
+        folder: the folder.
+        wait: for whoever holds it, instead of the error.
+
+    Raises:
+        UsageError: another run is at work there.
+    """
+    path = folder / LOCK_FILE
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a")
+        folder.mkdir(parents=True, exist_ok=True)
+        file = path.open("a", encoding="utf-8")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
             file.close()
-            raise UsageError(f"{path.parent}: another run is writing this dataset. Wait for it or end it.") from None
+            if not isinstance(error, BlockingIOError):
+                raise UsageError(f"{folder}: cannot be locked ({error.strerror}). Stage on another disk.") from None
+            raise UsageError(f"{folder}: another run is at work there. Wait for it or end it.") from None
         try:
             # The run before us may have deleted the folder between our opening and locking the file.
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):

@@ -6,15 +6,15 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from shardwright.errors import StorageError, UsageError
-from shardwright.storage import buckets, in_parallel, is_remote, readers
+from shardwright.storage import buckets, is_remote
 from shardwright.storage.objects import split_url
-from shardwright.writing.leases import at_work
+from shardwright.writing.leases import remove_all
+from shardwright.writing.locked import LOCK_FILE, held_folder
 from shardwright.writing.mirror import working_folder
-from shardwright.writing.staging import Staging
 
 # What is staged: datasets by fingerprint, those of a TensorFlow, checkpoints; and what `clean` had begun to delete.
 # Whatever else lies there is not ours.
@@ -35,11 +35,10 @@ def staged_folders(staging_root: str) -> Iterator[Path]:
 
 
 def in_use(folder: Path) -> bool:
-    """Whether another process is writing a dataset in a folder."""
-    for lock in folder.glob(".lock"):
+    """Whether another process is at work in a folder: it writes a dataset, or trains."""
+    if (folder / LOCK_FILE).exists():
         try:
-            with Staging(str(lock.parent), lock.parent.name).locked():
-                continue
+            held_folder(folder).close()
         except UsageError:
             return True
     return False
@@ -49,50 +48,52 @@ def empty(staging_root: str) -> list[str]:
     """Deletes all that is staged, but not what pixels told, nor what is not ours; names what went.
 
     Raises:
-        UsageError: another run is at work there; a training elsewhere is seen only by what it writes meanwhile.
+        UsageError: another run is at work there, or a training.
     """
     if is_remote(staging_root):
         return _empty_bucket(staging_root.rstrip("/"))
     folders = list(staged_folders(staging_root))
-    for folder in folders:
-        if in_use(folder):
-            raise UsageError(f"{folder}: another run is writing a dataset there. Wait for it or end it.")
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():
-            raise StorageError(f"{folder}: cannot be deleted. Delete it yourself, then do this again.")
-        if _GROUPS.fullmatch(folder.parent.name):
-            with suppress(OSError):
-                folder.parent.rmdir()
+    with ExitStack() as held:
+        # All of them before the first goes, and whoever comes now waits, or is told.
+        for folder in folders:
+            held.enter_context(held_folder(folder))
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+            if folder.exists():
+                raise StorageError(f"{folder}: cannot be deleted. Delete it yourself, then do this again.")
+            if _GROUPS.fullmatch(folder.parent.name):
+                with suppress(OSError):
+                    folder.parent.rmdir()
     return [str(folder) for folder in folders]
 
 
 def _empty_bucket(root: str) -> list[str]:
     """The same on a bucket, with the folders of this machine that went with what is staged there."""
-    names = _staged_names(root)
-    working = {name: working_folder(f"{root}/{name}") for name in sorted({_place(name) for name in names})}
-    for name, folder in working.items():
-        # Trainings keep no lease.
-        if in_use(folder) or at_work(f"{root}/{name}"):
-            raise UsageError(f"{root}/{name}: another run is writing a dataset there. Wait for it or end it.")
-    urls = [f"{root}/{name}" for name in names]
-    list(in_parallel(buckets.delete, urls, readers(root)))
-    for folder in working.values():
-        shutil.rmtree(folder, ignore_errors=True)
-    if again := _staged_names(root):
-        # Nobody but itself knows of a run on another machine.
+    places = _staged_places(root)
+    with ExitStack() as held:
+        working = [working_folder(place) for place in places]
+        for place, folder in zip(places, working, strict=True):
+            try:
+                held.enter_context(held_folder(folder))
+            except UsageError:
+                raise UsageError(f"{place}: another run is at work there. Wait for it or end it.") from None
+        remove_all(places)
+        for folder in working:
+            shutil.rmtree(folder, ignore_errors=True)
+    if again := _staged_places(root):
+        # By one that keeps no lease: it began by an earlier version.
         raise UsageError(
-            f"{root}/{again[0]}: was written while the rest was deleted, by a run on another machine. End it, then do "
-            "this again."
+            f"{again[0]}: was written while the rest was deleted, by a run on another machine. End it, then do this "
+            "again."
         )
-    return urls
+    return places
 
 
-def _staged_names(root: str) -> list[str]:
-    """The names below a staging folder on a bucket that are ours."""
+def _staged_places(root: str) -> list[str]:
+    """The staged datasets and trainings on a bucket."""
     start = len(split_url(root)[2]) + 1
     names = (info.name[start:] for info in buckets.list_objects(f"{root}/"))
-    return [name for name in names if _is_ours(name)]
+    return sorted({f"{root}/{_place(name)}" for name in names if _is_ours(name) and _place(name) != name})
 
 
 def _place(name: str) -> str:

@@ -1,14 +1,18 @@
 """Checkpoints: what is read is what was written, damage is passed over, and no more is kept than asked for."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from object_stores import running_stores
 
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, UsageError
+from shardwright.writing.leases import SILENT_VARIABLE
+from shardwright.writing.staged import empty
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder, decode_checkpoint, encode_checkpoint
 
 kinds = st.sampled_from([np.float32, np.uint32, np.int64])
@@ -103,6 +107,54 @@ def test_of_a_finished_training_nothing_is_left(tmp_path):
     folder.remove()
     assert not (tmp_path / "training" / "x").exists()
     folder.remove()
+
+
+def test_whoever_waited_for_a_training_that_took_the_folder_away_holds_the_next_one(tmp_path):
+    root, name = str(tmp_path / "staging"), f"training/{'a' * 32}"
+    folder, entered, leave = CheckpointFolder(f"{root}/{name}"), threading.Event(), threading.Event()
+
+    def second():
+        with folder.locked():
+            entered.set()
+            leave.wait()
+
+    waiting = threading.Thread(target=second)
+    with folder.locked():
+        waiting.start()
+        folder.save(1, {}, weights(1))
+        with pytest.raises(UsageError, match="another run is at work there"):
+            empty(root)
+        assert folder.steps() == [1]
+        folder.remove()
+    assert entered.wait(60)
+    try:
+        folder.save(1, {}, weights(1))
+        with pytest.raises(UsageError, match="another run is at work there"):
+            empty(root)
+    finally:
+        leave.set()
+        waiting.join()
+    assert empty(root) == [f"{root}/{name}"]
+    assert os.listdir(root) == []
+
+
+def test_a_training_on_a_bucket_keeps_its_checkpoints_from_others(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with running_stores() as stores:
+        monkeypatch.setenv(SILENT_VARIABLE, "0.3")
+        root, name = f"{stores.bucket('gs')}/staging", f"training/{'a' * 32}"
+        first, second = CheckpointFolder(f"{root}/{name}/"), CheckpointFolder(f"{root}/{name}")
+        with first.locked():
+            first.save(1, {}, weights(1))
+            with pytest.raises(UsageError, match="another run is at work there"):
+                empty(root)
+            # As on another machine, where the same training ends first.
+            with monkeypatch.context() as elsewhere:
+                elsewhere.setattr("shardwright.writing.leases._held", {})
+                second.remove()
+        assert first.steps() == [1]
+        first.remove()
+        assert stores.tree(root) == {}
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +17,12 @@ from shardwright.errors import ShardwrightError
 from shardwright.predictions.metrics import LabelCounts, MaskSums
 from shardwright.predictions.tuning import decided_masks, read_decision
 from shardwright.provenance.lineage import read_lineage
+from shardwright.writing.staged import in_use
+from shardwright_components.image_trainer import run_fn
 from shardwright_components.image_trainer.history import read_history
 from shardwright_components.image_trainer.run_fn import train_and_export
-from shardwright_components.image_trainer.spec import Recipe
+from shardwright_components.image_trainer.spec import Recipe, TrainSpec
+from shardwright_components.image_trainer.worker import run_worker
 
 pytestmark = pytest.mark.slow
 
@@ -179,13 +183,22 @@ def test_tensorboard_shows_predictions_beside_the_truth(trained):
             assert picture.size == (2 * 40 + 4, 24) == (value.image.width, value.image.height)
 
 
-def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes):
+def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes, monkeypatch):
     import tensorflow as tf
 
+    held = []
+
+    def run_and_look(module, spec_file, log_file, **how):
+        held.append(in_use(Path(TrainSpec.read(spec_file).checkpoints)))
+        run_worker(module, spec_file, log_file, **how)
+
+    monkeypatch.setattr(run_fn, "run_worker", run_and_look)
     counts = {"train": 24, "test": 12}
     write_shapes(tmp_path / "data", task="classification", counts=counts)
     recipe = dataclasses.replace(LABELS, eval_split="")
     train_and_export(recipe, dataset=tmp_path / "data", run_folder=tmp_path / "run", export_folder=tmp_path / "export")
+    # Until the model is there, nobody may clear up: the worker holds its checkpoints, and for the export the trainer.
+    assert held == [False, True]
     history = read_history(tmp_path / "run")
     assert history.best_epoch == LABELS.epochs
     assert history.evaluation == []

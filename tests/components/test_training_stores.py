@@ -58,6 +58,8 @@ def test_a_training_that_is_killed_goes_on_from_its_bucket_to_the_same_weights(s
     code, _, _ = ended(start(spec, end_at=5))
     assert code == -signal.SIGKILL
     assert CheckpointFolder(bucket).steps() == [3, 4]
+    # It was known to be at work.
+    assert [name for name in stores.tree(bucket) if name.startswith("leases/")]
     found = trained(spec)
     assert found.resumed == [4]
     assert found.weights == whole.weights

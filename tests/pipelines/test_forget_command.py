@@ -77,7 +77,7 @@ def test_what_pixels_told_and_what_was_staged_goes(image_input, tmp_path, capsys
     command = ["forget", tmp_path / "ds", "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
     with Staging.open(tmp_path / "staging", "f" * 64).locked():
         assert main([*map(str, command), "--staging", str(tmp_path / "staging")]) == 2
-    assert "another run is writing a dataset there" in capsys.readouterr().err
+    assert "another run is at work there" in capsys.readouterr().err
     told = made([*command, "--staging", tmp_path / "staging"], capsys)
     assert (told["probe_rows"], rows()) == (2, 6)
     ours = ["f" * 64, f"tensorflow-2/{'b' * 64}", f"training/{'a' * 32}"]
