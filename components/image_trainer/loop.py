@@ -28,7 +28,7 @@ from shardwright_components.image_trainer.progress import Progress, Rate
 from shardwright_components.image_trainer.spec import TrainSpec
 from shardwright_components.image_trainer.steps import Steps, weights_of
 
-# Steps after which the hosts ask each other whether one of them was told to end.
+# Steps, or batches of an evaluation, after which the hosts ask each other whether one of them was told to end.
 _AGREE_EVERY = 10
 # A loss that was there in less had not been waited for: the devices were idle before.
 _AT_ONCE = 1e-3
@@ -135,7 +135,7 @@ class Loop:
         end = (progress.epochs + 1) * work.steps_per_epoch
         while progress.step < end:
             batch = self._step(batch, batches)
-            self._end_if_told()
+            self._end_if_told(progress.step)
             if progress.step % work.spec.running.every == 0 and progress.step < end:
                 self._save()
         metrics = self._evaluate()
@@ -172,14 +172,12 @@ class Loop:
         return tuple(following)
 
     def _evaluate(self) -> dict[str, float] | None:
-        """Metrics of the model as it is; of no use where this host, alone, was told to end: it has no time for all."""
+        """Metrics of the model as it is; of no use where a host was told to end: there is no time for all batches."""
         work = self.work
         if self._held_out is None:
             return None
-        alone = work.place.count == 1
-        batches = takewhile(
-            lambda _: not (alone and self._told_to_end()), islice(self._held_out, work.evaluation_steps)
-        )
+        numbered = enumerate(islice(self._held_out, work.evaluation_steps))
+        batches = (batch for _, batch in takewhile(lambda one: not self._told_to_end(one[0]), numbered))
         with self._steps.evaluated():
             return evaluate(self._steps.predict, batches, work.spec, work.loss, self._steps.together)
 
@@ -242,16 +240,16 @@ class Loop:
             self._report(number)
         self._send({"resumed": self.progress.step, "steps": self._all_steps()})
 
-    def _end_if_told(self) -> None:
-        if self._told_to_end():
+    def _end_if_told(self, done: int = 0) -> None:
+        if self._told_to_end(done):
             self._save()
             raise self._end(self._ended_early())
 
-    def _told_to_end(self) -> bool:
-        """Whether any host was; asked at the same steps on all of them."""
+    def _told_to_end(self, done: int) -> bool:
+        """Whether any host was; all of them ask after the same number of steps, or of batches, that are done."""
         if self.work.place.count == 1:
             return bool(self._preemption.signal)
-        if self.progress.step % _AGREE_EVERY:
+        if done % _AGREE_EVERY:
             return False
         return bool(self._steps.together(np.array([float(bool(self._preemption.signal))]))[0])
 

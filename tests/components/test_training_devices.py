@@ -32,13 +32,14 @@ def on_eight(tmp_path_factory, data):
     return spec, messages
 
 
-def on_two_hosts(specs, **options):
-    """Runs a training in two processes of four devices each; returns how both ended."""
+def on_two_hosts(specs, **second):
+    """Runs a training in two processes of four devices each, the second with further options; how both ended."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         coordinator = f"127.0.0.1:{free.getsockname()[1]}"
     shared = {"SHARDWRIGHT_CPU_DEVICES": "4", "SHARDWRIGHT_COORDINATOR": coordinator, "SHARDWRIGHT_HOSTS": "2"}
-    processes = [start(s, **shared, SHARDWRIGHT_HOST=str(host), **options) for host, s in enumerate(specs)]
+    options = [{}, second]
+    processes = [start(s, **shared, SHARDWRIGHT_HOST=str(host), **options[host]) for host, s in enumerate(specs)]
     return [ended(process) for process in processes]
 
 
@@ -92,14 +93,15 @@ def test_two_hosts_have_the_weights_of_each_other_and_the_loss_of_one(on_eight, 
     assert not (tmp_path / "1" / "checkpoints").exists()
 
 
-def test_two_hosts_with_shares_of_their_own_are_told_to_end_and_go_on(data, tmp_path):
+def test_one_of_two_hosts_with_shares_of_their_own_is_told_to_end_before_an_evaluation_and_both_go_on(data, tmp_path):
     recipe = dataclasses.replace(RECIPE, epochs=3)
     specs = [spec_of(tmp_path / str(host), data, recipe, hosts=2) for host in range(2)]
-    for code, messages, said in on_two_hosts(specs, end_at=9, by=signal.SIGTERM):
+    told = on_two_hosts(specs, end_at=8, by=signal.SIGTERM)
+    for (code, messages, said), who in zip(told, ("another host", "SIGTERM"), strict=True):
         assert code == 1, said
-        assert "saved its state at step 10 of 12" in messages[-1]["error"]
+        assert f"told to end ({who}) and saved its state at step 8 of 12" in messages[-1]["error"]
     results = on_two_hosts(specs)
     assert [code for code, _, _ in results] == [0, 0], results[0][2]
     first, second = (read_summary(spec.output) for spec in specs)
     assert first.weights == second.weights
-    assert first.resumed == [10]
+    assert first.resumed == [8]

@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 
 import numpy as np
@@ -222,3 +224,47 @@ def test_told_to_end_in_an_evaluation_no_further_batch_is_looked_at(make):
     with pytest.raises(ShardwrightError, match="saved its state at step 3"):
         loop.run()
     assert seen == [0, 1]
+
+
+# In the middle of an evaluation the hosts agree at every tenth batch; one takes the next out of its source first.
+@pytest.mark.parametrize(("told_at", "taken"), [("step 2", 1), ("batch 3", 11), ("batch 12", 21), ("batch 23", 25)])
+def test_one_of_two_hosts_is_told_to_end_and_both_leave_the_evaluation_at_the_same_batch(make, told_at, taken):
+    barrier, parts, seen, kept = threading.Barrier(2, timeout=60), [np.zeros(0), np.zeros(0)], [0, 0], []
+
+    def host(index):
+        preemption = Preemption()
+
+        def tell(what):
+            if index == 1 and what == told_at:
+                preemption.signal = "SIGTERM"
+
+        def together(values):
+            parts[index] = values
+            barrier.wait()
+            total = parts[0] + parts[1]
+            barrier.wait()
+            return total
+
+        def batches():
+            for number in range(100):
+                tell(f"batch {number}")
+                seen[index] += 1
+                yield None, np.array([0]), np.array([1.0])
+
+        loop, steps, folder = make(lambda step: tell(f"step {step}") or 1.0, metric=[0.5] * 100, preemption=preemption)
+        kept.append(folder)
+        place = HostPlace(index, 2, "here:1")
+        loop.work = dataclasses.replace(loop.work, place=place, evaluation=batches, evaluation_steps=25)
+        steps.together = together
+        with pytest.raises(ShardwrightError) as caught:
+            loop.run()
+        assert steps.finished
+        return str(caught.value)
+
+    with ThreadPoolExecutor(2) as hosts:
+        said = list(hosts.map(host, range(2)))
+    how = ["another host", "SIGTERM"]
+    for who, text in zip(how, said, strict=True):
+        assert f"told to end ({who}) and saved its state at step 3 of 15" in text
+    assert seen == [taken, taken]
+    assert kept[0].latest().step == 3
