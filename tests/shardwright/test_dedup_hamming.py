@@ -1,5 +1,6 @@
 """Near hashes are found like by comparing each with each, at a cost that stays far below that."""
 
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -110,6 +111,38 @@ def test_ten_thousand_hashes_cluster_as_by_brute_force(limit):
         differing = part.sum(1)[:, None] + bits.sum(1)[None, :] - 2 * part @ bits.T
         near[begin : begin + 1000] = differing <= limit
     assert near_clusters(hashes, limit).tolist() == brute_force(near).tolist()
+
+
+@given(
+    st.lists(st.integers(0, 40) | WORDS, min_size=2, max_size=40), st.sets(st.integers(0, 63), max_size=8), st.data()
+)
+def test_the_price_of_a_band_is_that_of_its_table_of_its_patterns_and_of_the_pairs_in_its_buckets(values, bits, data):
+    band = tuple(bits)
+    radius = data.draw(st.integers(0, len(band)))
+    buckets = [tuple(value >> bit & 1 for bit in band) for value in values]
+    shared = sum(one == other for one in buckets for other in buckets)
+    patterns = sum(sum(pattern) <= radius for pattern in itertools.product((0, 1), repeat=len(band)))
+    each = hamming._PATTERN + hamming._VISIT * len(values) + shared / 2
+    hashes = np.array(values, np.uint64)
+    assert hamming._band_cost(hashes, band, radius) == 2 ** len(band) + patterns * each
+    # No fewer than it takes: of a pattern, a pair is compared once.
+    compared = 0
+
+    def counted(differing):
+        nonlocal compared
+        compared += len(differing)
+        return bit_counts(differing)
+
+    bit_counts = hamming.bit_counts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hamming, "bit_counts", counted)
+        list(hamming._pairs_in_band(hashes, 3, band, radius))
+    assert compared <= patterns * shared / 2
+
+
+def test_few_hashes_are_compared_each_with_each():
+    hashes = np.random.default_rng(4).integers(0, 2**64, 60, dtype=np.uint64)
+    assert hamming._plan(hashes, 6) == [((), 0)]
 
 
 def test_flat_images_cost_next_to_nothing():

@@ -103,6 +103,17 @@ def test_new_images_even_out_what_the_old_ones_lack():
         assert counts == {0: 5, 1: 5, 2: 40}
 
 
+@pytest.mark.parametrize("full", range(3))
+def test_old_images_of_any_split_count_towards_its_share(full):
+    labels = [0] * 30 + [1] * 30
+    old = np.full(60, -1, dtype=np.int64)
+    old[:10] = full
+    old[30:40] = (full + 1) % 3
+    found = stratified(labels, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}, previous=old)
+    for label in (0, 1):
+        assert Counter(found.split_of[30 * label : 30 * label + 30].tolist()) == {0: 10, 1: 10, 2: 10}
+
+
 @given(LABEL_SETS, st.lists(st.integers(0, 20), min_size=60, max_size=60))
 def test_groups_lie_whole_in_one_split(labels, numbers):
     groups = [str(number) if number else "" for number in numbers[: len(labels)]]

@@ -1,0 +1,24 @@
+"""Numbers that stand for texts: the same ones everywhere and in every version, since samples are drawn by them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.fingerprint import text_number
+from shardwright.image_facts import lot
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    # BLAKE2b of eight bytes, by coreutils' `b2sum -l 64`; half of it, made odd.
+    [("", 0xE4A6A0577479B2B4), ("a.jpg", 0xFE47F0026E12A789), ("0:é/1.png", 0x0602815B87EE4D44)],
+)
+def test_known_texts_keep_their_numbers(text, number):
+    assert text_number(text) == number // 2 | 1
+
+
+@given(st.text(), st.text())
+def test_every_text_has_a_number_of_its_own_that_fits_a_column(one, other):
+    assert 0 < text_number(one) < 2**63
+    assert (text_number(one) == text_number(other)) == (one == other)
+    assert 0 < lot(one) < 1
