@@ -82,7 +82,7 @@ class MaskImages:
             elif self._pattern is None:
                 reason = f"it is the mask of no image, by {layout.name}"
                 survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
-        self._refuse_second(placed, survey)
+        refuse_second(placed, masks, self._images, survey, f"{self.name}: ")
         mapped = self._map(placed, by_class=layout.by_class)
         survey.classes = mapped.names
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
@@ -98,16 +98,6 @@ class MaskImages:
     def attachments(self) -> Listing:
         """See `Source.attachments`."""
         return self._listing
-
-    def _refuse_second(self, placed: Mapping[int, Place], survey: Survey) -> None:
-        """Rejects images that two files give a mask of one kind."""
-        first: dict[Place, int] = {}
-        for i, place in placed.items():
-            other = first.setdefault(place, i)
-            if other != i and place.image not in survey.rejected:
-                keys = self._listing.keys
-                reason = f"{self.name}: {keys[other]} and {keys[i]} are both its mask; remove one"
-                survey.rejected[place.image] = Refusal(self._images.keys[place.image], "two_masks", reason)
 
     def _map(self, placed: Mapping[int, Place], *, by_class: bool) -> ValueMap:
         names = self._listing.names
@@ -127,6 +117,24 @@ class MaskImages:
         mapped = tell_values(self.dialect, files, self.name, self._classes)
         self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
         return mapped
+
+
+def refuse_second(placed: Mapping[int, Place], masks: Listing, images: Images, survey: Survey, where: str = "") -> None:
+    """Rejects images that two files give a mask of one kind.
+
+    Args:
+        placed: number of a mask in its listing -> where it belongs.
+        masks: the listing.
+        images: the images.
+        survey: gets the rejects.
+        where: what their reasons begin with.
+    """
+    first: dict[Place, int] = {}
+    for i, place in placed.items():
+        other = first.setdefault(place, i)
+        if other != i:
+            reason = f"{where}{masks.keys[other]} and {masks.keys[i]} are both its mask; remove one"
+            survey.rejected.setdefault(place.image, Refusal(images.keys[place.image], "two_masks", reason))
 
 
 def list_masks(folder: str) -> Listing:

@@ -21,8 +21,8 @@ from shardwright.masks.colours import COLOUR
 from shardwright.masks.rle import RleError
 from shardwright.sources.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.sources.classes import map_classes
-from shardwright.sources.mask_images import list_masks, select
-from shardwright.sources.mask_layouts import ImageStems
+from shardwright.sources.mask_images import list_masks, refuse_second, select
+from shardwright.sources.mask_layouts import ImageStems, Place
 from shardwright.sources.mask_values import ValueMap, have_ids, listed_ids, map_ids
 from shardwright.sources.voc_code import VocFiles, palette_colour, size_text
 from shardwright.sources.voc_xml import FLAGS, VocImage, read_voc
@@ -88,7 +88,7 @@ class PascalVoc:
         for listing in (self._masks, self._xml, self._lists):
             survey.refused += listing.refused
         masks = dict(self._placed(self._masks, survey))
-        self._refuse_second(masks, survey)
+        refuse_second({i: Place(position, "") for i, position in masks.items()}, self._masks, self._images, survey)
         for position in masks.values():
             survey.listed[position] = 1
         annotated = self._read_boxes(survey)
@@ -139,14 +139,6 @@ class PascalVoc:
         if position is not None and position < 0:
             raise self._stems.ambiguous(name, stem)
         return position
-
-    def _refuse_second(self, masks: Mapping[int, int], survey: Survey) -> None:
-        first: dict[int, int] = {}
-        for i, position in masks.items():
-            other = first.setdefault(position, i)
-            if other != i:
-                reason = f"{self._masks.keys[other]} and {self._masks.keys[i]} are both its mask; remove one"
-                survey.rejected[position] = Refusal(self._images.keys[position], "two_masks", reason)
 
     def _read_boxes(self, survey: Survey) -> dict[int, tuple[int, VocImage]]:
         """Number of an XML file -> position of its image, and what it says."""

@@ -7,23 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 from running import run
+from stripes import ACROSS, ALONG, stripes, write_config
 
 pytestmark = pytest.mark.slow
 
 
 def write_pictures(folder: Path) -> None:
-    """Stripes along or across, of any colour and phase: 30 of each."""
+    """30 of each kind."""
     rng = np.random.default_rng(5)
-    for name in ("across", "along"):
+    for name in (ACROSS, ALONG):
         (folder / name).mkdir(parents=True)
         for i in range(30):
-            wave = np.sin(np.arange(48) / rng.uniform(1.0, 2.0) + rng.uniform(0, 6)) * 80 + 128
-            stripes = np.tile(wave, (48, 1)) if name == "along" else np.tile(wave, (48, 1)).T
-            noisy = stripes[..., None] * rng.uniform(0.6, 1.0, 3) + rng.normal(0, 10, (48, 48, 3))
-            Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(folder / name / f"{i:02}.png")
+            Image.fromarray(stripes(rng, name)).save(folder / name / f"{i:02}.png")
 
 
 def damage(file: Path) -> None:
@@ -40,16 +37,7 @@ def test_a_classifier_learns_and_is_blessed(tmp_path: Path) -> None:
     write_pictures(tmp_path / "pictures")
     for i in range(5):
         damage(tmp_path / f"pictures/along/{i:02}.png")
-    config = {
-        "name": "stripes",
-        "task": "classification",
-        "input": {"images": "pictures"},
-        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
-        "transform": {"size": [32, 32], "encoding": "png"},
-        "trainer": {"epochs": 8, "batch_size": 8, "width": 8, "learning_rate": 0.003},
-        "evaluator": {"min_accuracy": 0.75},
-    }
-    (tmp_path / "stripes.yaml").write_text(yaml.safe_dump(config))
+    write_config(tmp_path, "pictures")
     done = run(tmp_path, "run", "stripes.yaml")
     assert done.code == 0, done.err
     assert re.search(r"^images +60 in, 60 written, 0 rejected$", done.out, re.MULTILINE)

@@ -145,6 +145,8 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, voc):
     (masks / "005.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (masks / "006.png").unlink()
     (annotations / "007.xml").unlink()
+    for ending in ("bmp", "tif"):
+        Image.fromarray(drawn(8)).save(masks / f"008.{ending}")
     with pytest.raises(CheckFailed, match="1 of 24 images have no row in VOC2012: 006.jpg"):
         run(raw, tmp_path / "out")
     manifest = run(changed(raw, unlisted="reject"), tmp_path / "out")
@@ -156,9 +158,13 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, voc):
         "004.jpg": "bad_xml",
         "005.jpg": "bad_mask",
         "006.jpg": "unlisted",
+        "008.jpg": "two_masks",
         "Annotations/nobody.xml": "missing_image",
     }
-    assert manifest.totals["written"] == IMAGES - 6
+    assert manifest.totals["written"] == IMAGES - 7
+    assert rows["008.jpg"].reason == (
+        "SegmentationClass/008.bmp and SegmentationClass/008.png are both its mask; remove one"
+    )
     assert rows["001.jpg"].reason == (
         "VOC2012: Annotations/001.xml: the annotation has 30x21 (height x width), the image 21x30; was it drawn on the "
         "turned image?"
