@@ -8,11 +8,13 @@ import os
 from typing import Any
 
 _CHUNK = 1 << 20
+# `json.dumps` with options makes one for every call, several times an image.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys, no spaces and no escapes beyond what JSON demands; NaN and infinities are refused."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def fingerprint(value: Any) -> str:

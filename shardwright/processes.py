@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import connection, forkserver, util
@@ -15,6 +15,7 @@ from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
 from shardwright.errors import ShardwrightError
+from shardwright.freed_memory import keep_freed
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -49,17 +50,13 @@ def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers:
     begun = context.Event()
     start = partial(_start, dict(os.environ), begun)
     with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
-        running = {pool.submit(function, item) for item in items}
         try:
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
+            for future in as_completed({pool.submit(function, item) for item in items}):
+                yield future.result()
         except BrokenProcessPool:
             raise ShardwrightError(lost if begun.is_set() else _NONE_BEGAN) from None
         finally:
-            for future in running:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)
 
 
 def warm_up(function: Callable[..., Any]) -> None:
@@ -96,6 +93,7 @@ def _start(environment: Mapping[str, str], begun: Event) -> None:
     os.environ.clear()
     os.environ.update(environment)
     _end_with_parent()
+    keep_freed()
     begun.set()
 
 

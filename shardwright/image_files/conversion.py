@@ -126,6 +126,8 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
     with _named_errors(header.format.upper()):
         image: ImageFile.ImageFile
         if header.format == "jpeg":
+            if header.plain and (picture := _decoded_plain(data, header, ratio)):
+                return picture
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
             image.draft(None, (image.width // ratio, image.height // ratio))
             # In one piece, so that the decoder never stops within a row to ask for more.
@@ -135,6 +137,16 @@ def decode(data: bytes, header: ImageHeader, ratio: int = 1) -> Image.Image:
             image = PngImagePlugin.PngImageFile(io.BytesIO(strip_metadata(data, header, "all")))
         image.load()
         return _eight_bits(image)
+
+
+def _decoded_plain(data: bytes, header: ImageHeader, ratio: int) -> Image.Image | None:
+    """Decodes a JPEG without Pillow's reader of segments; `None` where it is left to that one to say what is wrong."""
+    mode = "L" if header.channels == 1 else "RGB"
+    size = (-(-header.width // ratio), -(-header.height // ratio))
+    try:
+        return Image.frombytes(mode, size, data, "jpeg", mode, "", ratio, 0)
+    except (OSError, ValueError):
+        return None
 
 
 def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:

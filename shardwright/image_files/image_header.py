@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 EMPTY_FILE = "empty_file"
 NOT_AN_IMAGE = "not_an_image"
@@ -48,6 +48,8 @@ class ImageHeader:
         channels: 1 grey, 2 grey and alpha, 3 colour (a palette's also), 4 colour and alpha, or CMYK.
         orientation: 1-8 as Exif numbers them; 1 (upright) when there is none or it cannot be read.
         located: Exif or XMP says where on Earth it was taken.
+        plain: a JPEG that holds nothing before its picture data which some readers of JPEG understand and others do
+            not, so that it may be handed to the decoder as it is.
     """
 
     format: str
@@ -56,6 +58,7 @@ class ImageHeader:
     channels: int
     orientation: int
     located: bool = False
+    plain: bool = field(default=False, compare=False)
 
 
 def check_size(image_format: str, height: int, width: int, max_pixels: int) -> None:

@@ -41,6 +41,9 @@ _FRAMES_NOT_TAKEN = {
     0xC8: "extended",
 }
 _BARE_MARKERS = (0x01, *range(0xD0, 0xD8))
+# What Pillow takes apart itself and may stumble over, with the least length at which it does not; 64 KB is none.
+_NEVER = 1 << 16
+_TAKEN_APART = {EXIF_PREFIX: _NEVER, b"Photoshop 3.0\0": _NEVER, b"ICC_PROFILE\0": 14, b"JFIF": 7, b"Adobe": 7}
 _SEGMENTS = (_DHT, SOS, _DQT, 0xCC, 0xDC, 0xDD, 0xFE, *_FRAMES_TAKEN, *range(0xE0, 0xF0))
 
 
@@ -131,8 +134,12 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
     located = False
     tables = set()
     scans = 0
+    plain, previous = True, 2
     for marker, start, begin, end in jpeg_segments(data):
         body = data[begin:end]
+        if not scans:
+            plain = plain and start == previous and not (marker & 0xF0 == 0xE0 and _may_be_stumbled_over(body))
+            previous = end
         if marker in _FRAMES_TAKEN:
             if frame is not None:
                 raise ImageError(DAMAGED, f"the JPEG has a second frame header at byte {start}")
@@ -159,7 +166,12 @@ def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
     height, width, channels = frame
     orientation = 1 if exif is None else read_orientation(exif)
     located = located or (exif is not None and has_position(exif))
-    return ImageHeader("jpeg", height, width, channels, orientation, located)
+    return ImageHeader("jpeg", height, width, channels, orientation, located, plain and channels != 4)
+
+
+def _may_be_stumbled_over(body: bytes) -> bool:
+    """Tells whether a segment is one of those that Pillow looks into, and may find broken."""
+    return any(body.startswith(name) and len(body) < least for name, least in _TAKEN_APART.items())
 
 
 def _frame_header(body: bytes, max_pixels: int) -> tuple[int, int, int]:

@@ -43,6 +43,13 @@ class ProbeCache:
             file.parent.mkdir(parents=True, exist_ok=True)
         return ProbeCache(file if _mended(file, _make) else None)
 
+    def holds_rows(self) -> bool:
+        """Whether there is anything to be found; where there is not, no file needs to be asked for."""
+        if self._file is not None:
+            with suppress(sqlite3.Error), _connected(self._file, "ro") as connection:
+                return connection.execute("SELECT 1 FROM probed LIMIT 1").fetchone() is not None
+        return False
+
     @contextmanager
     def reading(self) -> Iterator[Callable[[bytes], ProbeRow | None]]:
         """Yields a function that gives the sound row of a content, or `None` where there is none."""
@@ -51,8 +58,6 @@ class ProbeCache:
             if self._file is not None:
                 with suppress(sqlite3.Error):
                     connection = stack.enter_context(_connected(self._file, "ro"))
-                    if connection.execute("SELECT 1 FROM probed LIMIT 1").fetchone() is None:
-                        connection = None  # Nothing to be found: no need to ask for each.
             yield partial(_find, connection)
 
     def keep(self, rows: Mapping[bytes, ProbeRow]) -> None:

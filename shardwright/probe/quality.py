@@ -57,7 +57,8 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
         luma: the same in mode `L`.
     """
     count = picture.width * picture.height
-    (r, g, b, level), (rr, gg, bb, squares), (rg, rb, gb) = _sums([*picture.split(), luma])
+    planes = [np.frombuffer(channel.tobytes(), np.uint8) for channel in (*picture.split(), luma)]
+    (r, g, b, level), (rr, gg, bb, squares), (rg, gb, rb) = _sums(planes)
     # The opponent axes: red against green, and yellow (twice, to keep whole) against blue.
     red_green = _variance(count, r - g, rr + gg - 2 * rg)
     yellow_blue = _variance(count, r + g - 2 * b, rr + gg + 4 * bb + 2 * rg - 4 * rb - 4 * gb)
@@ -66,7 +67,7 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
     return Quality(
         brightness=_part(level / count),
         contrast=_part(math.sqrt(_variance(count, level, squares)) / count),
-        sharpness=_part(_sharpness(np.asarray(luma))),
+        sharpness=_part(_sharpness(planes[3].reshape(luma.height, luma.width))),
         colorfulness=_part(spread + 0.3 * shift),
         red=_part(r / count),
         green=_part(g / count),
@@ -74,29 +75,33 @@ def measure(picture: Image.Image, luma: Image.Image) -> Quality:
     )
 
 
-def _sums(channels: Sequence[Image.Image]) -> tuple[list[int], list[int], list[int]]:
+def _sums(planes: Sequence[npt.NDArray[np.uint8]]) -> tuple[list[int], list[int], list[int]]:
     """Of four channels the sums of the levels and of their squares; of the first three those of the products of two.
 
-    Whole numbers in spite of the floats: no partial sum is one that its type does not hold.
+    These are in the order 0 and 1, 1 and 2, 0 and 2. Whole numbers in spite of the floats: no partial sum is one that
+    its type does not hold.
     """
-    planes = [np.asarray(channel).reshape(-1) for channel in channels]
     totals, squares, products = (np.zeros(count) for count in (4, 4, 3))
     for begin in range(0, len(planes[0]), _AT_ONCE):
         pieces = [plane[begin : begin + _AT_ONCE] for plane in planes]
-        blocks = -(-len(pieces[0]) // _EXACT)
-        levels = np.zeros((len(pieces), blocks * _EXACT), np.float32)
-        for row, piece in zip(levels, pieces, strict=True):
-            row[: len(piece)] = piece
-        levels = levels.reshape(len(pieces), blocks, _EXACT)
+        size = len(pieces[0])
+        blocks = -(-size // _EXACT)
+        flat = np.empty((len(pieces), blocks * _EXACT), np.float32)
+        flat[:, size:] = 0
+        for row, piece in zip(flat, pieces, strict=True):
+            row[:size] = piece
+        levels = flat.reshape(len(pieces), blocks, _EXACT)
         totals += np.einsum("cij->ci", levels).sum(axis=1, dtype=np.float64)
-        squares += [_dot(of, of) for of in levels]
-        products += [_dot(levels[0], levels[1]), _dot(levels[0], levels[2]), _dot(levels[1], levels[2])]
+        squares += _dots(levels, levels)
+        products[:2] += _dots(levels[:2], levels[1:3])
+        products[2:] += _dots(levels[:1], levels[2:3])
     return _whole(totals), _whole(squares), _whole(products)
 
 
-def _dot(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> np.float64:
-    """The sum of the products of two arrays of blocks."""
-    return np.float64(np.einsum("ij,ij->i", one, other).sum(dtype=np.float64))
+def _dots(some: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """The sums of the products of channels, each an array of blocks."""
+    sums: npt.NDArray[np.float64] = np.einsum("cij,cij->ci", some, others).sum(axis=1, dtype=np.float64)
+    return sums
 
 
 def _whole(sums: npt.NDArray[np.float64]) -> list[int]:
@@ -113,11 +118,11 @@ def _sharpness(levels: npt.NDArray[np.uint8]) -> float:
     count = total = squares = 0
     step = max(1, _AT_ONCE // levels.shape[1])
     for top in range(0, len(levels), step):
-        edges = _laplacian(levels[max(0, top - 1) : top + step + 1].astype(np.int16))
+        edges = _laplacian(levels[max(0, top - 1) : top + step + 1].astype(np.int16)).astype(np.float64)
         count += edges.size
-        total += int(edges.sum(dtype=np.int64))
-        wide = edges.astype(np.float64)
-        squares += int(np.einsum("ij,ij->", wide, wide))
+        # Whole numbers below 2**53.
+        total += int(edges.sum())
+        squares += int(np.einsum("ij,ij->", edges, edges))
     return math.sqrt(_variance(count, total, squares)) / max(count, 1)
 
 

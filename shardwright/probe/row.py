@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from PIL import Image
 from shardwright.fingerprint import canonical_json
 from shardwright.image_files.conversion import convert, decode
 from shardwright.image_files.image_header import ImageError, ImageHeader
-from shardwright.probe.hashes import ImageHashes, image_hashes
+from shardwright.probe.hashes import ImageHashes, hashes_of
 from shardwright.probe.quality import Quality, measure
 from shardwright.probe.thumbnail import pixel_digest, reduced, thumbnail
 
@@ -75,10 +76,12 @@ class Decoded(NamedTuple):
     picture: Image.Image
     pixels: bytes | None
 
-    def row(self) -> ProbeRow:
-        """What it shows."""
-        luma = self.picture.convert("L")
-        return ProbeRow(image_hashes(luma), measure(self.picture, luma), self.pixels)
+
+def rows_of(decoded: Sequence[Decoded]) -> list[ProbeRow]:
+    """What decoded files show."""
+    lumas = [one.picture.convert("L") for one in decoded]
+    told = zip(decoded, lumas, hashes_of(lumas), strict=True)
+    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in told]
 
 
 def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> Decoded | ProbeRow:
@@ -106,9 +109,9 @@ def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pix
 
 
 def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> ProbeRow:
-    """Looks at the pixels of one file: `decode_file` and `Decoded.row`."""
+    """Looks at the pixels of one file: `decode_file` and `rows_of`."""
     decoded = decode_file(data, header, max_pixels=max_pixels, pixels=pixels)
-    return decoded.row() if isinstance(decoded, Decoded) else decoded
+    return rows_of([decoded])[0] if isinstance(decoded, Decoded) else decoded
 
 
 def _checksum(digest: bytes, body: str) -> int:

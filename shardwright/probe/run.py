@@ -16,7 +16,7 @@ from shardwright.image_files.conversion import header_of
 from shardwright.image_files.image_header import ImageError
 from shardwright.probe.cache import ProbeCache
 from shardwright.probe.known_files import KnownFiles
-from shardwright.probe.row import Decoded, ProbeRow, decode_file
+from shardwright.probe.row import Decoded, ProbeRow, decode_file, rows_of
 from shardwright.processes import in_processes
 from shardwright.storage import (
     FileHash,
@@ -32,9 +32,12 @@ from shardwright.storage import (
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
-# Files handed to a worker at once: enough that handing them over costs nothing, few enough that a kill loses little.
+# Files handed to a worker at once: enough that handing them over costs nothing, few enough that all have work to the
+# end.
 _FEWEST_AT_ONCE = 16
 _MOST_PARTS = 2000
+# So much is looked at between two times that rows are kept, each of which takes a millisecond; a kill loses no more.
+_BYTES_WORTH_KEEPING = 32 << 20
 # Pictures that wait for each other, and their pixels: decoding empties the processor's caches, and what looks at the
 # pictures takes a third less time when it has just looked at another one.
 _MOST_DECODED, _MOST_AREA = 8, 1 << 20
@@ -100,11 +103,21 @@ def probe_input(
     """
     result = KnownFiles.nothing(len(listing.keys), probed=True, pixels=options.pixels)
     kept = ProbeCache.open(cache)
-    for begin, seen in _spread(listing, frozenset(skip), partial(_probe, kept, options), workers):
-        kept.keep({one.file.sha256: one.row for one in seen if one.fresh and one.file and one.row})
-        for position, one in enumerate(seen, begin):
-            _fill(result, listing, position, one)
-        progress.advance(len(seen))
+    known = kept if kept.holds_rows() else ProbeCache(None)
+    fresh: dict[bytes, ProbeRow] = {}
+    size = 0
+    try:
+        for begin, seen in _spread(listing, frozenset(skip), partial(_probe, known, options), workers):
+            fresh.update({one.file.sha256: one.row for one in seen if one.fresh and one.file and one.row})
+            size += sum(listing.sizes[begin : begin + len(seen)])
+            for position, one in enumerate(seen, begin):
+                _fill(result, listing, position, one)
+            if size >= _BYTES_WORTH_KEEPING:
+                kept.keep(fresh)
+                fresh, size = {}, 0
+            progress.advance(len(seen))
+    finally:
+        kept.keep(fresh)
     return result
 
 
@@ -155,8 +168,10 @@ def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, 
 
 def _measure(seen: list[_Seen], decoded: list[tuple[int, FileHash, Decoded]]) -> None:
     """Looks at decoded files, and puts what they show where it belongs; none is waiting then."""
-    for place, file, picture in decoded:
-        seen[place] = _Seen(file, picture.row(), fresh=True)
+    if decoded:
+        rows = rows_of([picture for _, _, picture in decoded])
+        for (place, file, _), row in zip(decoded, rows, strict=True):
+            seen[place] = _Seen(file, row, fresh=True)
     decoded.clear()
 
 

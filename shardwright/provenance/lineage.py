@@ -10,6 +10,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ IMAGE_VARIABLE = "SHARDWRIGHT_IMAGE"
 _PACKAGES = ("tfx", "tensorflow", "keras", "apache-beam", "tensorflow-data-validation", "tensorflow-transform", "jax")
 
 
+@cache
 def package_versions() -> dict[str, str]:
     """Versions of Python, Shardwright and the packages that shape its results; absent ones are left out."""
     versions = {"python": platform.python_version(), "shardwright": shardwright.__version__}

@@ -37,11 +37,12 @@ class Texts(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(len(self)))]
-        place += len(self) if place < 0 else 0
-        if not 0 <= place < len(self):
-            raise IndexError(f"there are {len(self)} texts")
-        begin = self._ends[place - 1] if place > 0 else 0
-        return self._data[begin : self._ends[place]].decode("utf-8", "surrogatepass")
+        ends = self._ends
+        place += len(ends) if place < 0 else 0
+        if not 0 <= place < len(ends):
+            raise IndexError(f"there are {len(ends)} texts")
+        begin = ends[place - 1] if place > 0 else 0
+        return self._data[begin : ends[place]].decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         begin = 0

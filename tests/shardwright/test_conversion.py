@@ -1,5 +1,6 @@
 """Pixels of every colour and format: those that TensorFlow decodes, or a refusal; never a bomb's."""
 
+import dataclasses
 import io
 import re
 import struct
@@ -287,3 +288,61 @@ def test_damaged_files_are_pixels_or_a_refusal(data):
     except ImageError:
         return
     assert image.size == (header.width, header.height)
+
+
+def segment(marker, body):
+    return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body
+
+
+# What stands before a picture -> whether it may go to the decoder without Pillow's look at it.
+BEFORE = {
+    b"": True,
+    segment(0xFE, b"a comment"): True,
+    segment(0xE0, b"JFIF\0\1"): False,
+    segment(0xE0, b"JFIF\0\1\1"): True,
+    segment(0xEE, b"Adobe\0"): False,
+    segment(0xE2, b"ICC_PROFILE\0\1"): False,
+    segment(0xE2, b"ICC_PROFILE\0\1\1"): True,
+    segment(0xE1, b"Exif\0\0II*\0"): False,
+    segment(0xED, b"Photoshop 3.0\x008BIM\3\xed"): False,
+    segment(0xE5, b"whatever"): True,
+    segment(0xFE, b"") + b"junk": False,
+    b"\xff": False,
+    b"\xff\x01": False,
+    b"\xff\xd0": False,
+}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+def test_a_jpeg_is_decoded_as_by_pillow_whatever_stands_before_it(before, mode):
+    image = saved(picture(mode), "jpeg")
+    data = image[:2] + before + image[2:]
+    header = read_header(data, max_pixels=MANY)
+    assert header.plain == (BEFORE[before] and mode != "CMYK")
+    for ratio in DCT_RATIOS:
+        assert_same_either_way(data, header, ratio)
+
+
+@given(st.integers(2, 10**6), st.binary(max_size=3), st.sampled_from(["L", "RGB"]), st.booleans())
+def test_a_damaged_jpeg_is_refused_as_by_pillow(place, patch, mode, progressive):
+    data = bytearray(saved(picture(mode), "jpeg", progressive=progressive))
+    place = 2 + place % (len(data) - 2)
+    data[place : place + len(patch)] = patch
+    try:
+        header = read_header(bytes(data), max_pixels=MANY)
+    except ImageError:
+        return
+    assert_same_either_way(bytes(data), header, 2)
+
+
+def assert_same_either_way(data, header, ratio):
+    """Holds what is decoded, or why nothing is, against what Pillow's own reader of JPEG files makes of it."""
+    made = []
+    for plain in (header.plain, False):
+        try:
+            image = decode(data, dataclasses.replace(header, plain=plain), ratio)
+            made.append((image.mode, image.size, image.tobytes(), image.info))
+        except ImageError as error:
+            made.append((error.code, error.reason))
+    assert made[0] == made[1]

@@ -1,4 +1,4 @@
-"""What was freed goes back to the system, also from between objects that live on."""
+"""What was freed goes back to the system, also from between objects that live on, or is kept where that is wanted."""
 
 import subprocess
 import sys
@@ -18,14 +18,40 @@ give_back()
 print(before - resident())
 """
 
+USED_AGAIN = """
+import resource
+import sys
+from shardwright.freed_memory import keep_freed
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+if sys.argv[1] == "kept":
+    keep_freed()
+for count in range(12):
+    held = [bytes(2_000_000) for _ in range(4)]
+    del held
+    begun = faults() if count == 2 else begun if count else 0
+print(faults() - begun)
+"""
+
 
 def test_what_lies_below_an_object_that_lives_on_goes_back_to_the_system():
     freed = subprocess.run([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert int(freed) > 20_000_000
 
 
+def test_what_is_kept_is_used_again_without_asking_the_system():
+    asked = {
+        way: int(subprocess.run([sys.executable, "-c", USED_AGAIN, way], stdout=subprocess.PIPE, check=True).stdout)
+        for way in ("kept", "not")
+    }
+    assert asked["kept"] < 100 < asked["not"]
+
+
 def test_without_glibc_nothing_happens(monkeypatch):
     monkeypatch.setattr("shardwright.freed_memory.ctypes.CDLL", lambda name: object())
-    from shardwright.freed_memory import give_back
+    from shardwright.freed_memory import give_back, keep_freed
 
     give_back()
+    keep_freed()

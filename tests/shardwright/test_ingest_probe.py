@@ -220,6 +220,7 @@ from shardwright.config import parse_config
 from shardwright.ingest import ingest
 from shardwright.probe import cache, run
 run._FEWEST_AT_ONCE = 2
+run._BYTES_WORTH_KEEPING = 0
 run.readers = lambda root: 1
 run.decode_file = counted(run.decode_file)
 cache.ProbeCache.keep = counted(cache.ProbeCache.keep)

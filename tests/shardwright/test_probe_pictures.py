@@ -16,6 +16,7 @@ from PIL import Image
 from shardwright.image_files.conversion import decode
 from shardwright.image_files.image_header import ImageError
 from shardwright.image_files.images import read_header
+from shardwright.probe import hashes, lanczos
 from shardwright.probe.hashes import ImageHashes, as_int64, distance, image_hashes
 from shardwright.probe.quality import measure
 from shardwright.probe.row import probe_file
@@ -192,6 +193,37 @@ def test_any_picture_has_hashes_of_64_bits(levels):
     assert [as_int64(value) % 2**64 for value in found] == list(found)
     assert all(-(2**63) <= as_int64(value) < 2**63 for value in found)
     assert all(distance(as_int64(value), value) == 0 for value in found)
+
+
+GREY = arrays.arrays(
+    np.uint8,
+    st.tuples(st.integers(1, 130), st.integers(1, 130)) | st.tuples(st.integers(1, 900), st.integers(1, 9)),
+    elements=st.integers(0, 255) | st.sampled_from([0, 255]),
+)
+
+
+@given(GREY, st.sampled_from([(9, 8), (8, 9), (1, 1), (40, 30)]), st.sampled_from([1, 700, lanczos._AT_ONCE]))
+def test_lanczos_is_that_of_pillow(levels, size, at_once):
+    picture = Image.fromarray(levels)
+    expected = np.asarray(picture.resize(size, Image.Resampling.LANCZOS))
+    before, lanczos._AT_ONCE = lanczos._AT_ONCE, at_once
+    try:
+        assert (lanczos.lanczos(picture, size) == expected).all()
+    finally:
+        lanczos._AT_ONCE = before
+
+
+@pytest.mark.parametrize("side", range(60, 900, 7))
+def test_lanczos_is_that_of_pillow_at_the_sizes_of_thumbnails(side):
+    noise = np.random.default_rng(side).integers(0, 2, (side, 523 - side // 2), dtype=np.uint8) * 255
+    for picture in (Image.fromarray(noise), Image.fromarray(noise.T)):
+        assert (lanczos.lanczos(picture, (9, 8)) == picture.resize((9, 8), Image.Resampling.LANCZOS)).all()
+
+
+@given(st.lists(GREY, min_size=1, max_size=4))
+def test_pictures_together_have_the_hashes_of_each_alone(pictures):
+    lumas = [Image.fromarray(levels) for levels in pictures]
+    assert hashes.hashes_of(lumas) == [image_hashes(luma) for luma in lumas]
 
 
 @pytest.mark.parametrize("level", [0, 1, 127, 255])
