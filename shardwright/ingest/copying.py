@@ -131,6 +131,8 @@ def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesC
     origin = _origins(source.root, source.digest, source.shards[shard]).get(offset)
     if origin is None or (origin.sha256, origin.tools) != (task.sha256, source.tools):
         return None
+    if origin.stored != sha256_bytes(data):
+        return None
     height, width, orientation = origin.file
     # What has become too large since is to be refused as it always is.
     if height * width > options.max_pixels:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from shardwright.fingerprint import canonical_json
+from shardwright.fingerprint import canonical_json, sha256_bytes
 from shardwright.frames import Frames
 from shardwright.image_files.image_header import ImageHeader
 from shardwright.ingest.contents import Contents
@@ -108,23 +108,26 @@ class StoredOrigin(NamedTuple):
         tools: what the stored bytes depend on besides the options, as `IngestPlan.tools` has it.
         file: height, width and orientation of the file's pixels.
         header: of the stored bytes.
+        stored: SHA-256 of the stored bytes, hex: by nothing else is it known that a record holds them.
     """
 
     sha256: str
     tools: str
     file: tuple[int, int, int]
     header: ImageHeader
+    stored: str
 
     @staticmethod
-    def of(sha256: str, tools: str, header: ImageHeader, frames: Frames) -> StoredOrigin:
+    def of(sha256: str, tools: str, header: ImageHeader, frames: Frames, stored: bytes) -> StoredOrigin:
         """What is to be kept of an image that was prepared."""
-        return StoredOrigin(sha256, tools, (frames.height, frames.width, frames.orientation), header)
+        size = (frames.height, frames.width, frames.orientation)
+        return StoredOrigin(sha256, tools, size, header, sha256_bytes(stored))
 
     def to_json(self) -> str:
         """As JSON."""
         header = self.header
-        stored = [header.format, header.height, header.width, header.channels, header.orientation, header.located]
-        return canonical_json([self.sha256, self.tools, self.file, stored])
+        told = [header.format, header.height, header.width, header.channels, header.orientation, header.located]
+        return canonical_json([self.sha256, self.tools, self.file, told, self.stored])
 
 
 def read_stored(lines: Iterable[bytes]) -> dict[int, StoredOrigin]:
@@ -135,9 +138,9 @@ def read_stored(lines: Iterable[bytes]) -> dict[int, StoredOrigin]:
     """
     found = {}
     for line in unsealed_lines(lines):
-        offset, (sha256, tools, (height, width, orientation), stored) = json.loads(line)
+        offset, (sha256, tools, (height, width, orientation), told, stored) = json.loads(line)
         # A seal is no signature: a stranger may have written it.
-        if not all(type(size) is int and size > 0 for size in (height, width, orientation, *stored[1:4])):
+        if not all(type(size) is int and size > 0 for size in (height, width, orientation, *told[1:4])):
             raise ValueError(f"no sizes of an image: {line!r}"[:_SHOWN])
-        found[offset] = StoredOrigin(sha256, tools, (height, width, orientation), ImageHeader(*stored))
+        found[offset] = StoredOrigin(sha256, tools, (height, width, orientation), ImageHeader(*told), stored)
     return found

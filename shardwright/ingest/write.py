@@ -55,7 +55,7 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
                 sample.key,
                 payload,
                 marks=tuple(name for name, counts in marks if counts),
-                origin="" if same else StoredOrigin.of(digest, plan.tools, header, frames).to_json(),
+                origin="" if same else StoredOrigin.of(digest, plan.tools, header, frames, stored).to_json(),
                 copied=image.copied,
                 damaged=image.damaged,
             )

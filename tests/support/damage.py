@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from shardwright.tfrecords.records import frame, read_records
 from shardwright.verify import findings as what
 
 
@@ -94,3 +95,13 @@ def _in_lines(root, damage, position, kind):
         return any(f.key == row["key"] and f.line in lines for f in found)
 
     return found_there
+
+
+def swap_records(shard: Path) -> int:
+    """Swaps the first two records of equal length: the file keeps its size, each record its checksum. How many went."""
+    frames = [frame(payload) for _, payload in read_records(shard)]
+    pairs = [(i, j) for j in range(len(frames)) for i in range(j) if len(frames[i]) == len(frames[j])]
+    for i, j in pairs[:1]:
+        frames[i], frames[j] = frames[j], frames[i]
+    shard.write_bytes(b"".join(frames))
+    return 2 * len(pairs[:1])
