@@ -1,17 +1,19 @@
 """Reading a dataset: its manifest, its shards, its records by key, its ledger.
 
-The reader trusts what the manifest says and checks only what is cheap: the digest, and that every shard is there in its
-size. Hashes of whole shards are for `shardwright verify`.
+The reader trusts what the manifest says and checks only what is cheap: the digest, that every shard is there in its
+size, and, where they are read to their ends, the hashes of indexes and of the ledger. Those of whole shards are for
+`shardwright verify`, and for who makes other datasets of them (`shardwright.derived`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from shardwright.errors import DatasetError, NotThere
 from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
@@ -210,7 +212,7 @@ class Dataset:
             file = os.path.join(self.root, path)
             try:
                 with open_file(file) as lines:
-                    for line in lines:
+                    for line in self._proven(lines, path):
                         yield LedgerRow.from_json(line.decode("utf-8"))
             except (OSError, ValueError, TypeError) as error:
                 raise DatasetError(f"{file}: no readable ledger ({error}). Write the dataset anew.") from None
@@ -219,7 +221,7 @@ class Dataset:
         try:
             with open_file(shard.index) as lines:
                 before = -1
-                for line in lines:
+                for line in self._proven(lines, index_path(shard.path)):
                     row = json.loads(line)
                     key, offset = row["key"], row["offset"]
                     if type(key) is not str or type(offset) is not int or not before < offset < shard.bytes:
@@ -228,6 +230,15 @@ class Dataset:
                     yield key, offset
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+
+    def _proven(self, lines: IO[bytes], path: str) -> Iterator[bytes]:
+        """The lines of a part, which turns out after the last one to be another than the manifest's."""
+        digest = hashlib.sha256()
+        for line in lines:
+            digest.update(line)
+            yield line
+        if digest.hexdigest() != self.manifest.parts.get(path):
+            raise ValueError("its SHA-256 is not that of the manifest")
 
 
 def _listed_sizes(root: str) -> dict[str, int]:

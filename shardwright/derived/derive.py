@@ -7,19 +7,20 @@ that of every dataset: shards are staged, then all of it appears at once, and do
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from shardwright.config.layout import ShardsConfig
 from shardwright.console import progress
 from shardwright.dataset import Dataset
-from shardwright.errors import UsageError
+from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint, text_number
 from shardwright.manifest import WRITTEN, LedgerRow, Manifest
 from shardwright.report.picks import record_at
@@ -32,6 +33,7 @@ from shardwright.writing.staging import Outcome, PlannedShard, Staging
 Choose = Callable[[str], bool]
 _NOT_WRITTEN = "not-written"
 _SHOWN = 3
+_PIECE = 1 << 20
 
 
 def every(key: str) -> bool:
@@ -123,20 +125,32 @@ def derive(
     with staging.locked():
         if rows:
             staging.write_rows(_NOT_WRITTEN, rows)
-        with progress(len(planned), "writing shards", quiet=quiet) as shown:
-            for split in sorted(sizes):
-                records = _records(sources, split, how)
-                cuts = [shard for shard in planned if shard.split == split]
-                bounds = shard_bounds(len(sizes[split]), len(cuts))
-                for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
-                    _write(staging, shard, records, count, ShardNames(shards.pattern))
-                    shown.advance()
+        try:
+            with progress(len(planned), "writing shards", quiet=quiet) as shown:
+                for split in sorted(sizes):
+                    records = _records(sources, split, how)
+                    cuts = [shard for shard in planned if shard.split == split]
+                    bounds = shard_bounds(len(sizes[split]), len(cuts))
+                    for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
+                        _write(staging, shard, records, count, ShardNames(shards.pattern))
+                        shown.advance()
+                    # A source's last shard is held against its hash when there is nothing left to take.
+                    next(records, None)
+        except DatasetError:
+            # What is finished may hold records of a file that has turned out to be another than the manifest's.
+            staging.remove()
+            _tidy(out)
+            raise
         manifest = commit(staging, plan, out, {"runner": how.operation})
+    _tidy(out)
+    return manifest
+
+
+def _tidy(out: str | os.PathLike[str]) -> None:
     if not is_remote(str(out)):
         # The folder of staging folders; it stays where another dataset is being made in it.
         with suppress(OSError):
             os.rmdir(staging_root(out))
-    return manifest
 
 
 def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], count: int, names: ShardNames) -> None:
@@ -156,10 +170,43 @@ def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], co
 def _records(sources: Sequence[Dataset], split: str, how: Derived) -> Iterator[Outcome]:
     for source in sources:
         for shard in source.shards(split) if split in source.splits else ():
+            entries = [(key, offset) for key, offset in source.entries(shard) if how.choose(key)]
+            if not entries:
+                continue
             with open_file(shard.file) as file:
-                for key, offset in source.entries(shard):
-                    if how.choose(key):
-                        yield how.outcome(key, record_at(file, offset, shard.file))
+                read = _ReadThrough(file)
+                for key, offset in entries:
+                    yield how.outcome(key, record_at(read, offset, shard.file))
+                if read.sha256() != shard.sha256:
+                    raise DatasetError(
+                        f"{shard.file}: is not what the manifest says: damaged, or changed since. `shardwright verify` "
+                        "tells more."
+                    )
+
+
+class _ReadThrough:
+    """A file that is read from its beginning to its end, also between what is wanted of it: so its hash is known."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._at, self._digest = file, 0, hashlib.sha256()
+
+    def seek(self, offset: int, /) -> None:
+        """Goes on to a place."""
+        while self._at < offset and self.read(min(_PIECE, offset - self._at)):
+            continue
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes."""
+        data = self._file.read(size)
+        self._digest.update(data)
+        self._at += len(data)
+        return data
+
+    def sha256(self) -> str:
+        """Of the whole file, hex."""
+        while self.read(_PIECE):
+            continue
+        return self._digest.hexdigest()
 
 
 def _measured(sources: Sequence[Dataset], choose: Choose) -> tuple[dict[str, array[int]], list[array[int]]]:

@@ -6,7 +6,7 @@ import io
 import os
 import struct
 from collections.abc import Sequence
-from typing import IO, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from shardwright.dataset import LocatedShard
 from shardwright.errors import DatasetError
@@ -92,7 +92,19 @@ def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
         raise DatasetError(f"{shard.file}: cannot be read ({error.strerror or error}). Restore it.") from None
 
 
-def record_at(file: IO[bytes], offset: int, name: str, *, begin: int | None = None) -> bytes:
+class Seekable(Protocol):
+    """What `record_at` needs of a file."""
+
+    def seek(self, offset: int, /) -> Any:
+        """Goes to a place."""
+        ...
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes from there."""
+        ...
+
+
+def record_at(file: Seekable, offset: int, name: str, *, begin: int | None = None) -> bytes:
     """The payload of the record at an offset of an open shard.
 
     Args:

@@ -1,10 +1,12 @@
 """Datasets made of the records of others: what is taken, that it keeps its bytes, and that twice is once."""
 
 import json
+import shutil
 from collections import Counter
 
 import pytest
-from ingesting import examples, ledger, tree
+from damage import swap_records
+from ingesting import examples, ledger, run, tree
 
 from shardwright.dataset import Dataset
 from shardwright.verify import verify
@@ -46,6 +48,75 @@ def test_reshard_changes_no_record_and_no_order(source, tmp_path, capsys):
     made(["reshard", source, "--out", tmp_path / "again", "--shard-records", 7], capsys)
     assert tree(tmp_path / "again") == tree(tmp_path / "new") == before
     assert main(["reshard", str(source), "--out", str(tmp_path / "new"), "--shard-records", "8"]) == 2
+
+
+def swap_first(root):
+    """Puts two records of a shard into each other's places."""
+    assert any(swap_records(shard) for shard in sorted(root.glob("Split-train/*")))
+
+
+def swap_keys(root):
+    """The same of two keys in an index."""
+    index = min(root.glob("index/Split-train/*"))
+    one, other, *rest = [json.loads(line) for line in index.read_text().splitlines()]
+    one["key"], other["key"] = other["key"], one["key"]
+    index.write_text("".join(json.dumps(row) + "\n" for row in (one, other, *rest)))
+
+
+OTHERS = {"swapped records": swap_first, "swapped keys": swap_keys}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize(
+    "command",
+    [["reshard", "DS", "--shard-records", "4"], ["subset", "DS", "--share", "0.5"], ["merge", "DS"],
+     ["forget", "DS", "--keys", "KEYS"], ["relabel", "DS", "CSV"]],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_nothing_is_taken_out_of_what_is_not_the_manifests(source, tmp_path, capsys, command, what):
+    """Sizes and checksums of records fit: only the hash of the whole file can tell."""
+    root = tmp_path / "ds"
+    shutil.copytree(source, root)
+    keys = Dataset.open(source).keys("train")
+    (tmp_path / "keys").write_text(f"{keys[-1]}\n")
+    rows = [f"{key},{('Fish', 'Sugar')[number % 2]}" for number, key in enumerate(ledger(source))]
+    (tmp_path / "new.csv").write_text("\n".join(["image,label", *rows]))
+    places = {"DS": str(root), "KEYS": str(tmp_path / "keys"), "CSV": str(tmp_path / "new.csv")}
+    call = [*(places.get(part, part) for part in command), "--out", str(tmp_path / "new")]
+    OTHERS[what](root)
+    assert main(call) == 1
+    assert "the manifest" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ds", "keys", "new.csv"]
+    shutil.rmtree(root)
+    shutil.copytree(source, root)
+    assert main(call) == 0
+    whole(tmp_path / "new")
+    made = tree(tmp_path / "new")
+    shutil.rmtree(tmp_path / "new")
+    assert main([part.replace(str(root), str(source)) for part in call]) == 0
+    assert tree(tmp_path / "new") == made
+
+
+def test_what_was_finished_before_a_shard_turned_out_to_be_another_is_not_taken_up(source, tmp_path):
+    root = tmp_path / "ds"
+    shutil.copytree(source, root)
+    swap_first(root)
+    call = ["reshard", str(root), "--shard-records", "2", "--out", str(tmp_path / "new")]
+    assert main(call) == 1
+    shutil.rmtree(root)
+    shutil.copytree(source, root)
+    assert main(call) == 0
+    assert records(tmp_path / "new") == records(source)
+
+
+def test_another_ledger_is_no_part_of_it(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=6)
+    (tmp_path / "in/images/005.jpg").write_bytes(b"broken")
+    run(raw, tmp_path / "ds", workers=1)
+    (file,) = [path for path in (tmp_path / "ds/ledger").iterdir() if b"rejected" in path.read_bytes()]
+    file.write_bytes(file.read_bytes().replace(b"005.jpg", b"004.jpg"))
+    assert main(["reshard", str(tmp_path / "ds"), "--shard-count", "1", "--out", str(tmp_path / "new")]) == 1
+    assert f"{file}: no readable ledger" in capsys.readouterr().err
 
 
 def test_a_subset_has_the_same_part_of_every_split_and_class(source, tmp_path, capsys):

@@ -1,5 +1,7 @@
 """`relabel`: the records of a fresh ingest with the new annotations, and no image is opened."""
 
+import shutil
+
 import numpy as np
 import pytest
 from ingesting import examples, ledger, run
@@ -76,6 +78,31 @@ def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp
     assert main(call) == 2
     assert "new.csv: has changed while it was read" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+    assert main(call) == 0
+
+
+def test_a_dataset_that_is_written_anew_meanwhile_makes_no_other(image_input, tmp_path, capsys, monkeypatch):
+    """The same images in shards of the same size: what is read last must be of what was opened first."""
+    raw = image_input(tmp_path / "in", layout="label_csv", images=12)
+    run(raw, tmp_path / "ds", workers=1)
+    table = tmp_path / "in/labels.csv"
+    shutil.copy(table, tmp_path / "new.csv")
+    table.write_bytes(table.read_bytes().replace(b"Fish", b"Moon"))
+    run({**raw, "input": {name: v for name, v in raw["input"].items() if name != "classes"}}, tmp_path / "anew")
+    first_pass = relabelling._open
+
+    def replaced_behind(*given):
+        found = first_pass(*given)
+        (tmp_path / "ds").rename(tmp_path / "old")
+        (tmp_path / "anew").rename(tmp_path / "ds")
+        return found
+
+    monkeypatch.setattr(relabelling, "_open", replaced_behind)
+    call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
+    assert main(call) == 1
+    assert "is not what the manifest says" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr(relabelling, "_open", first_pass)
     assert main(call) == 0
 
 
