@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import name_indexes
 from ingesting import ledger, run
 
 from shardwright.dataset import Dataset
@@ -103,6 +104,7 @@ def test_damage_of_either_is_named(one, tmp_path, capsys):
     lines = shard.index_file.read_text().splitlines(keepends=True)
     twice = json.loads(lines[1]) | {"key": key}
     shard.index_file.write_text("".join([lines[0], json.dumps(twice) + "\n", *lines[2:]]))
+    name_indexes(tmp_path / "ds")
     assert main(["diff", str(one), str(tmp_path / "ds")]) == 1
     assert "is named twice by an index" in capsys.readouterr().err
 

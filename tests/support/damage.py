@@ -1,11 +1,15 @@
 """Shared by the tests of `verify`: damages one place of a dataset and says what must be found there."""
 
+import dataclasses
 import json
 from bisect import bisect_right
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from shardwright.dataset import Dataset
+from shardwright.fingerprint import sha256_file
+from shardwright.manifest import MANIFEST_FILE
 from shardwright.tfrecords.records import frame, read_records
 from shardwright.verify import findings as what
 
@@ -105,3 +109,11 @@ def swap_records(shard: Path) -> int:
         frames[i], frames[j] = frames[j], frames[i]
     shard.write_bytes(b"".join(frames))
     return 2 * len(pairs[:1])
+
+
+def name_indexes(root: Path) -> None:
+    """Gives the manifest the hashes of the indexes that are there, as whoever makes a dataset up may."""
+    manifest = Dataset.open(root).manifest
+    indexes = (path for path in manifest.parts if path.startswith("index/"))
+    parts = {**manifest.parts, **{path: sha256_file(root / path) for path in indexes}}
+    (root / MANIFEST_FILE).write_text(dataclasses.replace(manifest, parts=parts).sealed().to_json())
