@@ -40,7 +40,7 @@ _MOST_PARTS = 2000
 _BYTES_WORTH_KEEPING = 32 << 20
 # Pictures that wait for each other, and their pixels: decoding empties the processor's caches, and what looks at the
 # pictures takes a third less time when it has just looked at another one.
-_MOST_DECODED, _MOST_AREA = 8, 1 << 20
+_MOST_DECODED, _MOST_AREA = 16, 1 << 20
 _LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
 
 _Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]

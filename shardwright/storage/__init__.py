@@ -155,6 +155,9 @@ def _hash_all(file: IO[bytes]) -> FileHash:
 def _read(part: Part, pin: str) -> bytes:
     if is_remote(part.path):
         return buckets.read(part.path, pin, part.start, part.stop)
+    if part.stop is None and not part.start:
+        with open(part.path, "rb", buffering=0) as file:  # A buffer would only be made and thrown away.
+            return file.readall()
     with open(part.path, "rb") as file:
         file.seek(part.start)
         return file.read() if part.stop is None else file.read(part.stop - part.start)

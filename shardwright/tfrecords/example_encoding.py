@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.tfrecords.protowire import delimited, delimited_start, pack_int64, pack_int64_lists, varint
+from shardwright.tfrecords.protowire import DELIMITED, delimited, delimited_start, pack_int64, pack_int64_lists, varint
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _UINT64 = 2**64 - 1
@@ -22,6 +22,8 @@ _FLOAT = struct.Struct("<f")
 # Field numbers of the three lists in feature.proto's Feature.
 BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
 _KINDS = {"bytes": BYTES_LIST, "float32": FLOAT_LIST, "int64": INT64_LIST}
+# Name and values of nearly all entries have so few bytes together that every length within is one byte.
+_SHORT = 0x7F - 4
 # Shorter pieces are cheaper to copy than to hand on one by one.
 _WORTH_A_PIECE = 1 << 15
 
@@ -140,9 +142,13 @@ def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
 def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
     """An entry whose list is encoded already."""
     size = sum(map(len, body))
+    named = _named(name)
+    if len(named) + size <= _SHORT:
+        inner = bytes((2 << 3 | DELIMITED, size + 2, kind << 3 | DELIMITED, size))
+        return [b"".join((bytes((1 << 3 | DELIMITED, len(named) + size + 4)), named, inner, *body))]
     start = delimited_start(kind, size)
     start = delimited_start(2, len(start) + size) + start
-    start = _named(name) + start
+    start = named + start
     return [delimited_start(1, len(start) + size) + start, *body]
 
 
