@@ -8,7 +8,6 @@ size, and, where they are read to their ends, the hashes of indexes and of the l
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from shardwright.errors import DatasetError, NotThere
+from shardwright.foreign_json import foreign_json
 from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
 from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
@@ -222,7 +222,7 @@ class Dataset:
             with open_file(shard.index) as lines:
                 before = -1
                 for line in self._proven(lines, index_path(shard.path)):
-                    row = json.loads(line)
+                    row = foreign_json(line)
                     key, offset = row["key"], row["offset"]
                     if type(key) is not str or type(offset) is not int or not before < offset < shard.bytes:
                         raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")

@@ -6,7 +6,6 @@ Both are canonical: the same dataset has the same bytes here, whoever wrote it, 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -14,6 +13,7 @@ from typing import Any
 
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json, fingerprint
+from shardwright.foreign_json import foreign_json
 
 FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
@@ -70,7 +70,7 @@ class LedgerRow:
     @staticmethod
     def from_json(line: str) -> LedgerRow:
         """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
-        return LedgerRow(**json.loads(line))
+        return LedgerRow(**foreign_json(line))
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Manifest:
             DatasetError: no manifest, another layout version, or the digest does not fit.
         """
         try:
-            raw = json.loads(text)
+            raw = foreign_json(text)
             version = raw["format_version"]
             if version != FORMAT_VERSION:
                 raise DatasetError(

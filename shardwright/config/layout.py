@@ -11,6 +11,8 @@ from shardwright.errors import ConfigError
 from shardwright.shard_names import DEFAULT_PATTERN, PatternError, ShardNames
 
 TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT = "tf_vision", "tfds", "kaggle_flowers", "rle_text"
+# Each is a file, or more, even where there are fewer records.
+_MOST_SHARDS = 1_000_000
 PRESETS = (TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT)
 
 
@@ -39,6 +41,8 @@ class ShardsConfig:
             raise ConfigError("shards", f"{' and '.join(given)} exclude each other", "Give one of them.")
         for name, value in given.items():
             at_least(f"shards.{name}", value, 1)
+        if self.count is not None:
+            between("shards.count", self.count, 1, _MOST_SHARDS)
         if not given:
             object.__setattr__(self, "target_size", 150_000_000)
         if self.hosts is not None:

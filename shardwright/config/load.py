@@ -24,6 +24,7 @@ from shardwright.errors import ConfigError, UsageError
 from shardwright.spans import Choice
 
 _SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_LARGEST = 2**63 - 1
 _PIXEL_UNITS = {"": 1, "P": 1, "KP": 10**3, "MP": 10**6, "GP": 10**9}
 
 
@@ -52,6 +53,9 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> sec
         raw = yaml.load(text, Loader=_UniqueKeyLoader)
     except yaml.YAMLError as error:
         raise UsageError(f"{file}: not valid YAML: {_yaml_problem(error)}") from None
+    except (ValueError, RecursionError) as error:
+        # A date that is none, a number of thousands of digits, brackets within brackets.
+        raise UsageError(f"{file}: not valid YAML: {error}") from None
     if not isinstance(raw, dict):
         raise UsageError(f"{file}: holds {type(raw).__name__}, not a mapping. Start with `input: {{images: FOLDER}}`.")
     config = parse_config(raw, base=os.getcwd(), default_name=_name_from(file))
@@ -196,6 +200,8 @@ def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str,
 def _string(value: object, path: str) -> str:
     if not isinstance(value, str):
         raise ConfigError(path, f"{value!r} is no text", "Put it in quotes.")
+    if "\0" in value:
+        raise ConfigError(path, f"{value!r} has a NUL in it, which no name of a file may have", "Remove it.")
     return value
 
 
@@ -213,6 +219,8 @@ def _int(value: object, path: str) -> int:
             return int(number)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(path, f"{value!r} is no whole number", "Write a number such as 16.")
+    if abs(value) > _LARGEST:
+        raise ConfigError(path, "a number of more than 63 bits", "Write a number such as 16.")
     return value
 
 
@@ -226,7 +234,9 @@ def _float(value: object, path: str) -> float:
             raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.") from None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.")
-    return float(value)
+    if isinstance(value, int):
+        return float(_int(value, path))
+    return value
 
 
 _SCALARS: dict[Any, Callable[[object, str], Any]] = {str: _string, bool: _bool, int: _int, float: _float}

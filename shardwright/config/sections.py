@@ -30,6 +30,7 @@ from shardwright.config.transform import TransformConfig
 from shardwright.config.vertex import VertexConfig
 from shardwright.errors import ConfigError
 from shardwright.spans import NEWEST, SpanPath
+from shardwright.storage.objects import is_remote, split_url
 
 TASKS = ("segmentation", "classification")
 CHECK, TELL = "check", "tell"
@@ -55,6 +56,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         one_of("run.space", self.space, (CHECK, TELL))
+        if self.staging is not None and is_remote(self.staging) and not split_url(self.staging)[1]:
+            raise ConfigError("run.staging", f"{self.staging!r} names no bucket", "Write gs://bucket/folder.")
 
 
 @dataclass(frozen=True)

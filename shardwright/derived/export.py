@@ -23,6 +23,7 @@ from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
+from shardwright.foreign_json import foreign_json
 from shardwright.image_facts import FactsReader, ImageFacts
 from shardwright.manifest import MASKS
 from shardwright.masks.rle import Runs, draw
@@ -145,7 +146,7 @@ def _done(target: Path, known: str) -> dict[str, Any] | None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return None
     try:
-        told = json.loads((target / RECORD_FILE).read_text(encoding="utf-8"))
+        told = foreign_json((target / RECORD_FILE).read_text(encoding="utf-8"))
         if told["fingerprint"] == known:
             return dict(told)
     except (OSError, ValueError, KeyError, TypeError):

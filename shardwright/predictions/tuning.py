@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
 from shardwright.masks.regions import areas_and_hits, remove_small
 from shardwright.masks.rle import draw, encode
 from shardwright.predictions.metrics import UNCOUNTED, MaskSums
@@ -66,7 +67,7 @@ def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Decis
         DatasetError: it is not there, or not of these classes.
     """
     try:
-        raw: Mapping[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
+        raw: Mapping[str, Any] = foreign_json(Path(file).read_text(encoding="utf-8"))
         rows = [raw[name] for name in classes]
         return Decision(tuple(float(r["threshold"]) for r in rows), tuple(int(r["min_area"]) for r in rows))
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -7,7 +7,6 @@ those of strangers: what does not agree with itself is told, not believed.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 
 from shardwright.errors import DatasetError, NotThere, ShardwrightError
 from shardwright.fingerprint import fingerprint
+from shardwright.foreign_json import foreign_json
 from shardwright.manifest import MANIFEST_FILE, Manifest
 from shardwright.provenance.artifact_places import holds, known_places
 from shardwright.provenance.blessing import BLESSING_FILE, model_digest
@@ -211,7 +211,7 @@ def artifact_at(path: str) -> str:
         return root
     for folder in (root, f"{root}/pushed"):
         try:
-            named = json.loads(read_bytes(f"{folder}/{BLESSING_FILE}"))["model"]
+            named = foreign_json(read_bytes(f"{folder}/{BLESSING_FILE}"))["model"]
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if isinstance(named, str) and os.path.basename(named) == named and holds(f"{folder}/{named}", LINEAGE_FILE):
@@ -234,7 +234,7 @@ def _lineage_row(place: str, problems: list[str]) -> dict[str, Any] | None:
         problems.append(f"{LINEAGE_FILE} cannot be read ({error})")
         return None
     try:
-        row = json.loads(text)
+        row = foreign_json(text)
         texts = [row["kind"], row["fingerprint"], row.get("image", ""), row.get("files", "")]
         texts += [*row["parents"], *row["parents"].values(), *row.get("versions", {}).values()]
         if not all(isinstance(value, str) for value in texts) or not isinstance(row["recipe"], dict):
@@ -276,7 +276,7 @@ def _changed_files(place: str, files: str) -> Iterator[str]:
     if is_remote(place):
         return
     try:
-        blessing = json.loads(read_bytes(f"{folder}/{BLESSING_FILE}"))
+        blessing = foreign_json(read_bytes(f"{folder}/{BLESSING_FILE}"))
         wrong = blessing["model"] == name and blessing["digest"] != model_digest(place)
     except (OSError, ValueError, KeyError, TypeError):
         return

@@ -9,7 +9,6 @@ what it was kept from then `build.json` tells, and the digests say whether it st
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from shardwright.config import Config
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.fingerprint import canonical_json
+from shardwright.foreign_json import foreign_json
 from shardwright.ingest import IngestRecipe, InputLocation
 from shardwright.manifest import BUILD_FILE
 from shardwright.provenance.ancestry import Artifact, read_artifact
@@ -61,7 +61,7 @@ class BlessedData:
     @staticmethod
     def from_json(text: str) -> BlessedData:
         """Reads what `to_json` wrote."""
-        raw = json.loads(text)
+        raw = foreign_json(text)
         return BlessedData(tuple(raw["options"]), raw["push_directory"], raw["drift"], raw["skew"])
 
     def to_json(self) -> str:
@@ -154,7 +154,7 @@ def kept_from(location: InputLocation) -> dict[str, dict[str, str]]:
 
 def _kept_from(place: str) -> dict[str, str]:
     try:
-        told = json.loads(read_bytes(os.path.join(place, BUILD_FILE))).get(KEPT_FROM, {})
+        told = foreign_json(read_bytes(os.path.join(place, BUILD_FILE))).get(KEPT_FROM, {})
         return {str(option): str(where) for option, where in told.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise DatasetError(f"{place}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None

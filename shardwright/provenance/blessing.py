@@ -16,6 +16,7 @@ from typing import Any
 
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import sha256_file
+from shardwright.foreign_json import foreign_json
 from shardwright.storage import is_folder, read_bytes
 
 BLESSING_FILE = "BLESSED.json"
@@ -57,7 +58,7 @@ def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
     """
     file = os.path.join(push_directory, BLESSING_FILE)
     try:
-        blessing = Blessing(**json.loads(read_bytes(file)))
+        blessing = Blessing(**foreign_json(read_bytes(file)))
         if not isinstance(blessing.examples, dict) or not all(isinstance(x, str) for x in blessing.examples.values()):
             raise ValueError(f"examples: {blessing.examples!a} are no texts by name")
         model = os.path.join(push_directory, blessing.model)

@@ -6,7 +6,6 @@ The file tells where something came from; it takes part in no fingerprint, since
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any
 
 import shardwright
 from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
 from shardwright.provenance.sealed import sealed_json
 from shardwright.storage import buckets, hash_file, is_remote
 from shardwright.storage.objects import split_url
@@ -84,7 +84,7 @@ def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """
     file = Path(directory, LINEAGE_FILE)
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = foreign_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DatasetError(f"{file}: no readable lineage ({error}). Was this folder written by shardwright?") from None
     if not isinstance(value, dict):

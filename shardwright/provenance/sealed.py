@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from shardwright.fingerprint import canonical_json, fingerprint
+from shardwright.foreign_json import foreign_json
 
 _DIGEST = "digest"
 _SEAL = "sha256"
@@ -26,7 +27,7 @@ def sealed_json(row: Mapping[str, Any]) -> str:
 def is_whole(text: str) -> bool:
     """Whether a text is, to the byte, what `sealed_json` made."""
     try:
-        row = json.loads(text)
+        row = foreign_json(text)
         del row[_DIGEST]
         return sealed_json(row) == text
     except (ValueError, TypeError, KeyError):

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 
 from shardwright.dataset import Dataset
+from shardwright.foreign_json import foreign_json
 from shardwright.manifest import BUILD_FILE, REJECTED, WRITTEN, LedgerRow
 from shardwright.report.histograms import number, size_text
 from shardwright.report.markup import card, more, section, shown, table
@@ -114,7 +115,7 @@ def reproducibility(dataset: Dataset) -> str:
 def _versions(dataset: Dataset) -> dict[str, str]:
     """Versions of the packages that wrote the dataset; none where they are not told."""
     try:
-        told = json.loads(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        told = foreign_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
         return {str(name): str(version) for name, version in told.get("versions", {}).items()}
     except (OSError, ValueError, AttributeError):
         return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json
+from shardwright.foreign_json import foreign_json
 from shardwright.report.contacts import Sheets
 from shardwright.report.duplicates import Duplicates
 from shardwright.report.histograms import number
@@ -110,7 +110,7 @@ def read_verdict(folder: Path) -> list[Trouble]:
     """
     file = Path(folder, VERDICT_FILE)
     try:
-        rows = json.loads(file.read_text(encoding="utf-8"))
+        rows = foreign_json(file.read_text(encoding="utf-8"))
         return [Trouble(**{**row, "keys": tuple(row["keys"])}) for row in rows]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DatasetError(f"{file}: no readable verdict ({error}). Run the pipeline again.") from None

@@ -7,7 +7,6 @@ after the other.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from typing import IO
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
 from shardwright.manifest import index_path
 from shardwright.storage import open_file
 from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES, frame_length, header_holds
@@ -75,7 +75,7 @@ def _of_index(path: str, size: int) -> int | None:
         with open_file(path) as lines:
             count, end = 0, 0
             for line in lines:
-                row = json.loads(line)
+                row = foreign_json(line)
                 count, end = count + 1, row["offset"] + row["length"]
     except (OSError, ValueError, KeyError, TypeError):
         return None

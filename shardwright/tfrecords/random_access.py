@@ -6,7 +6,6 @@ by side are read in one.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from shardwright.dataset import LocatedShard
 from shardwright.epochs.sequence import Integers, Records
 from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
 from shardwright.storage import in_parallel, is_remote, open_file, part_path, read_bytes, readers
 from shardwright.tfrecords.records import RecordError, unframe
 
@@ -127,7 +127,7 @@ def _places(lines: list[bytes]) -> Integers:
     if all(found):
         numbers = b" ".join(b"%b %b" % match.group(2, 1) for match in found if match)
         return np.array(numbers.split(), np.int64).reshape(-1, 2)
-    rows = [json.loads(line) for line in lines]
+    rows = [foreign_json(line) for line in lines]
     return np.array([(row["offset"], row["length"]) for row in rows], np.int64).reshape(-1, 2)
 
 
@@ -135,5 +135,5 @@ def _key(shard: LocatedShard, record: int) -> str:
     with open_file(shard.index) as lines:
         for number, line in enumerate(lines):
             if number == record:
-                return str(json.loads(line)["key"])
+                return str(foreign_json(line)["key"])
     return ""

@@ -102,6 +102,11 @@ REFUSED = [
     ({"input": {"images": "x", "classes": ["a/b"]}}, r"cannot be part of a feature's name"),
     ({"input": {"images": "x", "classes": []}}, r"input\.classes: empty"),
     ({"input": {"images": "x", "unlisted": "maybe"}}, r"input\.unlisted: 'maybe'"),
+    ({"input": {"images": "x", "labels": {"path": "a\0b"}}}, r"input\.labels\.path: 'a\\x00b' has a NUL in it"),
+    ({"shards": {"count": 1_000_001}}, r"shards\.count: 1000001 is out of range\. Use a value from 1 to 1000000"),
+    ({"shards": {"records": 2**63}}, r"shards\.records: a number of more than 63 bits"),
+    ({"trainer": {"learning_rate": 10**400}}, r"trainer\.learning_rate: a number of more than 63 bits"),
+    ({"run": {"staging": "gs://"}}, r"run\.staging: 'gs://' names no bucket"),
     ({"split": {"train": 0.8, "eval": 0.1}}, r"split: the shares add up to 0\.9"),
     ({"split": {"train": "most"}}, r"split\.train: 'most' is no number"),
     ({"split": {"Train": 1.0}}, r"split\.Train: not a split's name"),
@@ -164,6 +169,10 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     file.write_text("- a\n- b\n")
     with pytest.raises(UsageError, match="holds list, not a mapping"):
         load_config(file)
+    for text in ("[" * 5000 + "]" * 5000, "{a: " * 5000 + "1" + "}" * 5000, "name: 2026-13-45", f"a: {'9' * 5000}"):
+        file.write_text(f"{text}\n")
+        with pytest.raises(UsageError, match="not valid YAML: .*(recursion|month|digits)"):
+            load_config(file)
     file.write_text("name: a\nname: b\ninput: {images: x}\n")
     with pytest.raises(UsageError, match="the key 'name' twice"):
         load_config(file)

@@ -49,12 +49,24 @@ def test_a_folder_without_a_manifest_is_no_dataset(folder):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "nonsense", '{"format_version": 1}', '{"format_version":1,"shards":[1]}']
-)
+    "text",
+    ["", "[]", "{}", "nonsense", '{"format_version": 1}', '{"format_version":1,"shards":[1]}', "[" * 100_000,
+     '{"a":' * 100_000, '{"format_version": ' + "9" * 5000 + "}"],
+    ids=range(9),
+)  # fmt: skip
 def test_a_manifest_that_is_none_is_refused(folder, text):
     (folder / "manifest.json").write_text(text)
     with pytest.raises(DatasetError, match="no readable manifest"):
         Dataset.open(folder)
+
+
+@pytest.mark.parametrize("part", ["index/Split-train", "ledger"])
+def test_lists_within_lists_are_no_rows(folder, part):
+    file = min((folder / part).iterdir())
+    file.write_text("[" * 100_000 + "\n")
+    dataset = Dataset.open(folder)
+    with pytest.raises(DatasetError, match="no readable (index|ledger)"):
+        list(dataset.ledger() if part == "ledger" else dataset.records("train"))
 
 
 def test_a_changed_manifest_is_refused(folder):
