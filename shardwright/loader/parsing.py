@@ -82,6 +82,10 @@ class Parser:
             return _DAMAGED
         try:
             found = self._parsed(tf.constant(record))
+        except (tf.errors.OpError, UnicodeDecodeError):
+            # What TensorFlow says holds all of the record, and is no text then.
+            return f"is no example as the manifest describes it. {_ANEW}"
+        try:
             if not found["image/encoded"].numpy():
                 return "holds no image. Write the dataset anew."
             shape = _decode(found, self._encoding).shape
@@ -105,7 +109,7 @@ class Parser:
         manifest, features = self.dataset.manifest, self._features()
         _refuse_unreadable(self.dataset, features)
         spec = {manifest.stored(name): kind for name, kind in features.items()}
-        parsed = tf.io.parse_single_example(record, spec)
+        parsed = tf.io.parse_single_example(record, spec) if self.texts else parsed_densely(record, spec)
         return {name: parsed[manifest.stored(name)] for name in features}
 
     @property
@@ -194,6 +198,31 @@ def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
                 f"{dataset.root}: cannot be loaded: {name} is not stored as {kind} (features.preset is {preset}). "
                 f"Write the dataset with features: {{preset: {TF_VISION}}}, or transform: {{preset: {TF_VISION}}}."
             )
+
+
+def parsed_densely(record: Tensor, spec: Mapping[str, Any]) -> dict[str, Tensor]:
+    """What `tf.io.parse_single_example` gives, by the op that it used to be: 3 to 6 microseconds less a record.
+
+    Args:
+        record: string scalar.
+        spec: by name, `tf.io.FixedLenFeature` of a scalar with a default, or `tf.io.FixedLenSequenceFeature` of
+            scalars.
+    """
+    fixed = [isinstance(kind, tf.io.FixedLenFeature) for kind in spec.values()]
+    values = tf.raw_ops.ParseSingleExample(
+        serialized=record,
+        dense_defaults=[
+            # Of a list only the type counts: one that is missing is empty.
+            tf.constant(kind.default_value if one else [0], kind.dtype)
+            for one, kind in zip(fixed, spec.values(), strict=True)
+        ],
+        num_sparse=0,
+        sparse_keys=[],
+        dense_keys=list(spec),
+        sparse_types=[],
+        dense_shapes=[[] if one else [None] for one in fixed],
+    ).dense_values
+    return dict(zip(spec, values, strict=True))
 
 
 def _decode(example: Mapping[str, Tensor], stored: str | None) -> Tensor:

@@ -1,13 +1,15 @@
-"""`order: fast` over more shards than are open at a time: rows of sixteen records, of sixteen shards in turns."""
+"""`order: fast` over more shards than are open at a time: sixteen records in a row, of sixteen shards in turns."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from shardwright.dataset import Dataset
 from shardwright.epochs.host_shares import Stretch
+from shardwright.loader import load
 from shardwright.loader.fast import read_fast
 
 COUNTS = (0, 1, 15, 16, 17, 33, 2, 40, 1, 1, 0, 5, 16, 3, 32, 7, 9, 48, 1, 20)
@@ -39,9 +41,9 @@ def in_turns(counts: tuple[int, ...]) -> Iterator[int]:
         for number, place in enumerate(places):
             if place is None and waiting:
                 places[number] = place = waiting.pop(0)
-            if place:
-                yield from place.pop(0)
-            else:
+            row = place.pop(0) if place else range(0)
+            yield from row
+            if len(row) < 16:
                 places[number] = None
 
 
@@ -56,6 +58,18 @@ def test_a_seed_fixes_an_order_in_which_every_record_comes_once(many_shards):
     assert sorted(found) == list(range(sum(COUNTS)))
     assert found == positions(many_shards, 3)
     assert found != positions(many_shards, 4)
+
+
+@pytest.mark.parametrize("order", ["fast", "exact"])
+def test_nothing_is_optimized_anew_for_a_shard_or_a_group(many_shards, order):
+    found = load(many_shards.root, "train", 4, order=order, shuffle=True, seed=1, repeat=True)
+    graph = tf.raw_ops.DatasetToGraphV2(
+        input_dataset=found._variant_tensor, external_state_policy=1, strip_device_assignment=True
+    )
+    functions = tf.compat.v1.GraphDef.FromString(graph.numpy()).library.function
+    ops = {node.op for function in functions for node in function.node_def}
+    assert {"MapAndBatchDataset", "TakeWhileDataset"} <= ops
+    assert "RewriteDataset" not in ops
 
 
 def test_what_follows_damage_in_a_shard_is_empty_and_nothing_else(many_shards, tmp_path):
