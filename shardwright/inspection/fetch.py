@@ -48,7 +48,9 @@ def fetch(directory: str, key: str) -> Fetched:
     dataset = Dataset.open(directory)
     near: list[str] = []
     # In the index a key stands as canonical JSON writes it, so most lines need no parsing.
-    wanted, part = f'"key":{canonical_json(key)}'.encode(), canonical_json(key)[1:-1].lower().encode()
+    # Of a command line's bytes that are no UTF-8, half surrogates are made, which are in no index.
+    text = canonical_json(key).encode("utf-8", "surrogatepass")
+    wanted, part = b'"key":' + text, text[1:-1].lower()
     for split in dataset.splits:
         for shard in dataset.shards(split):
             try:

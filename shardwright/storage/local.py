@@ -33,8 +33,8 @@ def list_names(folder: str) -> list[str]:
     """See `shardwright.storage.list_names`."""
     if not os.path.isdir(folder):
         return []
-    found = (entry for entry in _entries(folder) if not (entry.is_symlink() and entry.is_dir()))
-    return sorted(entry.name for entry in found if not entry.name.startswith("."))
+    found = (entry for entry in _entries(folder) if not entry.name.startswith("."))
+    return sorted(entry.name for entry in found if not (entry.is_symlink() and os.path.isdir(entry.path)))
 
 
 def open_text(path: str) -> IO[str]:

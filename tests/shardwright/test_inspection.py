@@ -157,6 +157,9 @@ def test_a_key_that_is_not_there_names_near_ones(dataset):
         fetch(str(dataset), "0003")
     with pytest.raises(UsageError, match=r"A key is the image's path"):
         fetch(str(dataset), "nothing of it")
+    # A command line may hold any bytes.
+    with pytest.raises(UsageError, match=r"no record has the key 'a\\udcff'"):
+        fetch(str(dataset), "a\udcff")
 
 
 def test_a_rejected_input_says_why(tmp_path):

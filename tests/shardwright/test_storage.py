@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.storage import in_parallel, list_inputs, open_table
+from shardwright.storage import in_parallel, list_inputs, list_names, open_table
 
 
 def fill(root, *names):
@@ -30,6 +30,23 @@ def test_a_folder_is_listed_with_all_below_it_by_key(tmp_path):
     assert list(listing.sizes) == [9, 5, 9, 7, 5]
     assert listing.path(2) == str(tmp_path / "a/y/x.jpg")
     assert listing.refused == []
+
+
+def test_names_of_a_folder_are_told_beside_links_that_lead_nowhere(tmp_path):
+    """A link to a folder is none of it, as for every listing; one that leads to itself is a name like others."""
+    fill(tmp_path, "a.jpg", "b/c.jpg", ".hidden")
+    os.symlink("loop", tmp_path / "loop")
+    os.symlink("nothing", tmp_path / "broken")
+    os.symlink("b", tmp_path / "linked")
+    assert list_names(str(tmp_path)) == ["a.jpg", "b", "broken", "loop"]
+    assert list_names(str(tmp_path / "loop")) == []
+    found = list_inputs(str(tmp_path))
+    assert found.keys == ["a.jpg", "b/c.jpg"]
+    assert {refusal.key: refusal.code for refusal in found.refused} == {
+        "broken": "broken_link",
+        "linked": "linked_folder",
+        "loop": "broken_link",
+    }
 
 
 def test_hidden_files_and_the_labels_are_no_inputs(tmp_path):
