@@ -37,11 +37,11 @@ def add(commands: _Commands) -> None:
 
 def _forget(options: argparse.Namespace) -> int:
     from shardwright.dataset import Dataset
-    from shardwright.derived.derive import staging_root
     from shardwright.derived.forgetting import contents_of
     from shardwright.errors import UsageError
     from shardwright.provenance.artifact_places import run_root_of
     from shardwright.storage import is_folder, is_remote
+    from shardwright.writing.places import staging_beside
     from shardwright_pipelines.run_lock import only_run_in
 
     for root in options.staging:
@@ -53,7 +53,7 @@ def _forget(options: argparse.Namespace) -> int:
     dataset = Dataset.open(options.dataset)
     keys = set(keys_of(options.keys))
     how = _without(dataset, keys, options.keys)
-    roots = [staging_root(dataset.root), *options.staging]
+    roots = [staging_beside(dataset.root), *options.staging]
     with ExitStack() as stack:
         run_root = run_root_of(dataset.root)
         if run_root is not None:

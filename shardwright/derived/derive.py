@@ -28,6 +28,7 @@ from shardwright.shard_names import ShardNames
 from shardwright.sharding import shard_bounds, shard_count
 from shardwright.storage import is_remote, open_file
 from shardwright.writing.commit import DatasetPlan, commit, committed
+from shardwright.writing.places import lies_within, staging_beside
 from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 Choose = Callable[[str], bool]
@@ -92,6 +93,9 @@ def derive(
         DatasetError: a source is damaged.
     """
     first = sources[0].manifest
+    for source in sources:
+        if lies_within(out, source.root):
+            raise UsageError(f"{out}: lies inside {source.root}, whose files are all its own. Name another folder.")
     _refuse_different(sources)
     sizes, keys = _measured(sources, how.choose)
     _refuse_equal_keys(keys, sources)
@@ -121,7 +125,7 @@ def derive(
     done = committed(out, plan.fingerprint)
     if done is not None:
         return done
-    staging = Staging.open(staging_root(out), plan.fingerprint)
+    staging = Staging.open(staging_beside(out), plan.fingerprint)
     with staging.locked():
         if rows:
             staging.write_rows(_NOT_WRITTEN, rows)
@@ -150,7 +154,7 @@ def _tidy(out: str | os.PathLike[str]) -> None:
     if not is_remote(str(out)):
         # The folder of staging folders; it stays where another dataset is being made in it.
         with suppress(OSError):
-            os.rmdir(staging_root(out))
+            os.rmdir(staging_beside(out))
 
 
 def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], count: int, names: ShardNames) -> None:
@@ -292,10 +296,3 @@ def _refuse_equal_keys(keys: list[array[int]], sources: Sequence[Dataset]) -> No
                 "there once: forget them in one of the two first."
             )
         seen = np.concatenate([seen, mine])
-
-
-def staging_root(out: str | os.PathLike[str]) -> str:
-    """The staging folder of an output: beside it, as the ingest has it."""
-    path = str(out).rstrip("/") if is_remote(str(out)) else os.path.realpath(out)
-    folder, name = os.path.split(path)
-    return f"{folder}/.{name}.staging"

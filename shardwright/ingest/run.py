@@ -23,6 +23,7 @@ from shardwright.storage import is_remote
 from shardwright.writing.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
 from shardwright.writing.locked import locked_folder
 from shardwright.writing.mirror import local_folder
+from shardwright.writing.places import lies_within, staging_beside
 from shardwright.writing.staging import ShardResult, Staging
 
 # Below this, starting processes takes longer than the work.
@@ -75,7 +76,7 @@ def ingest(
     prepared = plan_ingest(recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers)
     del surveyed
     plan = prepared.plan
-    if _real(out).startswith(os.path.join(_real(plan.root), "")):
+    if lies_within(out, plan.root):
         _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
         raise UsageError(f"{out}: lies inside the input folder {plan.root} and would become input. Name another --out.")
     if tell is not None:
@@ -144,13 +145,7 @@ def _tell_marks(manifest: Manifest, config: Config, tell: Callable[[str], None] 
 def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
     if config.run.staging is not None:
         return config.resolve(config.run.staging)
-    folder, name = os.path.split(_real(out))
-    return f"{folder}/.{name}.staging"
-
-
-def _real(path: str | os.PathLike[str]) -> str:
-    """A path without links, or a URL without slashes at its end."""
-    return str(path).rstrip("/") if is_remote(str(path)) else os.path.realpath(path)
+    return staging_beside(out)
 
 
 def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[str], fingerprint: str) -> None:

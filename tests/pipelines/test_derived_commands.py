@@ -97,6 +97,14 @@ def test_nothing_is_taken_out_of_what_is_not_the_manifests(source, tmp_path, cap
     assert tree(tmp_path / "new") == made
 
 
+def test_inside_of_a_dataset_is_no_place_for_another(source, tmp_path, capsys):
+    (tmp_path / "link").symlink_to(source)
+    for out in (source / "below", tmp_path / "link/deep/below"):
+        assert main(["reshard", str(source), "--shard-count", "1", "--out", str(out)]) == 2
+        assert f"{out}: lies inside {source}" in capsys.readouterr().err
+    whole(source)
+
+
 def test_what_was_finished_before_a_shard_turned_out_to_be_another_is_not_taken_up(source, tmp_path):
     root = tmp_path / "ds"
     shutil.copytree(source, root)
