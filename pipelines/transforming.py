@@ -15,6 +15,7 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.manifest import Manifest
 from shardwright.storage import is_remote
 from shardwright.writing.commit import committed
+from shardwright.writing.places import refuse_within
 from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.beam_runner import beam_args, in_process_beam
 from shardwright_components.image_transform import executor
@@ -49,13 +50,14 @@ def transform_dataset(
         The manifest of the transformed dataset.
 
     Raises:
-        UsageError: `out` is on a bucket, or holds something else.
+        UsageError: `out` is on a bucket, inside of the dataset, or holds something else.
         ShardwrightError: the dataset or the recipe is not what it should be, or too much of it was rejected.
     """
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: what a transform makes goes to a folder of this machine. Name one, and copy it then.")
     out = Path(out).absolute()
     source = Dataset.open(dataset)
+    refuse_within(out, source.root)
     plan = planning.plan_transform(source, *read_recipe(recipe))
     if out.exists():
         found = committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None

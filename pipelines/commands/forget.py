@@ -71,11 +71,12 @@ def _without(dataset: Dataset, keys: set[str], file: str) -> Derived:
     from shardwright.derived.derive import Derived
     from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint
+    from shardwright.report.markup import plain
 
     there = {key for split in dataset.splits for key in dataset.keys(split) if key in keys}
     known = there | {row.key for row in dataset.ledger() if row.key in keys}
     if missing := sorted(keys - known):
-        shown = ", ".join(missing[:_SHOWN])
+        shown = ", ".join(plain(key) for key in missing[:_SHOWN])
         raise UsageError(f"{file}: {len(missing)} of {len(keys)} keys are not in the dataset, e.g. {shown}.")
     # The new dataset must not tell which they were: only a hash of all that is left.
     left = fingerprint(sorted(key for split in dataset.splits for key in dataset.keys(split) if key not in keys))

@@ -28,7 +28,7 @@ from shardwright.shard_names import ShardNames
 from shardwright.sharding import shard_bounds, shard_count
 from shardwright.storage import is_remote, open_file
 from shardwright.writing.commit import DatasetPlan, commit, committed
-from shardwright.writing.places import lies_within, staging_beside
+from shardwright.writing.places import refuse_within, staging_beside
 from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 Choose = Callable[[str], bool]
@@ -94,8 +94,7 @@ def derive(
     """
     first = sources[0].manifest
     for source in sources:
-        if lies_within(out, source.root):
-            raise UsageError(f"{out}: lies inside {source.root}, whose files are all its own. Name another folder.")
+        refuse_within(out, source.root)
     _refuse_different(sources)
     sizes, keys = _measured(sources, how.choose)
     _refuse_equal_keys(keys, sources)

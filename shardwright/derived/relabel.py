@@ -20,12 +20,13 @@ from shardwright.derived.derive import Derived, derive
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.image_facts import FactsReader
 from shardwright.ingest.features import mask_feature
+from shardwright.ingest.read_files import ReadFiles
 from shardwright.manifest import MASKS, REJECTED, UNLISTED, Manifest
 from shardwright.masks.rle import RleError, Runs, area, union
 from shardwright.report.picks import Place, read_again
 from shardwright.sources.base import IGNORE, Images, Source, Survey
 from shardwright.sources.detect import open_source
-from shardwright.storage import hash_file, is_remote
+from shardwright.storage import is_remote
 from shardwright.tfrecords.records import FeatureValue, byte_strings, decode_example, encode_example, ints
 from shardwright.transformed import typed
 from shardwright.writing.staging import Outcome
@@ -73,7 +74,7 @@ def relabel(
 
     Raises:
         UsageError: the file cannot be read, or the dataset stores its annotations in a form of others.
-        CheckFailed: nothing matched, or an image is not listed where that is not to be.
+        CheckFailed: nothing matched, an image is not listed where that is not to be, or the file has changed.
     """
     manifest = dataset.manifest
     if unlisted not in _WAYS:
@@ -82,7 +83,7 @@ def relabel(
     if preset != TF_VISION or manifest.names:
         raise UsageError(f"{dataset.root}: stores features by other names (features). Only our own are relabelled.")
     file = labels if is_remote(labels) else os.path.abspath(labels)
-    before = hash_file(file)
+    read = ReadFiles.before([file])
     source, survey, keys = _open(dataset, file, read_as)
     if not any(survey.listed):
         shown = ", ".join(survey.names[:_SHOWN])
@@ -105,14 +106,10 @@ def relabel(
         "labels": MASKS if manifest.labels == MASKS else survey.labels,
         "features": kept | (writer.kinds if manifest.labels == MASKS else {}),
     }
-    content = hash_file(file)
-    if content is None:
-        raise UsageError(f"{labels}: cannot be read any more. Check the file.")
-    if content != before:
-        # It was read twice, and the dataset says by its hash which annotations it holds.
-        raise UsageError(f"{labels}: has changed while it was read. Run it again.")
+    # It was read twice, and the dataset says by its hash which annotations it holds.
+    read.refuse_changed()
     said_so = {name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_TOLD, name)}
-    options = {"labels": content.sha256.hex(), "unlisted": way, **({"read_as": said_so} if said_so else {})}
+    options = {"labels": read.sha256(file), "unlisted": way, **({"read_as": said_so} if said_so else {})}
     made = derive(
         [dataset], out, Derived("relabel", options, outcome=writer.outcome, changes=changes), shards=shards, quiet=quiet
     )

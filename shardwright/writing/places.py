@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from shardwright.errors import UsageError
 from shardwright.storage import is_remote
 
 
@@ -16,6 +17,16 @@ def staging_beside(out: str | os.PathLike[str]) -> str:
     """The staging folder of an output where the configuration names none."""
     folder, name = os.path.split(real_place(out))
     return f"{folder}/.{name}.staging"
+
+
+def refuse_within(out: str | os.PathLike[str], dataset: str) -> None:
+    """Refuses an output inside of a dataset that it is made of.
+
+    Raises:
+        UsageError: it lies there.
+    """
+    if lies_within(out, dataset):
+        raise UsageError(f"{out}: lies inside {dataset}, whose files are all its own. Name another folder.")
 
 
 def lies_within(out: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:

@@ -42,6 +42,9 @@ def test_what_is_forgotten_is_nowhere(source, tmp_path, capsys):
     (tmp_path / "keys").write_text("no/such\n")
     assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
     assert "1 of 1 keys are not in the dataset, e.g. no/such" in capsys.readouterr().err
+    (tmp_path / "keys").write_text("k" * 100_000)
+    assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
+    assert len(capsys.readouterr().err) < 1000
 
 
 def test_a_ledger_says_no_word_of_what_is_forgotten(image_input, tmp_path, capsys):

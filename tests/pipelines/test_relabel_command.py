@@ -75,8 +75,8 @@ def test_a_table_that_changes_while_it_is_read_makes_no_dataset(image_input, tmp
 
     monkeypatch.setattr(relabelling, "_open", changed_behind)
     call = ["relabel", str(tmp_path / "ds"), str(table), "--out", str(tmp_path / "new"), "--unlisted", "empty"]
-    assert main(call) == 2
-    assert "new.csv: has changed while it was read" in capsys.readouterr().err
+    assert main(call) == 1
+    assert "new.csv: the file has changed while the run was reading the input" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
     assert main(call) == 0
 

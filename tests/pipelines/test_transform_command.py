@@ -53,6 +53,7 @@ def test_four_outputs_and_nothing_beside_them(home, capsys):
     ("dataset", "out", "message"),
     [
         ("ds", "data", "is there already and holds something else"),
+        ("ds", "ds/below", "whose files are all its own"),
         ("ds", "gs://bucket/x", "gs://bucket/x: what a transform makes goes to a folder of this machine"),
         ("data", "x", "data"),
     ],
