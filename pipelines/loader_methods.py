@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import tensorflow as tf
@@ -32,6 +34,18 @@ def ceiling(encoded: Sequence[bytes], encoding: str, batch: int) -> Iterator[Any
     calls = calls_at_once(batch, threads_of_decoding())
     images = images.map(decoder(encoding), num_parallel_calls=calls, deterministic=False)
     return iter(images.batch(batch, drop_remainder=True).prefetch(_READY))
+
+
+@contextmanager
+def filling(height: int, width: int) -> Iterator[None]:
+    """Whatever is started meanwhile, the loader and the ceiling alike, fills images with a number and decodes none."""
+
+    def filled(encoded: Tensor) -> Tensor:
+        # Not the same for all images, or TensorFlow would make it once.
+        return tf.fill([height, width, 3], tf.cast(tf.strings.length(encoded) % 256, tf.uint8))
+
+    with patch.multiple(pixels, decode=filled, decode_jpeg=filled):
+        yield
 
 
 def notebook(files: Sequence[str], batch: int, *, floats: bool) -> Iterator[Any]:

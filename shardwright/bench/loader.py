@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -38,6 +39,7 @@ class Methods:
     reading_work: Callable[[Sequence[str]], Callable[[], object]]
     parsing_work: Callable[[Sequence[bytes], dict[str, str]], Callable[[], object]]
     decoding_work: Callable[[Sequence[bytes], str], Callable[[], object]]
+    filling: Callable[[int, int], AbstractContextManager[None]]
 
 
 def loader_figures(
@@ -84,6 +86,7 @@ def loader_figures(
     many = many_records(folder, records)
     return [
         *_ceiling_figures(rates, f"{images} images of {size[0]}x{size[1]}, {source.bytes / images / 1e3:.0f} KB"),
+        *added(labelled, encoded, methods, size, batch, rounds),
         *_single_files(source.paths, rates, methods, batch, sum(map(len, encoded)) / len(encoded), rounds),
         Figure(
             "loader: exact / fast",
@@ -106,6 +109,38 @@ def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) ->
     fixed = {"shuffle": True, "seed": 0, "repeat": True, "deterministic": False}
     given = {"normalize": "none", "dtype": "uint8", **fixed, **options}
     return iter(load(dataset, split, batch, **given))
+
+
+def added(
+    dataset: str, encoded: Sequence[bytes], methods: Methods, size: tuple[int, int], batch: int, rounds: int = ROUNDS
+) -> list[Figure]:
+    """What the loader adds to each image, told without the scatter of decoding: filling takes its place on both sides.
+
+    Args:
+        dataset: its folder.
+        encoded: its images.
+        methods: the ceiling, and what leaves decoding out.
+        size: height and width of the images.
+        batch: images in a batch.
+        rounds: how often each is measured.
+    """
+    with methods.filling(*size):
+        rates = take_turns(
+            {order: partial(training, dataset, batch, order=order) for order in ("fast", "exact")},
+            batch,
+            max(1, len(encoded) // batch),
+            ceiling=partial(methods.ceiling, encoded, "jpeg", batch),
+            rounds=rounds,
+        )
+    return [
+        Figure(
+            f"what the loader adds to an image, {order}",
+            rate.added * 1e6,
+            "us",
+            note=f"of processor, beside {median(rate.work_beside) * 1e6:.0f}; both sides fill images, and decode none",
+        )
+        for order, rate in rates.items()
+    ]
 
 
 def encoded_images(dataset: Dataset, split: str) -> list[bytes]:

@@ -49,6 +49,11 @@ class Rate:
         """The same by seconds of processor, which other work on the machine touches less."""
         return median(least / ours for ours, least in zip(self.work, self.work_beside, strict=True))
 
+    @property
+    def added(self) -> float:
+        """Seconds of processor an image beyond the ceiling's: the median of the rounds."""
+        return median(ours - least for ours, least in zip(self.work, self.work_beside, strict=True))
+
     def share_of(self, other: Rate) -> float:
         """This rate as a share of another: the median of the rounds, each by its neighbour in time."""
         return median(ours / theirs for ours, theirs in zip(self.rounds, other.rounds, strict=True))

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from shardwright.bench import loader
@@ -23,6 +24,22 @@ def test_every_figure_of_the_loader_is_measured(tmp_path, monkeypatch):
     assert len({figure.name for figure in figures}) == len(figures)
     promised = {(figure.relation, figure.target) for figure in figures if figure.target is not None}
     assert promised == {(AT_LEAST, 0.95), (AT_LEAST, 0.6), (AT_LEAST, 10), (AT_MOST, 2), (AT_MOST, 1.5)}
+
+
+def test_images_are_filled_instead_of_decoded_on_both_sides_and_only_meanwhile(tmp_path, small_dataset):
+    dataset = Dataset.open(small_dataset(tmp_path, task="classification", counts={"train": [3]}, image_format="jpeg"))
+    encoded = loader.encoded_images(dataset, "train")
+    with _loader_methods(tmp_path / "log") as methods:
+        with methods.filling(24, 36):
+            ours = next(loader.training(dataset.root, 3, shuffle=False))[0].numpy()
+            ceiling = next(methods.ceiling(encoded, "jpeg", 3)).numpy()
+        decoded = next(loader.training(dataset.root, 3, shuffle=False))[0].numpy()
+        (adds, exact) = loader.added(dataset.root, encoded, methods, (24, 36), 3, rounds=1)
+    expected = np.broadcast_to(np.array([len(image) % 256 for image in encoded])[:, None, None, None], (3, 24, 36, 3))
+    assert np.array_equal(ours, expected)
+    assert np.array_equal(np.sort(ceiling, axis=0), np.sort(expected, axis=0))
+    assert not np.array_equal(decoded, expected)
+    assert (adds.unit, exact.unit, adds.target) == ("us", "us", None)
 
 
 @pytest.mark.slow

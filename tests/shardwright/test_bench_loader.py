@@ -70,6 +70,7 @@ def test_a_ceiling_has_a_turn_before_and_after_each():
     # 8 / 1 and 8 / 2 images a second, then 8 / 4 and 8 / 5; the method has 8 / 4.
     assert rates["one"] == Rate((2.0, 2.0), (1.5, 1.5), (6.0, 1.8), (4.5 / 8, 13.5 / 8))
     assert rates["one"].share == pytest.approx((2 / 6 + 2 / 1.8) / 2)
+    assert rates["one"].added == pytest.approx(((1.5 - 4.5 / 8) + (1.5 - 13.5 / 8)) / 2)
     assert rates["one"].work_share == pytest.approx((4.5 / 12 + 13.5 / 12) / 2)
     assert rates["other"].beside == pytest.approx(((8 / 2 + 8 / 3) / 2, (8 / 5 + 8 / 6) / 2))
 
