@@ -1,5 +1,6 @@
 """Staging and commit: what is finished is reused, what is not never shows, and the ledger must add up."""
 
+import errno
 import json
 import os
 import pickle
@@ -14,6 +15,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.manifest import LedgerRow
 from shardwright.writing.commit import DatasetPlan, commit, committed
+from shardwright.writing.locked import held_folder
 from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
@@ -240,6 +242,15 @@ def test_one_run_at_a_time_writes_a_dataset(tmp_path):
         again.remove()
     with again.locked():
         assert Path(again.root, ".lock").exists()
+
+
+def test_where_nothing_can_be_locked_that_is_said(tmp_path, monkeypatch):
+    def no_locks(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("shardwright.writing.locked.fcntl.flock", no_locks)
+    with pytest.raises(UsageError, match=r"cannot be locked \(No locks available\)"), held_folder(tmp_path, wait=True):
+        pass
 
 
 def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
