@@ -120,13 +120,14 @@ def guarded(
         )
 
     def examples(window: Tensor, parts: Any) -> Any:
-        records = tf.data.Dataset.zip(parts)
+        first = window * group
+        # Not by `enumerate`, whose numbers are rewritten by Grappler: a millisecond, here for every group.
+        records = tf.data.Dataset.zip((tf.data.Dataset.range(first, first + group), tf.data.Dataset.zip(parts)))
         made = sound(records)
         explained = records.batch(group).map(failing(made.element_spec[1])).repeat()
-        count, first = records.cardinality(), window * group
+        count = records.cardinality()
         if batch is not None:
             count = count // batch if drop_remainder else -(-count // batch)
-        # Not by `enumerate`, whose numbers are rewritten by Grappler: a millisecond, here for every group.
         each = 1 if batch is None else batch
         numbers = tf.data.Dataset.range(first, first + count * each, each)
 
@@ -141,7 +142,7 @@ def guarded(
 
     group = group if batch is None else max(1, group // batch) * batch
     # Windows hold what they are given, where batches would copy it. The next one is read while this one is decoded.
-    return elements.enumerate().window(group).prefetch(1).enumerate().flat_map(examples)
+    return elements.window(group).prefetch(1).enumerate().flat_map(examples)
 
 
 class Naming:
