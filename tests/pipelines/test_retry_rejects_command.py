@@ -1,12 +1,15 @@
 """`retry-rejects`: what was mended is in the new dataset, what was written is taken over; twice is once."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from damage import swap_records
 from ingesting import run, tree
 from monthly import OLD, copied_of, picture, raw_of, write_months
 
+from shardwright.ingest import run as running
 from shardwright_pipelines.cli import main
 
 BROKEN = ("cat/00.jpg", "cat/02.jpg", "dog/05.jpg")
@@ -51,6 +54,52 @@ def test_what_was_rejected_is_read_again(broken, capsys):
     assert tree("two") == before
     assert "two: 1 of 3 rejected inputs are written now (gone 1, rejected 1); fingerprint" in said
     assert "still rejected: 'dog/05.jpg'" in said
+
+
+def behind_the_plan(monkeypatch, change):
+    """Lets something happen when all is planned and nothing is written."""
+    write_all = running._write_all
+
+    def changed(*given):
+        change()
+        return write_all(*given)
+
+    monkeypatch.setattr(running, "_write_all", changed)
+
+
+def test_a_mended_file_that_is_replaced_before_it_is_written_makes_no_dataset(broken, capsys, monkeypatch):
+    raw, folder = broken
+    mend(folder)
+    with monkeypatch.context() as patch:
+        behind_the_plan(patch, lambda: (folder / BROKEN[0]).write_bytes(picture(99)))
+        assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 1
+    assert "00.jpg: the file has changed while the run was reading the input" in capsys.readouterr().err
+    assert not Path("two").exists()
+    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 0
+    run(raw, "full")
+    assert tree("two") == tree("full")
+
+
+def swap_all():
+    assert sum(swap_records(shard) for shard in Path("one").glob("Split-*/*")) > 2
+
+
+CHANGES = {"records that changed places": swap_all, "nothing there any more": lambda: shutil.rmtree("one")}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_becomes_of_the_earlier_dataset_meanwhile_changes_nothing(broken, monkeypatch, change):
+    raw, folder = broken
+    # Of raw pixels all records are of one length.
+    raw["images"] = {"reencode": "raw"}
+    Path("flowers.yaml").write_text(json.dumps(raw))
+    shutil.rmtree("one")
+    run(raw, "one")
+    mend(folder)
+    run(raw, "full")
+    behind_the_plan(monkeypatch, CHANGES[change])
+    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "two"]) == 0
+    assert tree("two") == tree("full")
 
 
 def test_what_cannot_be_is_told(broken, capsys):
