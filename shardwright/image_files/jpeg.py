@@ -28,6 +28,7 @@ _MOST_SCANS = 500
 
 JPEG_SIGNATURE = b"\xff\xd8\xff"
 EXIF_PREFIX = b"Exif\0\0"
+_END = b"\xff\xd9"
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 # Bytes of a scan that are looked at together: they stay in the processor's cache.
 _AT_ONCE = 1 << 17
@@ -112,19 +113,22 @@ def _scan_end(data: bytes, position: int) -> int | None:
     numpy looks through it at twice the speed of a regular expression.
     """
     octets = np.frombuffer(data, np.uint8)
-    while position + 1 < len(data):
-        following = octets[position + 1 : position + 1 + _AT_ONCE]
+    # Nearly every file ends with the marker that is looked for: it is known before, and nothing tells markers apart.
+    ends_there = data.endswith(_END)
+    stop = len(data) - (2 if ends_there else 1)
+    while position < stop:
+        following = octets[position + 1 : min(position + _AT_ONCE, stop) + 1]
         found = octets[position : position + len(following)] == 0xFF
         # 1 where 0xFF is followed by anything but 0, in one pass instead of a comparison and an `and`.
         np.minimum(found.view(np.uint8), following, out=found.view(np.uint8))
-        if found.any():
+        if found[found.argmax()]:
             places = np.flatnonzero(found)
             markers = following[places]
             ends = places[(markers != 0xFF) & (markers & 0xF8 != 0xD0)]
             if len(ends):
                 return position + int(ends[0])
         position += len(following)
-    return None
+    return stop if ends_there and position == stop else None
 
 
 def read_jpeg(data: bytes, max_pixels: int, known: bool) -> ImageHeader:
