@@ -2,7 +2,7 @@
 
 The reader trusts what the manifest says and checks only what is cheap: the digest, that every shard is there in its
 size, and, where they are read to their ends, the hashes of indexes and of the ledger. Those of whole shards are for
-`shardwright verify`, and for who makes other datasets of them (`shardwright.derived`).
+`shardwright verify`, and for who makes datasets or files of them (`shardwright.derived`, transforms).
 """
 
 from __future__ import annotations
@@ -122,32 +122,30 @@ class Dataset:
         """Number of records in a split."""
         return sum(shard.records for shard in self.shards(split))
 
-    def records(self, split: str) -> Iterator[tuple[str, bytes]]:
+    def records(self, split: str, *, proven: bool = False) -> Iterator[tuple[str, bytes]]:
         """Keys and serialized examples of a split, in the order they are stored; checksums are verified.
 
+        Args:
+            split: which one.
+            proven: hold every shard against its hash, too, when its last record has been taken.
+
         Raises:
-            DatasetError: a shard is damaged, or it and its index tell different things.
+            DatasetError: a shard is damaged, or another than the manifest's, or it and its index tell different things.
         """
         for shard in self.shards(split):
-            for key, _, payload in self.placed_records(shard):
+            for key, _, payload in self.placed_records(shard, proven=proven):
                 yield key, payload
 
-    def placed_records(self, shard: LocatedShard) -> Iterator[tuple[str, int, bytes]]:
+    def placed_records(self, shard: LocatedShard, *, proven: bool = False) -> Iterator[tuple[str, int, bytes]]:
         """Key, offset of the frame and serialized example of every record of a shard; see `records`."""
         entries = self._index(shard)
-        for offset, payload in self._read(shard):
+        for offset, payload in shard_records(shard.file, shard.sha256 if proven else None):
             key, expected = next(entries, ("", -1))
             if offset != expected:
                 raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
             yield key, offset, payload
         if next(entries, None) is not None:
             raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
-
-    def _read(self, shard: LocatedShard) -> Iterator[tuple[int, bytes]]:
-        try:
-            yield from read_records(shard.file)
-        except RecordError as error:
-            raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
 
     def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         """Key and offset of every record of a shard, by its index; no record is read.
@@ -239,6 +237,22 @@ class Dataset:
             yield line
         if digest.hexdigest() != self.manifest.parts.get(path):
             raise ValueError("its SHA-256 is not that of the manifest")
+
+
+def shard_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
+    """Offset and serialized example of every record of a shard's file.
+
+    Args:
+        file: the file, or its URL.
+        sha256: the manifest's; `None`: what is sound is taken.
+
+    Raises:
+        DatasetError: it is damaged, or, after the last record, not that of the manifest.
+    """
+    try:
+        yield from read_records(file, sha256=sha256)
+    except RecordError as error:
+        raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
 
 
 def _listed_sizes(root: str) -> dict[str, int]:

@@ -112,11 +112,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _vocabularies(self, source: Dataset, plan: TransformPlan, staging: Staging) -> Mapping[str, Text]:
         if not plan.texts:
             return {}
-        shards = list(zip(plan.train, (shard.file for shard in source.shards(TRAIN)), strict=True))
+        pairs = zip(plan.train, source.shards(TRAIN), strict=True)
+        shards = [(planned, shard.file, shard.sha256) for planned, shard in pairs]
         return write_vocabularies(self._make_beam_pipeline, staging, shards, plan.texts)
 
     def _write_shards(self, staging: Staging, work: TransformWork) -> None:
-        shown = shards_shown(staging, [planned for planned, _ in work.shards], "transforming shards")
+        shown = shards_shown(staging, [planned for planned, *_ in work.shards], "transforming shards")
         with shown, self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline

@@ -55,33 +55,34 @@ class TransformPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class TransformWork:
-    """All that workers need, on whichever machine; picklable, and small: nothing in it grows but one name a shard.
+    """All that workers need, on whichever machine; picklable, and small: only a name and a hash a shard grow in it.
 
     Attributes:
         staging: where shards are written.
         root: folder or URL of the dataset they are made from.
-        shards: every shard with the path below the root of what it is made from.
+        shards: every shard with the path below the root of what it is made from, and that one's SHA-256.
         how: what becomes of their records.
     """
 
     staging: Staging
     root: str
-    shards: tuple[tuple[PlannedShard, str], ...]
+    shards: tuple[tuple[PlannedShard, str, str], ...]
     how: Rewriting
 
     @staticmethod
     def of(source: Dataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> TransformWork:
         """The work of a plan."""
         dataset = plan.dataset
-        paths = (shard.path for shard in source.manifest.shards)
+        pairs = zip(dataset.shards, source.manifest.shards, strict=True)
+        shards = tuple((planned, shard.path, shard.sha256) for planned, shard in pairs)
         how = Rewriting(plan.recipe, dataset.task, dataset.classes, plan.stored, texts)
-        return TransformWork(staging, source.root, tuple(zip(dataset.shards, paths, strict=True)), how)
+        return TransformWork(staging, source.root, shards, how)
 
 
 def write_numbered(number: int, work: TransformWork) -> int:
     """Writes a shard by its position in `work.shards`; see `rewrite.write_shard`."""
-    planned, path = work.shards[number]
-    return write_shard(work.staging, planned, os.path.join(work.root, path), work.how)
+    planned, path, sha256 = work.shards[number]
+    return write_shard(work.staging, planned, os.path.join(work.root, path), sha256, work.how)
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:

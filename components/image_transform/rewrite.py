@@ -15,6 +15,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from shardwright.config.transform import KEEP
+from shardwright.dataset import shard_records
 from shardwright.geometry import Geometry, plan_geometry
 from shardwright.image_files.image_header import ImageError, ImageHeader
 from shardwright.image_files.images import read_header
@@ -64,17 +65,21 @@ class Rewriting:
     texts: Mapping[str, Text] = field(default_factory=dict)
 
 
-def write_shard(staging: Staging, planned: PlannedShard, source: str, how: Rewriting) -> int:
+def write_shard(staging: Staging, planned: PlannedShard, source: str, sha256: str, how: Rewriting) -> int:
     """Writes a shard and its figures, unless an earlier attempt has; returns the number of records.
 
     Args:
         staging: where the shard is written.
         planned: which shard.
         source: file of the shard it is made from, or its URL.
+        sha256: that file's, as its manifest says.
         how: what becomes of its records.
+
+    Raises:
+        DatasetError: the file is damaged, or another one.
     """
     beside = (figures_file(planned), sums_file(planned))
-    return staging.write_shard(planned, _outcomes(staging, planned, source, how), beside=beside).info.records
+    return staging.write_shard(planned, _outcomes(staging, planned, source, sha256, how), beside=beside).info.records
 
 
 class Made(NamedTuple):
@@ -91,10 +96,10 @@ class Made(NamedTuple):
     inputs: dict[str, list[bytes]]
 
 
-def _outcomes(staging: Staging, planned: PlannedShard, source: str, how: Rewriting) -> Iterator[Outcome]:
+def _outcomes(staging: Staging, planned: PlannedShard, source: str, sha256: str, how: Rewriting) -> Iterator[Outcome]:
     told: list[bytes] = []
     sums = Sums({}, [], {})
-    for outcome, made in rewritten((payload for _, payload in records.read_records(source)), how):
+    for outcome, made in rewritten((payload for _, payload in shard_records(source, sha256)), how):
         if made is not None:
             told.append(made.told)
             sums.add(made.figures, made.inputs)

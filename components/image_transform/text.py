@@ -19,6 +19,7 @@ import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
+from shardwright.dataset import shard_records
 from shardwright.loader.words import FIRST, PADDING, UNKNOWN, words_of
 from shardwright.manifest import shard_name
 from shardwright.storage import read_bytes
@@ -31,6 +32,8 @@ from shardwright_components.image_transform.figures import in_groups, read_examp
 
 Tensor = Any
 TextConfigs: TypeAlias = Mapping[str, TextConfig]
+# What will be written, the file or URL that it is made from, and that one's SHA-256.
+TextShard: TypeAlias = tuple[PlannedShard, str, str]
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def in_graph(texts: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
 
 
 def write_vocabularies(
-    pipeline: Callable[[], Any], staging: Staging, shards: Sequence[tuple[PlannedShard, str]], texts: TextConfigs
+    pipeline: Callable[[], Any], staging: Staging, shards: Sequence[TextShard], texts: TextConfigs
 ) -> dict[str, Text]:
     """A full pass over the texts of the train split, before its shards are written.
 
@@ -138,7 +141,7 @@ def write_vocabularies(
     Args:
         pipeline: makes a Beam pipeline.
         staging: where texts and vocabularies are kept.
-        shards: those of the split with their files as ingested.
+        shards: those of the split with their files as ingested, and what these are to be.
         texts: feature -> what is wanted of it.
 
     Returns:
@@ -150,7 +153,7 @@ def write_vocabularies(
         with pipeline() as p:
             numbers = p | "Shards" >> beam.Create(range(len(shards))) | "Spread" >> beam.Reshuffle()
             _ = numbers | "Texts" >> beam.Map(keep_texts, shards=shards, names=list(texts), staging=staging)
-        for name, words in _vocabularies([staging.location(_texts_file(one)) for one, _ in shards], texts).items():
+        for name, words in _vocabularies([staging.location(_texts_file(one)) for one, *_ in shards], texts).items():
             staging.share(names[name], words)
     return {name: Text(config, staging.location(names[name])) for name, config in texts.items()}
 
@@ -181,14 +184,14 @@ def _rows(files: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, list
         yield {name: [bytes(text) for text in example.get(name, ())] for name in names}
 
 
-def keep_texts(number: int, shards: Sequence[tuple[PlannedShard, str]], names: Sequence[str], staging: Staging) -> None:
+def keep_texts(number: int, shards: Sequence[TextShard], names: Sequence[str], staging: Staging) -> None:
     """Keeps the texts of a shard in staging, unless an earlier attempt has."""
-    planned, file = shards[number]
+    planned, file, sha256 = shards[number]
     target = _texts_file(planned)
     if staging.is_shared(target):
         return
     texts: dict[str, list[bytes]] = {name: [] for name in names}
-    for row in read_texts(file, names):
+    for row in read_texts(file, sha256, names):
         for name, values in row.items():
             texts[name] += values
     features = {name: records.byte_strings(values) for name, values in texts.items()}
@@ -199,8 +202,8 @@ def _texts_file(planned: PlannedShard) -> str:
     return f"texts/Split-{planned.split}/{shard_name(planned.number, planned.total)}.tfrecord"
 
 
-def read_texts(shard: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
+def read_texts(shard: str, sha256: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
     """The texts of every record of a shard, and nothing else of it."""
-    for _, record in records.read_records(shard):
+    for _, record in shard_records(shard, sha256):
         found = {name: records.find_feature(record, name) for name in names}
         yield {name: [bytes(text) for text in values or ()] for name, values in found.items()}

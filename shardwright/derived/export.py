@@ -183,7 +183,7 @@ def _write(dataset: Dataset, folder: Path, options: ExportOptions, shown: Progre
             table = csv.writer(file, lineterminator="\n")
             table.writerow(_MASK_HEADS[options.table] if masked else _LABEL_HEAD)
         for split in options.splits or dataset.splits:
-            for key, payload in dataset.records(split):
+            for key, payload in dataset.records(split, proven=True):
                 shown.advance()
                 facts = reader.read(key, payload)
                 names = [reader.classes[label] for label in facts.labels]

@@ -7,6 +7,7 @@ packed, byte for byte what protobuf's C++ writes when asked to be deterministic.
 too, except that of two names of which one begins with the other it puts the longer first.)
 """
 
+import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -124,24 +125,28 @@ class RecordWriter:
         return offset, length
 
 
-def read_records(path: str | os.PathLike[str], *, verify: bool = True) -> Iterator[tuple[int, bytes]]:
+def read_records(
+    path: str | os.PathLike[str], *, verify: bool = True, sha256: str | None = None
+) -> Iterator[tuple[int, bytes]]:
     """Reads a plain (not compressed) TFRecord file.
 
     Args:
         path: the file, on this machine or an object store.
         verify: check the payloads' checksums. Those of the headers always are: a wrong length could ask for any
             amount of memory.
+        sha256: what the file is to be, hex; it shows after the last record whether it was.
 
     Yields:
         Offset of the frame and payload.
 
     Raises:
-        RecordError: the file is damaged; the message names file and offset.
+        RecordError: the file is damaged, and the message names file and offset; or it is another one.
     """
     path = os.fspath(path)
     with open_file(path) as file:
         size = file.seek(0, os.SEEK_END)
         offset = file.seek(0)
+        digest = hashlib.sha256()
         while header := file.read(HEADER_BYTES):
             where = f"{path} at offset {offset}"
             if offset == 0 and header[:2] == b"\x1f\x8b":
@@ -155,8 +160,13 @@ def read_records(path: str | os.PathLike[str], *, verify: bool = True) -> Iterat
             footer = file.read(FOOTER_BYTES)
             if verify:
                 _check_payload(payload, footer, where)
+            if sha256 is not None:
+                for piece in (header, payload, footer):
+                    digest.update(piece)
             yield offset, payload
             offset += HEADER_BYTES + length + FOOTER_BYTES
+        if sha256 not in (None, digest.hexdigest()):
+            raise RecordError(f"{path}: is not what the manifest says: damaged, or changed since")
 
 
 def frame_length(header: bytes) -> int:

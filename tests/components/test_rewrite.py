@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from shardwright.config import parse_config
 from shardwright.dataset import Dataset
-from shardwright.tfrecords.records import decode_example
-from shardwright_components.image_transform import rewrite
+from shardwright.errors import DatasetError
+from shardwright.tfrecords.records import decode_example, frame, read_records
+from shardwright_components.image_transform import plan as planning
+from shardwright_components.image_transform import rewrite, text
 from shardwright_components.image_transform.features import stored_features
-from shardwright_components.image_transform.recipe import Recipe
+from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright_components.image_transform.rewrite import Rewriting, rewritten
 
 CLASSES, COUNT = ("Fish", "Sugar"), 37
@@ -81,3 +85,25 @@ def test_sums_are_those_of_the_stored_pixels(payloads, how):
     pixels = np.asarray(Image.open(io.BytesIO(decode_example(outcome.payload)["image/encoded"][0])), np.int64)
     assert made.figures.channel_sum == pixels.sum(axis=(0, 1)).tolist()
     assert made.figures.channel_square_sum == (pixels**2).sum(axis=(0, 1)).tolist()
+
+
+def test_sound_records_that_are_not_the_manifests_are_not_finished(small_dataset, tmp_path):
+    """Sizes and checksums of records fit: only the hash of the whole file can tell."""
+    source = Dataset.open(small_dataset(tmp_path / "in", counts={"train": [4]}))
+    recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [16, 16]}}, base="."))
+    plan = planning.plan_transform(source, *read_recipe(recipe))
+    staging = planning.open_staging(str(tmp_path / "staging"), plan.dataset)
+    work = planning.TransformWork.of(source, plan, staging, {})
+    (shard,) = source.shards("train")
+    texts = [(plan.train[0], shard.file, shard.sha256)]
+    whole = Path(shard.file).read_bytes()
+    others = [frame(payload) for _, payload in reversed(list(read_records(shard.file)))]
+    Path(shard.file).write_bytes(b"".join(others))
+    with pytest.raises(DatasetError, match=r"tfrecord: is not what the manifest says: damaged, or changed since\."):
+        planning.write_numbered(0, work)
+    with pytest.raises(DatasetError, match=r"is not what the manifest says"):
+        text.keep_texts(0, texts, ["image/key"], staging)
+    Path(shard.file).write_bytes(whole)
+    # Nothing of it counts as finished.
+    text.keep_texts(0, texts, ["image/key"], staging)
+    assert planning.write_numbered(0, work) == 4

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from shardwright.derived import export as exporting
 from shardwright.derived.export import ExportOptions
 from shardwright.masks import rle
 from shardwright.masks.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
+from shardwright.tfrecords.records import frame, read_records
 from shardwright_pipelines.cli import main
 
 RUNS, ORDERS = ("absolute", "relative", "counts", "compressed"), ("column", "row")
@@ -41,6 +43,19 @@ def test_files_come_back_byte_for_byte(masked, labelled, tmp_path):
         out = tmp_path / root.name
         assert main(["export", str(root / "ds"), "--out", str(out)]) == 0
         assert files(out / "images") == files(root / "in" / "images")
+
+
+def test_another_shard_than_the_manifests_becomes_no_files(masked, tmp_path, capsys):
+    """Each record and its checksum are sound, and where the index says: only the hash of the whole file can tell."""
+    shutil.copytree(masked / "ds", tmp_path / "ds")
+    shard = min(tmp_path.glob("ds/Split-*/*"), key=lambda path: path.stat().st_size)
+    first, *others = [payload for _, payload in read_records(shard)]
+    at = first.index(b".jpg") - 1
+    changed = first[:at] + bytes([first[at] ^ 1]) + first[at + 1 :]
+    shard.write_bytes(b"".join(map(frame, [changed, *others])))
+    assert main(["export", str(tmp_path / "ds"), "--out", str(tmp_path / "out")]) == 1
+    assert f"{shard}: is not what the manifest says" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["ds"]
 
 
 def test_two_calls_at_once_do_not_write_into_each_others_folder(masked, tmp_path, capsys, monkeypatch):
