@@ -45,7 +45,7 @@ _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 _TUNED_BYTES = 512 << 20
 # Records that are decoded as a group (`naming.guarded`): so many, of so many bytes, on machines of few processors. To
 # begin a group takes half a millisecond, and at its end some threads have nothing to do.
-_GROUP, _GROUP_BYTES = 256, 32 << 20
+_GROUP, _GROUP_BYTES = 512, 32 << 20
 
 
 def load(

@@ -303,7 +303,7 @@ def test_what_the_trainer_keeps_decoded_is_counted():
 def test_a_group_is_at_least_one_batch():
     given = {"record": 1e4, "shuffle_buffer": 1, "size": (8, 8), "channels": 0, "shards": 1, "processors": 1}
     groups = [loader_memory(batch=batch, **given).shuffle for batch in (4, 4096)]
-    assert groups == [10_000 + 3 * 256 * 10_000, 10_000 + 3 * 4096 * 10_000]
+    assert groups == [10_000 + 3 * 512 * 10_000, 10_000 + 3 * 4096 * 10_000]
 
 
 def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset):
