@@ -16,6 +16,7 @@ import json
 import os
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,12 @@ Arrays = dict[str, npt.NDArray[Any]]
 _STEPS = re.compile(r"step-(\d{10})-(\d{10})\.ckpt", re.ASCII)
 _BESTS = re.compile(r"best-(\d{10})\.ckpt", re.ASCII)
 _PART = ".part"
+_PAUSE = 0.2
+
+
+def pause() -> None:
+    """Waits a moment for another training."""
+    time.sleep(_PAUSE)
 
 
 @dataclass(frozen=True)
@@ -98,13 +105,16 @@ class CheckpointFolder:
         self._damaged = damaged
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, waiting: Callable[[], None] = pause) -> Iterator[None]:
         """Keeps away whoever clears up; on this machine, it waits for another training of the same kind, too.
 
         On a bucket, several machines may be at the same training: `remove` leaves it to the last of them.
+
+        Args:
+            waiting: is called again and again while it waits, to pause or to raise.
         """
         # Of a training whose parent was killed, the worker still saves its state: the next one begins with that.
-        with leased(self._place) if is_remote(self._place) else held_folder(Path(self._place), wait=True):
+        with leased(self._place) if is_remote(self._place) else held_folder(Path(self._place), waiting=waiting):
             yield
 
     def save(

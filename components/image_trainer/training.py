@@ -24,7 +24,7 @@ from shardwright_components.image_trainer.losses import loss_of
 from shardwright_components.image_trainer.memory import readable, step_bytes
 from shardwright_components.image_trainer.optimizers import build_optimizer
 from shardwright_components.image_trainer.placement import Placement, device_batch
-from shardwright_components.image_trainer.preemption import Preemption
+from shardwright_components.image_trainer.preemption import Preemption, waiting
 from shardwright_components.image_trainer.spec import LOG_FOLDER, MODEL_FILE, TrainSpec
 from shardwright_components.image_trainer.steps import Steps, build_steps, connect, set_weights
 from shardwright_components.image_trainer.training_summary import (
@@ -76,7 +76,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
         damaged=lambda message: send({"note": message}),
     )
     if place.publishes:
-        with folder.locked(), _Curves(spec, send) as curves:
+        with folder.locked(waiting(preemption, send)), _Curves(spec, send) as curves:
             loop = Loop(work, steps, folder, preemption, curves.note)
             loop.run()
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -37,12 +37,13 @@ def locked_folder(folder: Path) -> Iterator[None]:
             ) from None
 
 
-def held_folder(folder: Path, *, wait: bool = False) -> IO[str]:
+def held_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
     """Makes a folder where it is missing and locks it, until the file that is returned is closed.
 
     Args:
         folder: the folder.
-        wait: for whoever holds it, instead of the error.
+        waiting: is called again and again while another run holds it, to pause there or to raise; without it, that
+            is an error.
 
     Raises:
         UsageError: another run is at work there.
@@ -50,14 +51,21 @@ def held_folder(folder: Path, *, wait: bool = False) -> IO[str]:
     path = folder / LOCK_FILE
     while True:
         folder.mkdir(parents=True, exist_ok=True)
-        file = path.open("a", encoding="utf-8")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file = path.open("a", encoding="utf-8")
+        except FileNotFoundError:
+            continue  # Deleted in this moment by the run before us.
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            if waiting is None:
+                raise UsageError(f"{folder}: another run is at work there. Wait for it or end it.") from None
+            waiting()
+            continue
         except OSError as error:
             file.close()
-            if not isinstance(error, BlockingIOError):
-                raise UsageError(f"{folder}: cannot be locked ({error.strerror}). Stage on another disk.") from None
-            raise UsageError(f"{folder}: another run is at work there. Wait for it or end it.") from None
+            raise UsageError(f"{folder}: cannot be locked ({error.strerror}). Stage on another disk.") from None
         try:
             # The run before us may have deleted the folder between our opening and locking the file.
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from object_stores import running_stores
 
-from shardwright.errors import DatasetError, UsageError
+from shardwright.errors import DatasetError, ShardwrightError, UsageError
 from shardwright.writing.leases import SILENT_VARIABLE
+from shardwright.writing.locked import held_folder
 from shardwright.writing.staged import empty
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder, decode_checkpoint, encode_checkpoint
+from shardwright_components.image_trainer.preemption import Preemption, waiting
 
 kinds = st.sampled_from([np.float32, np.uint32, np.int64])
 states = st.dictionaries(
@@ -178,3 +181,41 @@ def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend)
     for name, array in steps.state().items():
         np.testing.assert_array_equal(array.astype(np.float32), state[name].astype(np.float32))
     assert np.any(steps.state()["weights/00000"])
+
+
+def test_it_tells_once_that_it_waits_for_another_and_goes_on_when_that_has_ended(tmp_path, monkeypatch):
+    folder, other, sent, pauses = CheckpointFolder(str(tmp_path)), held_folder(tmp_path), [], []
+
+    def pause():
+        pauses.append(1)
+        if len(pauses) == 3:
+            other.close()
+
+    monkeypatch.setattr("shardwright_components.image_trainer.preemption.pause", pause)
+    with folder.locked(waiting(Preemption(), sent.append)):
+        assert len(pauses) == 3
+    (message,) = sent
+    assert "another process is at the same training" in message["note"]
+
+
+def test_whoever_waits_for_another_can_be_told_to_end(tmp_path):
+    preemption = Preemption()
+    preemption.signal = "SIGTERM"
+    told_to_end = pytest.raises(ShardwrightError, match=r"told to end \(SIGTERM\) while it waited")
+    with held_folder(tmp_path), told_to_end, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
+        pass
+
+
+def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    folder, open_file, removed = tmp_path / "x", Path.open, []
+
+    def gone(path, *given, **named):
+        if not removed:
+            removed.append(path)
+            folder.rmdir()
+        return open_file(path, *given, **named)
+
+    monkeypatch.setattr(Path, "open", gone)
+    held_folder(folder).close()
+    assert removed
+    assert folder.is_dir()
