@@ -30,6 +30,7 @@ from shardwright.masks.rle import Runs, draw
 from shardwright.masks.rle_dialects import ABSOLUTE, COLUMN, COUNTS, RELATIVE, ROW, Dialect, compress_counts
 from shardwright.storage import is_remote
 from shardwright.writing.assembly import assembling
+from shardwright.writing.places import refuse_within
 
 RECORD_FILE = "export.json"
 IMAGES, MASK_FOLDER, LABELS = "images", "masks", "labels.csv"
@@ -112,13 +113,14 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         What was written: `images`, `rows` of the CSV, `masks` as pictures, `folder`; and whether it `existed` already.
 
     Raises:
-        UsageError: `out` is there and holds something else, another call is writing it, or the dataset has no such
+        UsageError: `out` lies inside of the dataset, or is there and holds something else; another call is writing it, or the dataset has no such
             split, class or masks.
         CheckFailed: two images would be one file, or a stored size is wrong.
         DatasetError: a key is no path within a folder, or the dataset is damaged.
     """
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
+    refuse_within(out, dataset.root)
     target = Path(out).absolute()
     given = {name: value for name, value in asdict(options).items() if (name, value) != ("table", IMAGE_LABEL)}
     known = fingerprint({"digest": dataset.manifest.digest, "options": given})

@@ -58,6 +58,13 @@ def test_another_shard_than_the_manifests_becomes_no_files(masked, tmp_path, cap
     assert [path.name for path in tmp_path.iterdir()] == ["ds"]
 
 
+def test_files_are_not_put_into_the_dataset(masked, capsys):
+    before = files(masked / "ds")
+    assert main(["export", str(masked / "ds"), "--out", str(masked / "ds/deep/files")]) == 2
+    assert "whose files are all its own" in capsys.readouterr().err
+    assert files(masked / "ds") == before
+
+
 def test_two_calls_at_once_do_not_write_into_each_others_folder(masked, tmp_path, capsys, monkeypatch):
     write = exporting._write
     calls = []
