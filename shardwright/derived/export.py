@@ -113,8 +113,8 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         What was written: `images`, `rows` of the CSV, `masks` as pictures, `folder`; and whether it `existed` already.
 
     Raises:
-        UsageError: `out` lies inside of the dataset, or is there and holds something else; another call is writing it, or the dataset has no such
-            split, class or masks.
+        UsageError: `out` lies inside of the dataset, or is there and holds something else, another call is writing it,
+            or the dataset has no such split, class or masks.
         CheckFailed: two images would be one file, or a stored size is wrong.
         DatasetError: a key is no path within a folder, or the dataset is damaged.
     """
