@@ -54,9 +54,7 @@ def waiting(preemption: Preemption, send: Callable[[dict[str, Any]], None]) -> C
             )
         if not told:
             told = True
-            send(
-                {"note": "another process is at the same training: this one waits until that has ended"}
-            )
+            send({"note": "another process is at the same training: this one waits until that has ended"})
         pause()
 
     return wait
