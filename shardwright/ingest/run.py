@@ -23,7 +23,7 @@ from shardwright.storage import is_remote
 from shardwright.writing.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
 from shardwright.writing.locked import locked_folder
 from shardwright.writing.mirror import local_folder
-from shardwright.writing.places import lies_within, staging_beside
+from shardwright.writing.places import lies_within, refuse_within, staging_beside
 from shardwright.writing.staging import ShardResult, Staging
 
 # Below this, starting processes takes longer than the work.
@@ -61,6 +61,9 @@ def ingest(
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
     refuse_foreign(out)
+    for earlier in (config.previous, config.split.previous):
+        if earlier is not None:
+            refuse_within(out, earlier)
     location = locate(config)
     recipe = IngestRecipe.of(config)
     staging_root = _staging_root(config, out)

@@ -9,6 +9,7 @@ from damage import swap_records
 from ingesting import run, tree
 from monthly import OLD, copied_of, picture, raw_of, write_months
 
+from shardwright.errors import UsageError
 from shardwright.ingest import run as running
 from shardwright_pipelines.cli import main
 
@@ -54,6 +55,17 @@ def test_what_was_rejected_is_read_again(broken, capsys):
     assert tree("two") == before
     assert "two: 1 of 3 rejected inputs are written now (gone 1, rejected 1); fingerprint" in said
     assert "still rejected: 'dog/05.jpg'" in said
+
+
+def test_a_dataset_is_not_made_within_the_one_that_it_goes_on_from(broken, capsys):
+    raw, _ = broken
+    before = tree("one")
+    assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one/deep/below"]) == 2
+    assert "one/deep/below: lies inside" in capsys.readouterr().err
+    splits = {"train": 0.6, "eval": 0.2, "test": 0.2, "previous": str(Path("one").absolute())}
+    with pytest.raises(UsageError, match=r"whose files are all its own"):
+        run({**raw, "split": splits}, "one/below")
+    assert tree("one") == before
 
 
 def behind_the_plan(monkeypatch, change):
