@@ -117,6 +117,8 @@ class _Lease:
         self._url = url
         self._own = uuid.uuid4().hex
         self._number = 0
+        # What may be there of it: more than one where the store was away for a while.
+        self._written: list[str] = []
         self._seen: dict[str, float] = {}
         self._over = threading.Event()
         self._writing = threading.Lock()
@@ -152,22 +154,24 @@ class _Lease:
             self._thread.join()
         # One that stays counts as that of a killed run.
         with suppress(ShardwrightError, OSError):
-            buckets.delete(self._place)
-
-    @property
-    def _place(self) -> str:
-        return f"{self._url}/{_LEASES}{self._own}-{self._number}"
+            self._delete(0)
 
     def _write(self) -> None:
-        buckets.create(self._place, b"")
+        self._written.append(f"{self._url}/{_LEASES}{self._own}-{self._number}")
+        buckets.create(self._written[-1], b"")
+
+    def _delete(self, left: int) -> None:
+        """Deletes all but the last ones that were written."""
+        while len(self._written) > left:
+            buckets.delete(self._written[0])
+            del self._written[0]
 
     def renew(self) -> None:
         """Puts the lease of the next number in its place."""
         with self._writing:
-            before = self._place
             self._number += 1
             self._write()
-            buckets.delete(before)
+            self._delete(1)
 
     def _keep(self, pause: float) -> None:
         while not self._over.wait(max(pause, _LEAST_PAUSE)):

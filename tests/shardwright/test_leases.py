@@ -7,7 +7,7 @@ from ingesting import config, run
 from object_stores import SCHEMES
 
 from shardwright.dataset import Dataset
-from shardwright.errors import UsageError
+from shardwright.errors import StorageError, UsageError
 from shardwright.ingest import run as running
 from shardwright.writing import leases
 from shardwright.writing.staged import empty
@@ -51,6 +51,25 @@ def test_what_a_run_elsewhere_stages_is_not_emptied(stores, url, scheme):
     finally:
         other.end()
     assert empty(root) == [f"{root}/{name}"]
+
+
+@pytest.mark.parametrize("scheme", ["gs"])
+def test_no_lease_outlives_its_run_where_the_store_was_away_meanwhile(stores, url, scheme, monkeypatch):
+    monkeypatch.setenv(leases.SILENT_VARIABLE, "0")  # Nothing renews it but the test.
+
+    def away(*_):
+        raise StorageError("the store did not answer")
+
+    lease = leases._Lease(url)
+    for call in ("create", "delete"):
+        with monkeypatch.context() as patch:
+            patch.setattr(leases.buckets, call, away)
+            with pytest.raises(StorageError):
+                lease.renew()
+    lease.renew()
+    assert len(stores.tree(f"{url}/leases")) == 1
+    lease.end()
+    assert stores.tree(f"{url}/leases") == {}
 
 
 @both
