@@ -27,13 +27,14 @@ from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import UsageError
 from shardwright.fingerprint import sha256_bytes
 from shardwright.ingest.copying import CopySource, examples_at, stored_image
-from shardwright.ingest.origins import INPUTS_FILE, InputOrigin, read_inputs
+from shardwright.ingest.origins import INPUTS_FILE, InputOrigin, read_inputs, read_stored
 from shardwright.ingest.previous import named_dataset
 from shardwright.manifest import index_path
 from shardwright.probe.known_files import KnownFiles
 from shardwright.provenance.sealed import unsealed_lines
 from shardwright.storage import FileHash, Listing, hash_bytes, in_parallel, open_file, read_bytes
 from shardwright.storage.key_places import KeyPlaces
+from shardwright.writing.staging import origins_path
 
 _KIND = "ingest"
 # Options of `images` by which a file is refused or looked at, not stored otherwise.
@@ -202,6 +203,19 @@ class Earlier:
                     places.shard[position], places.offset[position] = number, offset
                     places.length[position] = length
         return places, notes
+
+    def unproven(self) -> list[str]:
+        """Says where it keeps nothing by which the stored bytes of its images can be told; the first shard speaks."""
+        file = os.path.join(self.dataset.root, origins_path(self.shards[0].path)) if self.shards else ""
+        try:
+            with open_file(file) as lines:
+                read_stored(lines)
+        except OSError:
+            pass  # Where files are stored as they came, there is none.
+        except (ValueError, TypeError, RecursionError):
+            why = "is damaged or of an earlier version: images that were encoded anew are read"
+            return [f"previous: what {file} tells {why}"]
+        return []
 
     def _index(self, shard: LocatedShard) -> list[tuple[str, int, int]] | None:
         """Key, offset and length of every record of a shard; `None` where its index is damaged."""

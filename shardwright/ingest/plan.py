@@ -228,7 +228,7 @@ def plan_ingest(
         notes += known.notes
         if earlier.is_of_use(options):
             places, damaged = earlier.places(listing, known)
-            notes += damaged
+            notes += [*damaged, *earlier.unproven()]
         else:
             notes.append(f"previous: {earlier.dataset.root} stores other pixels (images), so every image is read")
     rejected = dict(surveyed.rejected)

@@ -1,6 +1,7 @@
 """`previous`: what has not changed is copied from an earlier dataset, and the result is that of a full ingest."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -384,6 +385,22 @@ def test_origins_of_a_stranger_are_not_believed(months, tmp_path, told):
     run(raw_of(months / "first", images=images), tmp_path / "one")
     for file in (tmp_path / "one" / "origins").rglob("data-*.jsonl"):
         rows = [json.loads(line) for line in file.read_text().splitlines()[:-1]]
-        lines = [json.dumps([offset, [*said[:2], told, said[3]]]) + "\n" for offset, said in rows]
+        lines = [json.dumps([offset, [*said[:2], told, *said[3:]]]) + "\n" for offset, said in rows]
         file.write_text("".join(sealed_lines(lines)))
     assert copied_of(both(months, tmp_path, tmp_path / "one", images=images)) == (0, COPIED + READ)
+
+
+@pytest.mark.slow
+def test_why_images_of_an_earlier_version_are_read_again_is_told(months, tmp_path):
+    """Its origins lack the hash of what was stored."""
+    images = {"resize": "stretch", "size": [24, 32]}
+    run(raw_of(months / "first", images=images), tmp_path / "one")
+    before = both(months, tmp_path, tmp_path / "one", images=images)
+    shutil.rmtree(tmp_path / "copied")
+    for file in (tmp_path / "one" / "origins").rglob("data-*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text().splitlines()[:-1]]
+        file.write_text("".join(sealed_lines(json.dumps([at, said[:4]]) + "\n" for at, said in rows)))
+    told = both(months, tmp_path, tmp_path / "one", images=images)
+    assert copied_of(told) == (0, COPIED + READ)
+    why = "is damaged or of an earlier version: images that were encoded anew are read"
+    assert [any(why in note for note in notes) for notes in (before, told)] == [False, True]
