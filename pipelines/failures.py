@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from shardwright.errors import ShardwrightError
+
+# What Beam adds to the message of a worker's error.
+_WHERE = re.compile(r"\s*\[while running '.*'\]\Z", re.DOTALL)
 
 
 def ours(error: BaseException) -> ShardwrightError | None:
@@ -10,6 +15,7 @@ def ours(error: BaseException) -> ShardwrightError | None:
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, ShardwrightError):
+            seen.args = tuple(_WHERE.sub("", one) if isinstance(one, str) else one for one in seen.args)
             return seen
         seen = seen.__cause__ or seen.__context__
     return None

@@ -1,12 +1,14 @@
 """`shardwright transform`: the component's outputs in one folder, whole or not at all."""
 
 import json
+import shutil
 
 import pytest
 import yaml
 
 from shardwright.dataset import Dataset
 from shardwright.sample import write_sample
+from shardwright.tfrecords.records import frame, read_records
 from shardwright_pipelines.cli import main
 
 CONFIG = {
@@ -47,6 +49,17 @@ def test_four_outputs_and_nothing_beside_them(home, capsys):
     assert main(["transform", "c.yaml", "ds", "--out", "tr"]) == 0
     assert "8 images" in capsys.readouterr().out
     assert (home / "tr").stat().st_mtime_ns == stamp
+
+
+def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
+    shutil.copytree(home / "ds", tmp_path / "ds")
+    shard = min(tmp_path.glob("ds/Split-train/*"))
+    payloads = [payload for _, payload in read_records(shard)]
+    shard.write_bytes(b"".join(map(frame, reversed(payloads))))
+    assert main(["transform", "c.yaml", str(tmp_path / "ds"), "--out", str(tmp_path / "out")]) == 1
+    told = "is not what the manifest says: damaged, or changed since. `shardwright verify` names all that is damaged."
+    assert capsys.readouterr().err.endswith(f"{shard}: {told}\n")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
