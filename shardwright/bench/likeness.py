@@ -11,8 +11,8 @@ recall should be near 0; they are left out of the pairs.
 
 from __future__ import annotations
 
+import argparse
 import io
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -194,7 +194,12 @@ def _counted(distances: npt.NDArray[np.uint8], pictures: int) -> tuple[npt.NDArr
 
 
 if __name__ == "__main__":
-    given = found_pictures(Path(sys.argv[1])) if len(sys.argv) > 1 else drawn_pictures()
+    parser = argparse.ArgumentParser(description="How well near duplicates are told.")
+    parser.add_argument("folder", nargs="?", type=Path, help="photographs; by default pictures are drawn")
+    folder = parser.parse_args().folder
+    given = drawn_pictures() if folder is None else found_pictures(folder)
+    if not given:
+        parser.error(f"{folder}: holds no photographs. Name a folder of image files.")
     print(f"{len(given)} pictures, each with {len(ALTERATIONS)} altered copies")
     print(table(measure_likeness(given)))
     print(table(measure_likeness(given, confirm="difference")))

@@ -52,9 +52,14 @@ def held_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> I
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            file = path.open("a", encoding="utf-8")
+            # Not what a link leads to, which need not lie within the folder.
+            file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666), "w", encoding="utf-8")
         except FileNotFoundError:
             continue  # Deleted in this moment by the run before us.
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise UsageError(f"{path}: is a link, which no run of ours made. Remove it.") from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

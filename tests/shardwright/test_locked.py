@@ -1,0 +1,24 @@
+"""Folders that one run at a time works in."""
+
+from pathlib import Path
+
+import pytest
+
+from shardwright.errors import UsageError
+from shardwright.writing.locked import LOCK_FILE, held_folder
+
+
+@pytest.mark.parametrize("target", ["victim", "no-such-folder/victim"])
+def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path, target: str) -> None:
+    folder = tmp_path / "staging"
+    folder.mkdir()
+    (folder / LOCK_FILE).symlink_to(tmp_path / target)
+    with pytest.raises(UsageError, match=r"staging/\.lock: is a link, which no run of ours made"):
+        held_folder(folder)
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_folder_is_held_until_its_file_is_closed(tmp_path: Path) -> None:
+    with held_folder(tmp_path / "new"), pytest.raises(UsageError, match="another run is at work there"):
+        held_folder(tmp_path / "new")
+    held_folder(tmp_path / "new").close()
