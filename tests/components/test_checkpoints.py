@@ -204,18 +204,3 @@ def test_whoever_waits_for_another_can_be_told_to_end(tmp_path):
     told_to_end = pytest.raises(ShardwrightError, match=r"told to end \(SIGTERM\) while it waited")
     with held_folder(tmp_path), told_to_end, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
         pass
-
-
-def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    folder, open_file, removed = tmp_path / "x", Path.open, []
-
-    def gone(path, *given, **named):
-        if not removed:
-            removed.append(path)
-            folder.rmdir()
-        return open_file(path, *given, **named)
-
-    monkeypatch.setattr(Path, "open", gone)
-    held_folder(folder).close()
-    assert removed
-    assert folder.is_dir()

@@ -1,6 +1,8 @@
 """Folders that one run at a time works in."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,3 +24,18 @@ def test_a_folder_is_held_until_its_file_is_closed(tmp_path: Path) -> None:
     with held_folder(tmp_path / "new"), pytest.raises(UsageError, match="another run is at work there"):
         held_folder(tmp_path / "new")
     held_folder(tmp_path / "new").close()
+
+
+def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, open_file, removed = tmp_path / "x", os.open, []
+
+    def gone(path: Any, *given: Any, **named: Any) -> int:
+        if not removed:
+            removed.append(path)
+            folder.rmdir()
+        return open_file(path, *given, **named)
+
+    monkeypatch.setattr("shardwright.writing.locked.os.open", gone)
+    held_folder(folder).close()
+    assert removed == [folder / LOCK_FILE]
+    assert folder.is_dir()
