@@ -30,7 +30,7 @@ types:
 fast-tests:
 	@$(TIMED) 'fast tests' tools/fast_tests
 
-test: check ## check, and the slow tests (no root needed, half an hour to forty minutes)
+test: check ## check, and the slow tests (no root needed, about half an hour)
 	@$(TIMED) 'slow tests' tools/slow_tests
 
 test-full: setup ## the other stack, data sets compared byte by byte, and the container image, tried (root)
