@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from damage import name_indexes, swap_records
-from hypothesis import given
-from hypothesis import strategies as st
 from ingesting import changed, config, ledger, run, tree
 from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling, write_months
 
@@ -15,7 +13,6 @@ from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
 from shardwright.provenance.sealed import sealed_lines
-from shardwright.storage.key_places import KeyPlaces
 from shardwright.verify import verify
 from shardwright.writing.staging import Staging
 
@@ -329,15 +326,6 @@ def test_what_is_no_dataset_of_an_ingest_is_refused(months, tmp_path, small_data
     manifest = json.loads((months / "one" / "manifest.json").read_text())
     assert manifest["kind"] == "ingest"
     assert not (tmp_path / "out").exists()
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=6), unique=True), st.text(max_size=3))
-def test_places_of_keys(keys, other):
-    keys = sorted(keys)
-    places = KeyPlaces(keys)
-    assert [places.find(key) for key in keys] == list(range(len(keys)))
-    if other not in keys and other.isprintable():
-        assert places.find(other) == -1
 
 
 @pytest.mark.slow
