@@ -1,4 +1,4 @@
-"""Where keys stand in a list that is too long for a dictionary."""
+"""Where keys stand in a listing: every key at its place, others at none."""
 
 from hypothesis import given
 from hypothesis import strategies as st
