@@ -325,6 +325,6 @@ def _scaled(image: Tensor, scale: Any, offset: Any) -> Tensor:
         return tf.cast(image, tf.float32) * scale + offset
     # TensorFlow broadcasts along three channels a pixel at a time; along a whole row it is four times as fast.
     rows = tf.cast(tf.reshape(image, [-1, width * 3]), tf.float32) * np.tile(scale, width)
-    # To add zeros would be one more way through all of a batch's memory: a tenth of what an image costs the loader.
+    # To add zeros would be one more way through all of a batch's memory: a seventh of what an image costs the loader.
     moved = rows + np.tile(offset, width) if np.any(offset) else rows
     return tf.reshape(moved, tf.shape(image))
