@@ -71,10 +71,11 @@ def _subset(options: argparse.Namespace) -> int:
         classes=options.classes,
         seed=options.seed,
     )
+    numbers = chosen.numbers
     if options.keys is not None:
-        chosen &= {text_number(key) for key in keys_of(options.keys)}
-    choice = {"images": fingerprint(sorted(chosen))}
-    how = Derived("subset", choice, lambda key: text_number(key) in chosen, row=lambda row: None)
+        numbers &= {text_number(key) for key in keys_of(options.keys)}
+    choice = {"images": fingerprint(sorted(numbers))}
+    how = Derived("subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, proofs=chosen.proofs)
     return make([dataset], how, options)
 
 

@@ -7,26 +7,25 @@ that of every dataset: shards are staged, then all of it appears at once, and do
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shardwright.config.layout import ShardsConfig
 from shardwright.console import progress
 from shardwright.dataset import Dataset
+from shardwright.derived.taking import Proofs, taken_places, taken_records
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint, text_number
 from shardwright.manifest import WRITTEN, LedgerRow, Manifest
-from shardwright.report.picks import record_at
 from shardwright.shard_names import ShardNames
 from shardwright.sharding import shard_bounds, shard_count
-from shardwright.storage import is_remote, open_file
+from shardwright.storage import is_remote
 from shardwright.writing.commit import DatasetPlan, commit, committed
 from shardwright.writing.places import refuse_within, staging_beside
 from shardwright.writing.staging import Outcome, PlannedShard, Staging
@@ -34,7 +33,6 @@ from shardwright.writing.staging import Outcome, PlannedShard, Staging
 Choose = Callable[[str], bool]
 _NOT_WRITTEN = "not-written"
 _SHOWN = 3
-_PIECE = 1 << 20
 
 
 def every(key: str) -> bool:
@@ -58,6 +56,7 @@ class Derived(NamedTuple):
         row: what becomes of the ledger's rows of inputs that were not written; `None` leaves one out.
         outcome: what becomes of a record, by its key and bytes; it stays as it is by default.
         changes: fields of the `DatasetPlan` that are not those of the source.
+        proofs: what records were when their shards were held against the manifest; of others, whole shards are read.
     """
 
     operation: str
@@ -66,6 +65,7 @@ class Derived(NamedTuple):
     row: Callable[[LedgerRow], LedgerRow | None] = same_row
     outcome: Callable[[str, bytes], Outcome] = Outcome
     changes: Mapping[str, Any] = MappingProxyType({})
+    proofs: Proofs = MappingProxyType({})
 
 
 def derive(
@@ -131,7 +131,8 @@ def derive(
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:
                 for split in sorted(sizes):
-                    records = _records(sources, split, how)
+                    taken = taken_records(sources, split, how.choose, how.proofs)
+                    records = (how.outcome(key, payload) for key, payload in taken)
                     cuts = [shard for shard in planned if shard.split == split]
                     bounds = shard_bounds(len(sizes[split]), len(cuts))
                     for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
@@ -170,48 +171,6 @@ def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], co
         continue
 
 
-def _records(sources: Sequence[Dataset], split: str, how: Derived) -> Iterator[Outcome]:
-    for source in sources:
-        for shard in source.shards(split) if split in source.splits else ():
-            entries = [(key, offset) for key, offset in source.entries(shard) if how.choose(key)]
-            if not entries:
-                continue
-            with open_file(shard.file) as file:
-                read = _ReadThrough(file)
-                for key, offset in entries:
-                    yield how.outcome(key, record_at(read, offset, shard.file))
-                if read.sha256() != shard.sha256:
-                    raise DatasetError(
-                        f"{shard.file}: is not what the manifest says: damaged, or changed since. `shardwright verify` "
-                        "tells more."
-                    )
-
-
-class _ReadThrough:
-    """A file that is read from its beginning to its end, also between what is wanted of it: so its hash is known."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._at, self._digest = file, 0, hashlib.sha256()
-
-    def seek(self, offset: int, /) -> None:
-        """Goes on to a place."""
-        while self._at < offset and self.read(min(_PIECE, offset - self._at)):
-            continue
-
-    def read(self, size: int, /) -> bytes:
-        """At most so many bytes."""
-        data = self._file.read(size)
-        self._digest.update(data)
-        self._at += len(data)
-        return data
-
-    def sha256(self) -> str:
-        """Of the whole file, hex."""
-        while self.read(_PIECE):
-            continue
-        return self._digest.hexdigest()
-
-
 def _measured(sources: Sequence[Dataset], choose: Choose) -> tuple[dict[str, array[int]], list[array[int]]]:
     """Bytes of the records of every split that are taken, and of every source the numbers of the keys."""
     sizes: dict[str, array[int]] = {}
@@ -221,16 +180,9 @@ def _measured(sources: Sequence[Dataset], choose: Choose) -> tuple[dict[str, arr
         for split in source.splits:
             lengths = sizes.setdefault(split, array("q"))
             for shard in source.shards(split):
-                before: int | None = None
-                for key, offset in source.entries(shard):
-                    if before is not None:
-                        lengths.append(offset - before)
-                        before = None
-                    if choose(key):
-                        before = offset
-                        keys[-1].append(text_number(key))
-                if before is not None:
-                    lengths.append(shard.bytes - before)
+                for key, _, length in taken_places(source, shard, choose):
+                    lengths.append(length)
+                    keys[-1].append(text_number(key))
     return sizes, keys
 
 
