@@ -18,7 +18,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.errors import DatasetError
+from shardwright.errors import DatasetError, StorageError
 from shardwright.storage import buckets, is_remote
 from shardwright.writing.leases import leased, remove_unless_leased
 from shardwright.writing.locked import LOCK_FILE, held_folder
@@ -37,6 +37,9 @@ _STEPS = re.compile(r"step-(\d{10})-(\d{10})\.ckpt", re.ASCII)
 _BESTS = re.compile(r"best-(\d{10})\.ckpt", re.ASCII)
 _PART = ".part"
 _PAUSE = 0.2
+# Seconds before a checkpoint is written again to a bucket that is away, beside the attempts that each request gets
+# (`shardwright.storage.retries`): two minutes in all, since all steps after the last checkpoint are lost.
+_PAUSES = (10.0, 20.0, 30.0)
 
 
 def pause() -> None:
@@ -96,13 +99,23 @@ class CheckpointFolder:
     Args:
         place: a folder of this machine, or a URL on an object store.
         keep: checkpoints of steps that are kept, the newest; the best weights that they name stay, too.
-        damaged: is told of every file that was passed over.
+        note: is told of every damaged file that was passed over, and of a bucket that is waited for.
+        wait: waits for seconds.
     """
 
-    def __init__(self, place: str, *, keep: int = 2, damaged: Callable[[str], None] = lambda message: None) -> None:
+    def __init__(
+        self,
+        place: str,
+        *,
+        keep: int = 2,
+        note: Callable[[str], None] = lambda message: None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._place = place.rstrip("/")
         self._keep = keep
-        self._damaged = damaged
+        self._note, self._wait = note, wait
+        # The newest that is known to be whole.
+        self._last: int | None = None
 
     @contextmanager
     def locked(self, waiting: Callable[[], None] = pause) -> Iterator[None]:
@@ -127,12 +140,18 @@ class CheckpointFolder:
             meta: plain values.
             arrays: the numbers.
             best_step: the step of the best weights, which `save_best` has written; 0: there are none yet.
+
+        Raises:
+            StorageError: the bucket was away for minutes; the checkpoint before it is kept.
         """
         self._write(_step_name(step, best_step), encode_checkpoint(meta, arrays))
-        self._prune()
+        self._last = step
+        # What a bucket that is away again keeps, the next checkpoint clears up.
+        with suppress(StorageError):
+            self._prune()
 
     def save_best(self, step: int, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Writes the weights of the best epoch so far, which ended with a step."""
+        """Writes the weights of the best epoch so far, which ended with a step. Errors as of `save`."""
         self._write(_best_name(step), encode_checkpoint({}, arrays))
 
     def latest(self) -> Checkpoint | None:
@@ -144,8 +163,9 @@ class CheckpointFolder:
                 name = _best_name(best_step)
                 best = decode_checkpoint(self._read(name))[1] if best_step else {}
             except (OSError, ValueError, KeyError, DatasetError) as error:
-                self._damaged(f"{self._place}/{name}: damaged ({error}); the checkpoint before it is taken")
+                self._note(f"{self._place}/{name}: damaged ({error}); the checkpoint before it is taken")
                 continue
+            self._last = step
             return Checkpoint(step, meta, arrays, best)
         return None
 
@@ -203,7 +223,7 @@ class CheckpointFolder:
             with tempfile.NamedTemporaryFile() as file:
                 file.write(data)
                 file.flush()
-                buckets.upload(f"{self._place}/{name}", file.name)
+                self._upload(f"{self._place}/{name}", file.name)
             return
         folder = Path(self._place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -214,6 +234,22 @@ class CheckpointFolder:
             local.flush()
             os.fsync(local.fileno())
         temporary.replace(folder / name)
+
+    def _upload(self, url: str, file: str) -> None:
+        for seconds in _PAUSES:
+            try:
+                buckets.upload(url, file)
+                return
+            except StorageError:
+                self._note(f"{url}: the store does not answer; this checkpoint is tried again in {seconds:.0f} seconds")
+                self._wait(seconds)
+        try:
+            buckets.upload(url, file)
+        except StorageError as error:
+            there = (
+                "There is no checkpoint yet" if self._last is None else f"The last checkpoint is of step {self._last}"
+            )
+            raise StorageError(f"{error} {there}; this one was tried for two minutes.") from None
 
     def _delete(self, name: str) -> None:
         if is_remote(self._place):

@@ -73,7 +73,7 @@ def run_training(spec: TrainSpec, placement: Placement, place: HostPlace, preemp
     folder = CheckpointFolder(
         spec.checkpoints or str(Path(spec.output, "checkpoints")),
         keep=spec.running.keep,
-        damaged=lambda message: send({"note": message}),
+        note=lambda message: send({"note": message}),
     )
     if place.publishes:
         with folder.locked(waiting(preemption, send)), _Curves(spec, send) as curves:

@@ -56,5 +56,5 @@ class Retries:
         except Transient as error:
             raise StorageError(
                 f"{what}: the store did not answer as it should in {self.attempts} attempts; the last one: {error}. "
-                "Finished shards are kept: run it again when the store is well."
+                "What is finished is kept: run it again when the store is well."
             ) from None

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from object_stores import running_stores
 
-from shardwright.errors import DatasetError, ShardwrightError, UsageError
+from shardwright.errors import DatasetError, ShardwrightError, StorageError, UsageError
+from shardwright.storage import buckets
 from shardwright.writing.leases import SILENT_VARIABLE
 from shardwright.writing.locked import held_folder
 from shardwright.writing.staged import empty
@@ -80,7 +81,7 @@ def test_the_newest_is_read_and_the_last_ones_are_kept_with_their_best_weights(t
 @pytest.mark.parametrize("damaged", ["step-0000000003-0000000003.ckpt", "best-0000000003.ckpt"])
 def test_of_a_damaged_one_the_one_before_is_read_and_it_is_told(tmp_path, damaged):
     notes = []
-    folder = CheckpointFolder(str(tmp_path), damaged=notes.append)
+    folder = CheckpointFolder(str(tmp_path), note=notes.append)
     folder.save(2, {}, weights(2))
     folder.save_best(3, weights(30))
     folder.save(3, {}, weights(3), best_step=3)
@@ -90,6 +91,40 @@ def test_of_a_damaged_one_the_one_before_is_read_and_it_is_told(tmp_path, damage
     assert damaged in notes[0]
     (tmp_path / damaged).unlink()
     assert values(folder)[0] == 2
+
+
+@pytest.mark.parametrize("times", [0, 1, 3, 4])
+def test_a_bucket_that_is_away_is_waited_for_but_not_for_ever(monkeypatch, times):
+    there, left, notes, pauses = [], [0], [], []
+
+    def upload(url, path):
+        if left[0]:
+            left[0] -= 1
+            raise StorageError(f"{url}: the store did not answer")
+        there.append(url.rpartition("/")[2])
+
+    def away(url):
+        raise StorageError(f"{url}: the store did not answer")
+
+    monkeypatch.setattr(buckets, "upload", upload)
+    # What is not needed any more cannot be found: that ends no training.
+    monkeypatch.setattr(buckets, "list_objects", away)
+    folder = CheckpointFolder("gs://bucket/x", note=notes.append, wait=pauses.append)
+    folder.save(3, {}, weights(3))
+    left[0] = times
+    if times > 3:
+        with pytest.raises(StorageError, match=r"did not answer The last checkpoint is of step 3; .* two minutes"):
+            folder.save(4, {}, weights(4))
+        left[0] = times
+        with pytest.raises(StorageError, match="There is no checkpoint yet"):
+            CheckpointFolder("gs://bucket/x", wait=pauses.append).save_best(4, weights(4))
+        assert len(there) == 1
+        return
+    folder.save(4, {}, weights(4))
+    assert there == ["step-0000000003-0000000000.ckpt", "step-0000000004-0000000000.ckpt"]
+    assert pauses == [10, 20, 30][:times]
+    assert len(notes) == times
+    assert all("does not answer" in note for note in notes)
 
 
 def test_what_a_kill_leaves_is_no_checkpoint(tmp_path):

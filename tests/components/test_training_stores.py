@@ -27,7 +27,7 @@ def weights(value):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_bucket_keeps_what_a_folder_keeps(stores, scheme):
     place, notes = f"{stores.bucket(scheme)}/staging/training/x", []
-    folder = CheckpointFolder(f"{place}/", keep=2, damaged=notes.append)
+    folder = CheckpointFolder(f"{place}/", keep=2, note=notes.append)
     assert folder.latest() is None
     with folder.locked():
         for step in (1, 2, 3):
@@ -39,7 +39,7 @@ def test_a_bucket_keeps_what_a_folder_keeps(stores, scheme):
     assert sorted(stores.tree(place)) == names
     # A bucket may be written to anew under the same name, when a damaged checkpoint's step comes again.
     stores.write(f"{place}/{names[3]}", b"cut")
-    found = CheckpointFolder(place, damaged=notes.append).latest()
+    found = CheckpointFolder(place, note=notes.append).latest()
     assert (found.step, found.best["weights/00000"].max()) == (2, 20)
     assert len(notes) == 1
     assert names[3] in notes[0]
