@@ -35,6 +35,7 @@ class Methods:
 
     ceiling: Callable[[Sequence[bytes], str, int], Iterator[Any]]
     notebook: Callable[..., Iterator[Any]]
+    shortest: Callable[[Sequence[str], str, int], Iterator[Any]]
     single_files: Callable[..., Iterator[Any]]
     reading_work: Callable[[Sequence[str]], Callable[[], object]]
     parsing_work: Callable[[Sequence[bytes], dict[str, str]], Callable[[], object]]
@@ -73,6 +74,7 @@ def loader_figures(
             "float32": lambda: training(labelled, batch, normalize="unit", dtype="float32"),
             "notebook float32": partial(methods.notebook, files, batch, floats=True),
             "notebook uint8": partial(methods.notebook, files, batch, floats=False),
+            "shortest": partial(methods.shortest, files, "jpeg", batch),
             "masks": lambda: training(masked, batch),
             "mask bits": lambda: training(masked, batch, masks="bits"),
             "exact": lambda: training(labelled, batch, order="exact"),
@@ -189,7 +191,8 @@ def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
     return [
         Figure("decoding alone", median(rates["ours"].beside), "1/s", note=note),
         figure("loader / decoding alone, no masks", "ours", 0.95, "uint8"),
-        figure("the same as float32", "float32", None),
+        figure("TensorFlow's shortest way to the same", "shortest", None, "uint8, no check"),
+        figure("the loader as float32", "float32", None),
         figure("plain notebook loader, float32", "notebook float32", None),
         figure("plain notebook loader, uint8", "notebook uint8", None),
         figure("loader / decoding alone, masks of 4 classes", best, 0.6, f"as {_FORMS[best]}"),

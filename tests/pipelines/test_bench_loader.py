@@ -42,6 +42,19 @@ def test_images_are_filled_instead_of_decoded_on_both_sides_and_only_meanwhile(t
     assert (adds.unit, exact.unit, adds.target) == ("us", "us", None)
 
 
+def test_the_shortest_way_loads_what_the_loader_does(tmp_path, small_dataset):
+    dataset = Dataset.open(
+        small_dataset(tmp_path, task="classification", counts={"train": [3, 2]}, image_format="jpeg")
+    )
+    with _loader_methods(tmp_path / "log") as methods:
+        shortest = methods.shortest([shard.file for shard in dataset.shards("train")], "jpeg", 5)
+        found, ours = ([part.numpy() for part in next(way)] for way in (shortest, loader.training(dataset.root, 5)))
+    assert found[0].dtype == ours[0].dtype
+    examples = [{(image.tobytes(), int(label)) for image, label in zip(*way, strict=True)} for way in (found, ours)]
+    assert examples[0] == examples[1]
+    assert len(examples[0]) == 5
+
+
 @pytest.mark.slow
 def test_a_dataset_of_the_users_is_told_in_shares(tmp_path, capsys, small_dataset):
     dataset = str(small_dataset(tmp_path, counts={"train": [40, 40]}, image_format="jpeg"))
