@@ -45,7 +45,9 @@ def _forget(options: argparse.Namespace) -> int:
     from shardwright_pipelines.run_lock import only_run_in
 
     for root in options.staging:
-        if not is_remote(root) and not os.path.isdir(root):
+        # Of a bucket only that it can be listed: nothing need be staged there. What is wrong with it shows now, and
+        # not when the dataset has been made.
+        if not is_folder(root) and not is_remote(root):
             raise UsageError(f"--staging: {root} is no folder. Name the one of run.staging.")
     for root in options.search:
         if not is_folder(root):

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from descent import Months, record_months
 from ingesting import ledger, run
+from object_stores import forget_clients
 
 from shardwright.probe.cache import cache_file
 from shardwright.verify import verify
@@ -45,6 +46,24 @@ def test_what_is_forgotten_is_nowhere(source, tmp_path, capsys):
     (tmp_path / "keys").write_text("k" * 100_000)
     assert main(["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "x")]) == 2
     assert len(capsys.readouterr().err) < 1000
+
+
+def test_a_staging_place_that_cannot_be_looked_into_is_refused_before_anything_is_made(
+    source, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "keys").write_text("train/0013\n")
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "absent.json"))
+    command = ["forget", str(source), "--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "rest"), "--staging"]
+    forget_clients()
+    try:
+        assert main([*command, "gs://bucket/staging"]) == 2
+    finally:
+        forget_clients()
+    assert "gs://bucket: no valid Google credentials" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "absent")]) == 2
+    assert "absent is no folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["keys"]
 
 
 def test_a_ledger_says_no_word_of_what_is_forgotten(image_input, tmp_path, capsys):
