@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from running import SHARDWRIGHT, run
+from running import SHARDWRIGHT, Run, run
 
 from shardwright.sample import write_sample
 from shardwright_components.image_trainer.history import read_history
@@ -18,32 +18,11 @@ from shardwright_components.image_trainer.training_summary import read_summary
 pytestmark = pytest.mark.slow
 
 
-def said_until_the_second_epoch(process: "subprocess.Popen[str]") -> str:
-    assert process.stderr
-    said = ""
-    for line in process.stderr:
-        said += line
-        if "epoch 2/" in line:
-            break
-    return said
-
-
-def test_ctrl_c_while_training(tmp_path: Path) -> None:
-    write_sample(str(tmp_path / "data"), images=30, height=64, width=96, seed=4, quiet=True)
-    config = {
-        "name": "small",
-        "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
-        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
-        "transform": {"size": [32, 48]},
-        "evaluator": {"min_dice": 0.0},
-        "run": {"root": "root"},
-    }
-    quick = {"batch_size": 4, "width": 8}
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump({**config, "trainer": {**quick, "epochs": 10_000}}))
-    command = [SHARDWRIGHT, "run", "small.yaml"]
+def interrupted(folder: Path, number: signal.Signals) -> Run:
+    """Starts `shardwright run`, and gives its first process, and no other, a signal after the next epoch."""
     with subprocess.Popen(
-        command,
-        cwd=tmp_path,
+        [SHARDWRIGHT, "run", "small.yaml"],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -51,21 +30,19 @@ def test_ctrl_c_while_training(tmp_path: Path) -> None:
         # A shell that runs the tests in the background lets them ignore it, and a child inherits that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
-        said = said_until_the_second_epoch(process)
-        process.send_signal(signal.SIGINT)
+        assert process.stderr
+        said = ""
+        for line in process.stderr:
+            said += line
+            if re.search(r"epoch \d+/", line):
+                break
+        process.send_signal(number)
         out, rest = process.communicate()
-    assert process.returncode == 130, said + rest
-    assert "interrupted; run the same command again" in rest
-    assert "Traceback" not in rest
-    assert "ImageTransform" in out
-
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump({**config, "trainer": {**quick, "epochs": 1}}))
-    again = run(tmp_path, "run", "small.yaml")
-    assert again.code == 0, again.err
-    assert {"ImageExampleGen", "StatisticsGen", "ImageTransform"} <= again.cached
+    print(out, said + rest)
+    return Run(process.returncode, out, said + rest)
 
 
-def test_a_training_that_is_told_to_end_goes_on_in_the_next_run_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_training_goes_on_after_ctrl_c_and_after_it_was_told_to_end_to_the_same_weights(tmp_path: Path) -> None:
     write_sample(str(tmp_path / "data"), images=24, height=64, width=96, seed=4, quiet=True)
     config = {
         "name": "small",
@@ -78,29 +55,26 @@ def test_a_training_that_is_told_to_end_goes_on_in_the_next_run_to_the_same_weig
         "run": {"root": "root"},
     }
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(config))
-    with subprocess.Popen(
-        [SHARDWRIGHT, "run", "small.yaml"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        said = said_until_the_second_epoch(process)
-        # As Kubernetes tells a pod: its first process, and no other.
-        process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate()
-    assert process.returncode == 1, said + rest
-    assert re.search(r"told to end \(SIGTERM\) and saved its state at step \d+ of \d+. Run it again", rest)
-    assert "Traceback" not in rest
+    first = interrupted(tmp_path, signal.SIGINT)
+    assert first.code == 130, first.err
+    assert "interrupted; run the same command again" in first.err
+    assert "Traceback" not in first.err
+    assert "ImageTransform" in first.nodes
+
+    # As Kubernetes tells a pod: its first process, and no other.
+    second = interrupted(tmp_path, signal.SIGTERM)
+    assert second.code == 1, second.err
+    assert {"ImageExampleGen", "StatisticsGen", "ImageTransform"} <= second.cached
+    assert re.search(r"told to end \(SIGTERM\) and saved its state at step \d+ of \d+. Run it again", second.err)
+    assert "Traceback" not in second.err
 
     again = run(tmp_path, "run", "small.yaml")
     assert again.code == 0, again.err
     assert {"ImageExampleGen", "StatisticsGen", "ImageTransform"} <= again.cached
-    step = int(re.search(r"goes on from its checkpoint: step (\d+) of", again.err)[1])
-    assert re.search(rf"saved its state at step {step} of", rest)
+    steps = [int(re.search(r"goes on from its checkpoint: step (\d+) of", one.err)[1]) for one in (second, again)]
+    assert re.search(rf"saved its state at step {steps[1]} of", second.err)
     (run_folder,) = (file.parent for file in tmp_path.glob("root/artifacts/Trainer/model_run/*/history.json"))
-    assert read_summary(run_folder).resumed == [step]
+    assert read_summary(run_folder).resumed == steps
     assert not list((tmp_path / "root/staging/training").glob("*"))
 
     # Nobody interrupts this one; it needs no pipeline around it.
