@@ -21,8 +21,7 @@ from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.fingerprint import canonical_json
-from shardwright.geometry import plan_geometry, source_columns, source_rows
-from shardwright.ingest import ingest
+from shardwright.geometry import plan_geometry
 from shardwright.masks import rle
 from shardwright.provenance.lineage import read_lineage
 from shardwright.tfrecords.records import decode_example
@@ -332,32 +331,3 @@ def test_the_component_has_its_channels() -> None:
         "transformed_examples", "transform_graph", "post_transform_stats", "post_transform_schema"
     }  # fmt: skip
     assert made.exec_properties == {"recipe": recipe_of()}
-
-
-@pytest.mark.shared_data
-def test_real_masks_stay_on_their_images(shared_data: Path, tmp_path: Path) -> None:
-    """Steel defects from ingest to batches: the loader's masks are the painted ones, sampled by the same plan."""
-    raw = {
-        "input": {
-            "images": str(shared_data / "steel_defects/images"),
-            "labels": {"format": "rle_csv", "path": str(shared_data / "steel_defects/image_class.csv")},
-        },
-        "transform": {"size": [96, 160], "resize": "stretch", "encoding": "png"},
-    }
-    config = parse_config(raw, base=".")
-    ingest(config, tmp_path / "in", quiet=True)
-    done = run(tmp_path / "in", tmp_path / "out", transform_recipe(config))
-    plan = plan_geometry("stretch", 200, 200, 96, 160)
-    rows, columns = source_rows(plan), source_columns(plan)
-    before = {e["image/key"][0]: e for e in examples_of(tmp_path / "in", "eval")}
-    loaded = loader.load(done.examples, "eval", 1, normalize="none").as_numpy_iterator()
-    count = 0
-    for after, (images, masks) in zip(examples_of(done.examples, "eval"), loaded, strict=True):
-        key = after["image/key"][0].decode()
-        painted = np.asarray(Image.open(shared_data / "steel_defects/masks" / Path(key).with_suffix(".png")))
-        sampled = np.where((rows < 0)[:, None] | (columns < 0), 0, painted[np.ix_(rows, columns)])
-        np.testing.assert_array_equal(masks[0], sampled[..., None] == [1, 2, 3])
-        source = before[after["image/key"][0]]["image/encoded"][0]
-        np.testing.assert_array_equal(images[0], pixels.decode_resized(source, 96, 160, "stretch"))
-        count += 1
-    assert count == Dataset.open(done.examples).num_records("eval") > 50

@@ -11,6 +11,8 @@ import yaml
 from PIL import Image, PngImagePlugin
 from running import run
 
+from shardwright_pipelines.cli import main
+
 pytestmark = pytest.mark.slow
 
 WORDS = {"land": ("field", "meadow"), "water": ("lake", "River!"), "sky": ("cloud", "SKY,")}
@@ -33,7 +35,9 @@ def write_pictures(folder: Path, count: int = 60) -> None:
             table.writerow([name, label, " ".join(words), str(rng.choice(["north", "south"]))])
 
 
-def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(tmp_path: Path) -> None:
+def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_pictures(tmp_path)
     config = {
         "name": "texts",
@@ -60,15 +64,16 @@ def test_what_the_pixels_do_not_tell_the_texts_do_from_training_to_prediction(tm
     told = json.loads((model / "assets/preparation.json").read_text())["texts"]
     assert [column["column"] for column in told] == ["caption", "place"]
 
+    # In this process: TensorFlow is loaded once.
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "new.csv").write_text("image,place,caption\n000.png,south,the lake\n001.png,,an old CLOUD\n")
     call = ["predict", str(pushed), "images", "--out"]
-    with_texts = run(tmp_path, *call, "with.csv", "--texts", "new.csv")
-    assert with_texts.code == 0, with_texts.err
+    assert main([*call, "with.csv", "--texts", "new.csv"]) == 0
     with (tmp_path / "with.csv").open(newline="") as file:
         rows = {row["image"]: row for row in csv.DictReader(file)}
     assert (rows["000.png"]["label"], rows["001.png"]["label"]) == ("water", "sky")
-    assert run(tmp_path, *call, "without.csv").code == 0
+    assert main([*call, "without.csv"]) == 0
     (tmp_path / "bad.csv").write_text("image,caption\n")
-    refused = run(tmp_path, *call, "bad_out.csv", "--texts", "bad.csv")
-    assert refused.code == 2
-    assert "--texts bad.csv: no column 'place', which the model reads" in refused.err
+    capsys.readouterr()
+    assert main([*call, "bad_out.csv", "--texts", "bad.csv"]) == 2
+    assert "--texts bad.csv: no column 'place', which the model reads" in capsys.readouterr().err
