@@ -41,7 +41,7 @@ def _figure(scheme: str) -> Figure:
         emulators.make_bucket(scheme, url, _BUCKET)
         # A process of its own, so that the clients' variables lead nobody else to the emulator.
         done = subprocess.run(
-            [sys.executable, "-m", __name__, f"{scheme}://{_BUCKET}"],
+            [sys.executable, "-m", __name__, f"{scheme}://{_BUCKET}", str(_OBJECTS)],
             env={**os.environ, **emulators.client_variables(scheme, url)},
             stdout=subprocess.PIPE,
             check=True,
@@ -70,15 +70,17 @@ def served(scheme: str) -> Iterator[str]:
             server.terminate()
 
 
-def measure(bucket: str) -> dict[str, float]:
+def measure(bucket: str, objects: int) -> dict[str, float]:
     """Seconds an object, read alone and by many readers together, and seconds of processor an object then.
 
     Args:
         bucket: URL of an empty bucket.
+        objects: how many it is given.
     """
-    urls = [f"{bucket}/{number:04d}.jpg" for number in range(_OBJECTS)]
+    urls = [f"{bucket}/{number:04d}.jpg" for number in range(objects)]
     list(in_parallel(lambda url: buckets.create(url, bytes(_SIZE)), urls, readers(bucket)))
-    alone = seconds(lambda: [read_bytes(url) for url in urls[:_ALONE]], 2) / _ALONE
+    first = urls[:_ALONE]
+    alone = seconds(lambda: [read_bytes(url) for url in first], 2) / len(first)
 
     def together() -> list[bytes]:
         return list(in_parallel(read_bytes, urls * _ROUNDS, readers(bucket), weigh=lambda _: _SIZE))
@@ -86,9 +88,9 @@ def measure(bucket: str) -> dict[str, float]:
     together()
     worked = time.process_time()
     taken = seconds(together)
-    reads = _OBJECTS * _ROUNDS
+    reads = objects * _ROUNDS
     return {"alone": alone, "together": taken / reads, "work": (time.process_time() - worked) / reads}
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1])))
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

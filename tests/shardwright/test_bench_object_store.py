@@ -11,9 +11,8 @@ from shardwright.bench import object_store
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_seconds_alone_together_and_of_work_are_measured(stores, monkeypatch, scheme):
-    monkeypatch.setattr(object_store, "_OBJECTS", 8)
     monkeypatch.setattr(object_store, "_ALONE", 2)
-    measured = object_store.measure(stores.bucket(scheme))
+    measured = object_store.measure(stores.bucket(scheme), 8)
     assert sorted(measured) == ["alone", "together", "work"]
     assert all(value > 0 for value in measured.values())
     reads = [path for method, path in stores.requests if method == "GET"]
@@ -28,7 +27,8 @@ def test_without_the_emulators_no_figure_is_made_up(monkeypatch):
 
 
 @pytest.mark.slow
-def test_both_stores_are_measured_in_processes_of_their_own():
+def test_both_stores_are_measured_in_processes_of_their_own(monkeypatch):
+    monkeypatch.setattr(object_store, "_OBJECTS", 16)
     for figure in object_store.store_figures():
         assert figure.value is not None
         assert "objects/s; by arithmetic at most" in figure.note
