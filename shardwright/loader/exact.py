@@ -11,6 +11,7 @@ import tensorflow as tf
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.epochs.sequence import GlobalOrder, Steps
 from shardwright.errors import DatasetError, UsageError
+from shardwright.loader.naming import Unread
 from shardwright.tfrecords.random_access import RandomAccess
 
 Tensor = Any
@@ -49,6 +50,7 @@ def read_exactly(
     start: int,
     repeat: bool,
     drop_remainder: bool,
+    unread: Unread,
 ) -> Any:
     """Records of a host's slices of batches.
 
@@ -60,6 +62,7 @@ def read_exactly(
         start: the first batch.
         repeat: go on with the next epoch, without end; else one epoch, the last batch filled up.
         drop_remainder: leave out a last batch that is not full.
+        unread: is told what goes wrong.
 
     Returns:
         A `tf.data.Dataset` of (place in the order, (position in the split, serialized example, weight)); the weight is
@@ -91,7 +94,9 @@ def read_exactly(
 
     def batch(step: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         kinds = (tf.int64, tf.int64, tf.string, tf.float32)
-        places, *others = (tf.ensure_shape(part, [share]) for part in tf.numpy_function(read, [step], kinds))
+        places, *others = (
+            tf.ensure_shape(part, [share]) for part in tf.numpy_function(unread.watched(read), [step], kinds)
+        )
         return places, tuple(others)
 
     return tf.data.Dataset.range(start, end).map(batch, num_parallel_calls=_READ_AHEAD, deterministic=True).unbatch()

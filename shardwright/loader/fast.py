@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from shardwright.dataset import LocatedShard
 from shardwright.epochs.host_shares import Stretch
+from shardwright.loader.naming import Unread
 from shardwright.storage import is_remote
 from shardwright.tfrecords.random_access import RandomAccess
 
@@ -26,13 +27,16 @@ _PIECE = 4 << 20
 _PIECES_AT_ONCE = 16
 
 
-def read_fast(shards: Sequence[LocatedShard], share: Sequence[Stretch], shuffle_seed: int | None) -> Any:
+def read_fast(
+    shards: Sequence[LocatedShard], share: Sequence[Stretch], shuffle_seed: int | None, unread: Unread | None = None
+) -> Any:
     """Records with their position in the split, in a fixed order for a seed, but not yet mixed among each other.
 
     Args:
         shards: all shards of the split.
         share: what this host reads.
         shuffle_seed: mixes shards, or pieces of them, anew every epoch; `None` keeps their order.
+        unread: is told what goes wrong where records are read in pieces.
 
     Returns:
         A `tf.data.Dataset` of (position in the split, serialized example); the example is empty where a shard is
@@ -45,10 +49,10 @@ def read_fast(shards: Sequence[LocatedShard], share: Sequence[Stretch], shuffle_
     whole = all(stretch.records == shards[stretch.shard].records for stretch in share)
     if whole and not any(is_remote(shard.file) for shard in shards):
         return _interleaved(shards, share, begins, shuffle_seed)
-    return _in_pieces(shards, share, begins, shuffle_seed)
+    return _in_pieces(shards, share, begins, shuffle_seed, unread or Unread())
 
 
-def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total: int) -> Any:
+def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total: int, unread: Unread) -> Any:
     """Fills records up with one that does not count.
 
     Args:
@@ -56,6 +60,7 @@ def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total:
         shards: all shards of the split.
         filler: the record.
         total: how many there are to be.
+        unread: see `read_fast`.
 
     Returns:
         A `tf.data.Dataset` of (position in the split, serialized example, weight): 1, and 0 for what fills up.
@@ -64,7 +69,7 @@ def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total:
     def weighed(of: Any, weight: float) -> Any:
         return of.map(tf.autograph.experimental.do_not_convert(lambda *record: (*record, tf.constant(weight))))
 
-    more = read_fast(shards, [filler], None).cache().repeat()
+    more = read_fast(shards, [filler], None, unread).cache().repeat()
     return weighed(records, 1.0).concatenate(weighed(more, 0.0)).take(total)
 
 
@@ -94,7 +99,11 @@ def _interleaved(
 
 
 def _in_pieces(
-    shards: Sequence[LocatedShard], share: Sequence[Stretch], begins: Sequence[int], shuffle_seed: int | None
+    shards: Sequence[LocatedShard],
+    share: Sequence[Stretch],
+    begins: Sequence[int],
+    shuffle_seed: int | None,
+    unread: Unread,
 ) -> Any:
     """By the index: from any record on, and many requests at a time."""
     used = sorted({stretch.shard for stretch in share})
@@ -111,7 +120,7 @@ def _in_pieces(
         return np.arange(position, position + records, dtype=np.int64), payloads
 
     def records_of(piece: Tensor) -> tuple[Tensor, Tensor]:
-        positions, payloads = tf.numpy_function(read, [piece], (tf.int64, tf.string))
+        positions, payloads = tf.numpy_function(unread.watched(read), [piece], (tf.int64, tf.string))
         return tf.ensure_shape(positions, [None]), tf.ensure_shape(payloads, [None])
 
     listed = tf.data.Dataset.from_tensor_slices(np.array(pieces, np.int64).reshape(-1, 4))

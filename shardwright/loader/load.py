@@ -28,7 +28,7 @@ from shardwright.loader.exact import exact_steps, read_exactly
 from shardwright.loader.facts import dataset_statistics, image_size
 from shardwright.loader.fast import padded, read_fast
 from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
-from shardwright.loader.naming import Naming, guarded, plain, threads_of_decoding
+from shardwright.loader.naming import Naming, Unread, guarded, plain, threads_of_decoding
 from shardwright.loader.parsing import Example, Parser
 from shardwright.loader.sharing import filler_of, share_of, steps_of
 from shardwright.loader.words import stored_texts
@@ -43,9 +43,6 @@ _AT_ONCE, _AHEAD = 2, 1
 # What the shuffle buffer holds where nothing else is said.
 _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 _TUNED_BYTES = 512 << 20
-# Records that are decoded as a group (`naming.guarded`): so many, of so many bytes, on machines of few processors. To
-# begin a group takes half a millisecond, and at its end some threads have nothing to do.
-_GROUP, _GROUP_BYTES = 512, 32 << 20
 
 
 def load(
@@ -162,20 +159,20 @@ def load(
     words = stored_texts(dataset, texts)
     parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH), texts=words)
 
-    naming = Naming(shards)
+    naming, unread = Naming(shards), Unread()
 
-    def told(position: int, record: bytes) -> str:
-        problem = parse.problem(record)
-        return problem and f"{naming.name(position)}: {problem}"
+    def told(positions: Sequence[int]) -> str:
+        return unread.why() or naming.first_wrong(positions, parse.problem)
 
     def made(
-        elements: Any, make: Callable[..., Example], record_of: Callable[..., tuple[Tensor, Tensor]], **batched: Any
+        elements: Any,
+        make: Callable[..., Example],
+        position_of: Callable[..., Tensor],
+        count: int | None,
+        **batched: Any,
     ) -> Any:
         threads = threads_of_decoding()
-        # At the end of a group some threads wait for the last one: it is to be many images for each.
-        most = max(_GROUP_BYTES, threads << 20)
-        group = max(threads, min(max(_GROUP, 16 * threads), most // _record_bytes(dataset, split)))
-        return guarded(elements, plain(make), plain(record_of), told, group=group, threads=threads, **batched)
+        return guarded(elements, plain(make), plain(position_of), told, count=count, threads=threads, **batched)
 
     def example(position: Tensor, record: Tensor, *weight: Tensor) -> Example:
         return {**parse(record), "position": position, **dict(zip(("weight",), weight, strict=False))}
@@ -190,24 +187,36 @@ def load(
         window = _SHUFFLED if shuffle_buffer is None else shuffle_buffer
         steps = exact_steps(dataset, split, batch_size, hosts, seed=shuffle_seed, window=window)
         placed = read_exactly(
-            shards, steps, host, hosts, start=start_step, repeat=repeat, drop_remainder=drop_remainder
+            shards,
+            steps,
+            host,
+            hosts,
+            start=start_step,
+            repeat=repeat,
+            drop_remainder=drop_remainder,
+            unread=unread,
         )
+        count = None if repeat else int(placed.cardinality())
         if repeat:
             placed = placed.map(lambda count, record: (count, record[:2]))
         batches = made(
-            placed, lambda _, count, record: changed(count, example(*record)), lambda _, record: record[:2], **batched
+            placed,
+            lambda _, place, record: changed(place, example(*record)),
+            lambda _, record: record[0],
+            count,
+            **batched,
         )
     else:
         share = share_of(dataset, split, host, hosts)
-        found = read_fast(shards, share, shuffle_seed)
+        found = read_fast(shards, share, shuffle_seed, unread)
         records = sum(stretch.records for stretch in share)
         filler = filler_of(dataset, split, share) if pad else None
         if filler is not None:
             records = steps_of(dataset, split, batch_size, False, hosts, order, pad) * batch_size
-            found = padded(found, shards, filler, records)
+            found = padded(found, shards, filler, records, unread)
         buffer = _buffer(dataset, split) if shuffle_buffer is None else shuffle_buffer
         if cache is not None:
-            found = made(found, lambda _, *record: example(*record), lambda *record: record[:2])
+            found = made(found, lambda _, *record: example(*record), lambda position, *_: position, records)
             each = decoded_bytes(size, len(dataset.manifest.classes), sum(text.vocabulary for text in words))
             identity: dict[str, Any] = {
                 "dataset": dataset.manifest.digest,
@@ -228,7 +237,11 @@ def load(
         found = found.repeat() if repeat else found
         if cache is None:
             batches = made(
-                found, lambda count, *record: changed(count, example(*record)), lambda *record: record[:2], **batched
+                found,
+                lambda number, *record: changed(number, example(*record)),
+                lambda position, *_: position,
+                None if repeat else records,
+                **batched,
             )
         else:
             counted = found.enumerate()

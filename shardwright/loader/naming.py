@@ -1,8 +1,8 @@
 """Which record an error means: its shard, its number there, where it begins, and its key.
 
 A check that names a record costs more for every image than all else that is done to it but decoding. So nothing is
-named while all goes well: records are parsed a group at a time, and only when one of a group fails, the group is gone
-through once more, in Python, to say which one it was, and why.
+named while all goes well: only the positions of the records that are under way are kept. When a batch can't be made,
+these are read once more, in Python, to say which one it was, and why.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import inspect
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import suppress
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, groupby
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from shardwright.dataset import LocatedShard
+from shardwright.errors import ShardwrightError
 from shardwright.storage import open_file
+from shardwright.tfrecords.records import RecordError, read_records
 
 Tensor = Any
 
@@ -33,6 +35,13 @@ plain = tf.autograph.experimental.do_not_convert
 # function of another dataset; its own op for it is deprecated in favour of that, and meant here without the warning.
 _map_and_batch = inspect.unwrap(tf.data.experimental.map_and_batch)
 _MOST_CALLS = 64
+_FOREVER = 1 << 62
+# Where it is noted how many elements are done; no position.
+_DONE = -1
+_UNEXPLAINED = "a record could not be decoded, and at the second attempt could. Is there enough memory?"
+
+_Given = ParamSpec("_Given")
+_Read = TypeVar("_Read")
 
 
 def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
@@ -63,10 +72,10 @@ def calls_at_once(batch: int, threads: int) -> int:
 def guarded(
     elements: Any,
     make: Callable[..., Any],
-    record_of: Callable[..., tuple[Tensor, Tensor]],
-    told: Callable[[int, bytes], str],
+    position_of: Callable[..., Tensor],
+    told: Callable[[list[int]], str],
     *,
-    group: int,
+    count: int | None,
     threads: int,
     batch: int | None = None,
     drop_remainder: bool = False,
@@ -76,73 +85,110 @@ def guarded(
     Args:
         elements: a `tf.data.Dataset` of tuples.
         make: makes an example of the number of an element, from 0, and of its parts; may fail.
-        record_of: position in the split and serialized example of an element, or of a batch of them.
-        told: what is wrong with such a record, empty when nothing is.
-        group: elements that are gone through again when one fails; three times as many are held, still encoded.
+        position_of: position in the split of an element.
+        told: what is wrong with the first of some records that something is wrong with, and which it is; empty when
+            nothing is. Given in the order of the split, all that have failed among them.
+        count: how many elements there are; `None`: without end.
         threads: examples that are made at a time, of batches `calls_at_once`.
-        batch: examples of a batch; by default they come one by one. A group is then a number of whole batches.
+        batch: examples of a batch; by default they come one by one.
         drop_remainder: leave out a last batch that is not full.
 
     Returns:
-        A `tf.data.Dataset` of examples, or batches of them, in the order of the elements.
+        A `tf.data.Dataset` of examples, or batches of them, in the order of the elements. After one that is wrong
+        comes nothing but its error.
 
     Raises:
-        tf.errors.InvalidArgumentError: while iterating: in the place of a record that is wrong, or of its batch; names
-            it.
+        tf.errors.InvalidArgumentError: while iterating: in the place of a record that is wrong or could not be read,
+            or of its batch; names it.
     """
+    each = batch or 1
 
-    def explain(positions: npt.NDArray[np.int64], records: npt.NDArray[np.object_]) -> bytes:
-        for position, record in zip(positions.tolist(), records.tolist(), strict=True):
-            problem = told(position, record)
-            if problem:
-                return problem.encode()
-        return b"a record could not be decoded, and at the second attempt could. Is there enough memory?"
+    def explain(positions: npt.NDArray[np.int64]) -> bytes:
+        problem = told(sorted(position for position in positions.tolist() if position != _DONE))
+        return problem.encode() or _UNEXPLAINED.encode()
 
-    def failing(spec: Any) -> Callable[..., Any]:
-        def fail(_: Tensor, group: Any) -> Any:
-            positions, records = record_of(*group)
-            text = tf.ensure_shape(tf.numpy_function(explain, [positions, records], tf.string), [])
+    def watched(_: Tensor) -> Any:
+        # Made anew by every iterator. The positions of what is under way; and how many elements are done.
+        under_way = tf.raw_ops.AnonymousMutableHashTable(key_dtype=tf.int64, value_dtype=tf.int64)
+
+        def begun(number: Tensor, element: Any) -> tuple[Tensor, Any]:
+            position = position_of(*element)
+            key = tf.reshape(position, [1])
+            noted = tf.raw_ops.LookupTableInsertV2(table_handle=under_way, keys=key, values=key)
+            with tf.control_dependencies([noted]):
+                element = tf.nest.map_structure(tf.identity, element)
+            # Not within the block above: constants, too, would wait there, and TensorFlow not fold them.
+            return position, make(number, *element)
+
+        def goes_on(number: Tensor) -> Tensor:
+            done = tf.raw_ops.LookupTableFindV2(
+                table_handle=under_way, keys=[tf.constant(_DONE, tf.int64)], default_value=tf.constant(0, tf.int64)
+            )
+            return tf.equal(done[0], number)
+
+        def ended(number: Tensor, made: tuple[Tensor, Any]) -> Any:
+            positions, example = made
+            removed = tf.raw_ops.LookupTableRemoveV2(table_handle=under_way, keys=tf.reshape(positions, [-1]))
+            with tf.control_dependencies([removed]):
+                noted = tf.raw_ops.LookupTableInsertV2(
+                    table_handle=under_way, keys=[tf.constant(_DONE, tf.int64)], values=[number + each]
+                )
+            with tf.control_dependencies([noted]):
+                return tf.nest.map_structure(tf.identity, example)
+
+        def fail(_: Tensor) -> Any:
+            kinds = {"Tkeys": tf.int64, "Tvalues": tf.int64}
+            positions = tf.raw_ops.LookupTableExportV2(table_handle=under_way, **kinds).keys
+            text = tf.ensure_shape(tf.numpy_function(explain, [positions], tf.string), [])
             with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[text])]):
                 # Never made; what is asked of it is its types and shapes.
                 return tf.nest.map_structure(lambda one: tf.zeros([side or 1 for side in one.shape], one.dtype), spec)
 
-        return fail
-
-    def numbered(number: Tensor, element: Any) -> tuple[Tensor, Any]:
-        return number, make(number, *element)
-
-    def sound(records: Any) -> Any:
+        # Not by `enumerate`, within a function: TensorFlow would have its numbers rewritten by Grappler.
+        numbered = tf.data.Dataset.zip((tf.data.Dataset.range(_FOREVER), elements))
         if batch is None:
-            return records.map(plain(numbered), num_parallel_calls=threads, deterministic=True)
-        calls = calls_at_once(batch, threads)
-        return records.apply(
-            _map_and_batch(plain(numbered), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
-        )
+            made = numbered.map(plain(begun), num_parallel_calls=threads, deterministic=True)
+        else:
+            calls = calls_at_once(batch, threads)
+            made = numbered.apply(
+                _map_and_batch(plain(begun), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
+            )
+        spec = made.element_spec[1]
+        # An error is left out, and the next number asked for, which is too large then: that is the end of it. Else one
+        # would be looked for that is no error, for ever where there is none.
+        numbers = tf.data.Dataset.range(0, _FOREVER, each).take_while(plain(goes_on))
+        found = tf.data.Dataset.zip((numbers, made)).ignore_errors().map(plain(ended))
+        # Where nothing fails there is as much as there are elements for, and what explains is never asked.
+        found = found.concatenate(tf.data.Dataset.range(_FOREVER).map(plain(fail)))
+        if count is None:
+            return found
+        return found.take(count // each if drop_remainder else -(-count // each))
 
-    def examples(window: Tensor, parts: Any) -> Any:
-        first = window * group
-        # Not by `enumerate`, whose numbers are rewritten by Grappler: a millisecond, here for every group.
-        records = tf.data.Dataset.zip((tf.data.Dataset.range(first, first + group), tf.data.Dataset.zip(parts)))
-        made = sound(records)
-        explained = records.batch(group).map(failing(made.element_spec[1])).repeat()
-        count = records.cardinality()
-        if batch is not None:
-            count = count // batch if drop_remainder else -(-count // batch)
-        each = 1 if batch is None else batch
-        numbers = tf.data.Dataset.range(first, first + count * each, each)
+    return tf.data.Dataset.from_tensors(0).flat_map(plain(watched))
 
-        def whole(number: Tensor, found: tuple[Tensor, Any]) -> Tensor:
-            # What fails is left out; the next one then has a number too large for its place, and no more is given.
-            return found[0] == number if batch is None else found[0][0] == number
 
-        found = tf.data.Dataset.zip((numbers, made.ignore_errors())).take_while(plain(whole))
-        found = found.map(plain(lambda _, found: found[1]))
-        # Where nothing fails there is as much as there are records for, and what explains is never asked.
-        return found.concatenate(explained).take(count)
+class Unread:
+    """Why something could not be read: of an error in Python, TensorFlow may leave no more than a missing batch."""
 
-    group = group if batch is None else max(1, group // batch) * batch
-    # Windows hold what they are given, where batches would copy it. The next one is read while this one is decoded.
-    return elements.window(group).prefetch(1).enumerate().flat_map(examples)
+    def __init__(self) -> None:
+        self._why = ""
+
+    def watched(self, read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
+        """A function whose last error is kept."""
+
+        def watching(*given: _Given.args, **named: _Given.kwargs) -> _Read:
+            try:
+                return read(*given, **named)
+            except Exception as error:
+                self._why = str(error) if isinstance(error, ShardwrightError) else repr(error)
+                raise
+
+        return watching
+
+    def why(self) -> str:
+        """What the last error said, once; empty where there was none."""
+        why, self._why = self._why, ""
+        return why
 
 
 class Naming:
@@ -156,12 +202,44 @@ class Naming:
         self._shards = list(shards)
         self._begins = list(accumulate((shard.records for shard in self._shards), initial=0))
 
-    def name(self, position: int) -> str:
-        """Shard, number, offset and key of a record."""
+    def first_wrong(self, positions: Sequence[int], problem: Callable[[bytes], str]) -> str:
+        """Names the first of some records that something is wrong with, and says what.
+
+        Their shards are read up to them, so that one is named as well that cut short what could be read of its shard.
+
+        Args:
+            positions: in the split, ascending.
+            problem: what is wrong with a record, empty when nothing is; of one that can't be read it is given nothing.
+
+        Raises:
+            StorageError: the object store does not answer.
+        """
+        for shard, wanted in groupby(positions, self._shard_of):
+            begin = self._begins[shard]
+            for record, payload in self._read({position - begin for position in wanted}, shard):
+                if said := problem(payload):
+                    return f"{self._name(shard, record)}: {said}"
+        return ""
+
+    def _read(self, wanted: Set[int], shard: int) -> Iterator[tuple[int, bytes]]:
+        """Numbers and payloads of wanted records of a shard, until one can't be read."""
+        record, last = 0, max(wanted)
+        with suppress(RecordError, FileNotFoundError):
+            for record, (_, payload) in enumerate(read_records(self._shards[shard].file)):
+                if record in wanted:
+                    yield record, payload
+                if record == last:
+                    return
+                record += 1
+        yield record, b""
+
+    def _shard_of(self, position: int) -> int:
         # The last of the shards that begin there: those before it are empty.
-        number = bisect_right(self._begins, position, hi=len(self._shards)) - 1
+        return bisect_right(self._begins, position, hi=len(self._shards)) - 1
+
+    def _name(self, number: int, record: int) -> str:
+        """Shard, number, offset and key of a record."""
         shard = self._shards[number]
-        record = position - self._begins[number]
         row: dict[str, Any] = {}
         # What is wrong with the record is to be told also where its index is damaged.
         with suppress(OSError, ValueError), open_file(shard.index) as lines:

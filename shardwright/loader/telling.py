@@ -18,13 +18,17 @@ _NODES = re.compile(
 )
 # What the loader says itself: of a record (`naming.guarded`), and where it reads in Python (`random_access`).
 _OURS = re.compile(r"assertion failed: \[(.*)\]|(?:Dataset|Storage)Error: (.*)", re.ASCII)
+# What TensorFlow escapes of an assertion's text, as C does; marks that would end or hide a line stay escaped.
+_ESCAPED = re.compile(rb"\\([2-3][0-7]{2}|[\\'\"])")
 
 
 def plain_message(error: tf.errors.OpError) -> str:
     """An error's first line without the names of TensorFlow's nodes; of what the loader says itself, only that."""
     said = _first_line(error)
     found = _OURS.fullmatch(said)
-    return said if found is None else found[1] or found[2]
+    if found is None:
+        return said
+    return found[2] or _ESCAPED.sub(_meant, found[1].encode()).decode(errors="replace")
 
 
 def told(batches: Iterator[_Batch]) -> Iterator[_Batch]:
@@ -42,6 +46,10 @@ def told(batches: Iterator[_Batch]) -> Iterator[_Batch]:
         if _OURS.fullmatch(_first_line(error)) is None:
             raise
         raise DatasetError(plain_message(error)) from None
+
+
+def _meant(escaped: re.Match[bytes]) -> bytes:
+    return bytes([int(escaped[1], 8)]) if len(escaped[1]) == 3 else escaped[1]
 
 
 def _first_line(error: tf.errors.OpError) -> str:

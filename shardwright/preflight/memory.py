@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 # Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
 _LIBRARIES = 600 << 20
-# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; groups of encoded records that
-# are read, wait and are decoded; batches that are filled, are finished or wait; decoded images of each thread that wait
-# for their batch.
+# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; encoded records that are under
+# way to a decoder; batches of them that `order: exact` reads ahead; batches that are filled, are finished or wait;
+# decoded images of each thread that wait for their batch.
 _SHARDS_AT_ONCE = 16
 _READ_BUFFER = 256 << 10
-_GROUPS = 3
-_GROUP, _GROUP_A_PROCESSOR = 512, 32
-_GROUP_BYTES, _GROUP_BYTES_A_PROCESSOR = 32 << 20, 2 << 20
+_UNDER_WAY, _UNDER_WAY_A_PROCESSOR = 64, 2
+_READ_AHEAD = 4
 _BATCHES = 5
 _IMAGES_A_THREAD = 4
 
@@ -70,16 +69,11 @@ def loader_memory(
     height, width = size
     # While a batch is normalized its uint8 form is there, too.
     one = batch * height * width * (3 * value_bytes + 3 + channels)
-    group = min(
-        max(_GROUP, _GROUP_A_PROCESSOR * processors) * record,
-        max(_GROUP_BYTES, _GROUP_BYTES_A_PROCESSOR * processors),
-    )
-    # A group is whole batches, at least one.
-    group = max(group, batch * record)
+    waiting = max(_UNDER_WAY, _UNDER_WAY_A_PROCESSOR * processors) + _READ_AHEAD * batch
     return LoaderMemory(
         libraries=_LIBRARIES,
         readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
-        shuffle=int(shuffle_buffer * record + _GROUPS * group),
+        shuffle=int((shuffle_buffer + waiting) * record),
         batches=_BATCHES * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
         kept=kept,
     )

@@ -14,6 +14,7 @@ from shardwright.epochs.host_shares import Stretch
 from shardwright.errors import DatasetError, UsageError
 from shardwright.loader import Copies, load
 from shardwright.loader.fast import _pieces
+from shardwright.loader.telling import told
 from shardwright.storage import buckets
 from shardwright.tfrecords.random_access import RandomAccess
 
@@ -116,8 +117,8 @@ def test_a_damaged_record_on_a_store_is_named(place, stores):
     data = bytearray(buckets.read(name))
     data[-30] ^= 1
     stores.write(name, bytes(data))
-    with pytest.raises(Exception, match=r"data-00000-of-00003\.tfrecord, record 4.*at byte \d+, key 'train/0007'"):
-        stream(url)
+    with pytest.raises(DatasetError, match=r"data-00000-of-00003\.tfrecord, record 4.*at byte \d+, key 'train/0007'"):
+        list(told(iter(load(url, "train", 1, **PLAIN))))
 
 
 @given(st.lists(st.integers(1, 3 << 20), min_size=1, max_size=40), st.data())

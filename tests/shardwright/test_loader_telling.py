@@ -44,6 +44,18 @@ def test_what_the_loader_says_is_found_in_the_words_of_both_stacks(before, ours)
     assert plain_message(error) == "a.tfrecord, record 1: damaged"
 
 
+def test_names_are_told_as_they_are_but_for_what_would_break_the_line():
+    key = "träin/a 'b' \"c\" \\ \n\t\x1b[31m 猫"
+
+    def fail(number):
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[tf.constant(f"record 1: {key}")])]):
+            return tf.identity(number)
+
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        next(iter(tf.data.Dataset.range(1).map(fail)))
+    assert plain_message(caught.value) == "record 1: träin/a 'b' \"c\" \\ \\n\\t\\033[31m 猫"
+
+
 @pytest.mark.parametrize("error", [KeyError("odd"), MemoryError("DatasetError: no")])
 def test_any_other_error_stays_as_it_is(error):
     def fail(number):

@@ -273,8 +273,8 @@ def test_more_of_anything_takes_more_memory(record, buffer, batch, processors, c
 
 def test_the_estimate_follows_the_dataset():
     one = memory_estimate(facts(cfg={"trainer__batch_size": 2}, host=Host(1, GB)))
-    # What is mixed, and three groups of records on their way to the decoder, 32 MB each.
-    assert one.shuffle == int(1024 * dataset().mean_record + 3 * (32 << 20))
+    # What is mixed, is under way to a decoder, or read ahead: four batches.
+    assert one.shuffle == int((1024 + 64 + 4) * dataset().mean_record)
     assert one.batches == 352 * 544 * (5 * (3 * 4 + 3 + 4) + 4 * (3 + 4))
 
 
@@ -300,10 +300,10 @@ def test_what_the_trainer_keeps_decoded_is_counted():
     assert estimate(host=Host()).kept == one.kept
 
 
-def test_a_group_is_at_least_one_batch():
-    given = {"record": 1e4, "shuffle_buffer": 1, "size": (8, 8), "channels": 0, "shards": 1, "processors": 1}
-    groups = [loader_memory(batch=batch, **given).shuffle for batch in (4, 4096)]
-    assert groups == [10_000 + 3 * 512 * 10_000, 10_000 + 3 * 4096 * 10_000]
+def test_what_is_under_way_follows_batch_and_processors():
+    given = {"record": 1e4, "shuffle_buffer": 1, "size": (8, 8), "channels": 0, "shards": 1}
+    found = [loader_memory(batch=b, processors=p, **given).shuffle for b, p in ((4, 1), (4096, 1), (4, 100))]
+    assert found == [10_000 * records for records in (1 + 64 + 16, 1 + 64 + 4 * 4096, 1 + 200 + 16)]
 
 
 def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset):

@@ -1,0 +1,136 @@
+"""What can't be loaded ends a stream in its place, by name, also where nothing of it can be loaded."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardwright.dataset import Dataset
+from shardwright.errors import StorageError
+from shardwright.loader import load
+from shardwright.loader.naming import Unread, guarded, require
+from shardwright.tfrecords.random_access import RandomAccess
+from shardwright.tfrecords.records import read_records
+
+PLAIN = {"normalize": "none", "dtype": "uint8"}
+WRONG = tf.errors.InvalidArgumentError
+
+
+@pytest.fixture(scope="module")
+def one_shard(small_dataset, tmp_path_factory):
+    return small_dataset(tmp_path_factory.mktemp("one"), task="classification", counts={"train": [40]})
+
+
+@pytest.mark.parametrize("order", ["fast", "exact"])
+def test_an_endless_stream_in_which_all_is_wrong_ends(small_dataset, tmp_path, order):
+    def change(number, example):
+        return {**example, "image/encoded": example["image/encoded"][:-40]}
+
+    folder = small_dataset(tmp_path, counts={"train": [9, 9]}, change=change)
+    batches = iter(load(folder, "train", 4, order=order, repeat=True, shuffle=True, seed=1))
+    # Whoever goes on is told again.
+    for _ in range(3):
+        with pytest.raises(WRONG, match=r"tfrecord, record \d at byte \d+, key train/\d{4}: cannot be decoded"):
+            next(batches)
+
+
+def test_what_cannot_be_read_is_told_as_it_was_said(one_shard, monkeypatch):
+    def away(self, records):
+        raise StorageError("the store is away")
+
+    monkeypatch.setattr(RandomAccess, "read", away)
+    batches = iter(load(one_shard, "train", 4, order="exact", repeat=True))
+    with pytest.raises(WRONG, match=r"assertion failed: \[the store is away\]"):
+        next(batches)
+
+
+def test_the_last_error_is_told_once():
+    unread = Unread()
+
+    def read(number):
+        raise {0: StorageError("away"), 1: KeyError("odd")}[number]
+
+    for number, said in enumerate(["away", "KeyError('odd')"]):
+        with pytest.raises((StorageError, KeyError)):
+            unread.watched(read)(number)
+        assert [unread.why(), unread.why()] == [said, ""]
+
+
+def test_of_a_broken_shard_the_record_is_named_that_breaks_it(one_shard, tmp_path):
+    """Whichever of those behind it comes first, which is sound itself."""
+    shard = Dataset.open(one_shard).shards("train")[0]
+    offset = [offset for offset, _ in read_records(shard.file)][20]
+    data = Path(shard.file).read_bytes()
+    try:
+        Path(shard.file).write_bytes(data[: offset + 50] + bytes([data[offset + 50] ^ 1]) + data[offset + 51 :])
+        for seed in range(5):
+            with pytest.raises(WRONG, match=rf"record 20 at byte {offset}, key train/0020: the record is damaged"):
+                list(load(one_shard, "train", 4, shuffle=True, seed=seed, **PLAIN))
+    finally:
+        Path(shard.file).write_bytes(data)
+
+
+def test_iterators_of_one_dataset_do_not_meet(one_shard):
+    dataset = load(one_shard, "train", 4, ids=True, **PLAIN)
+    pairs = list(zip(dataset, dataset, strict=True))
+    assert len(pairs) == 10
+    assert all((one[2].numpy() == other[2].numpy()).all() for one, other in pairs)
+    # One that was left in the middle is no matter, either.
+    for _ in range(3):
+        assert len(list(islice(dataset, 3))) == 3
+    assert len(list(dataset)) == 10
+
+
+@given(
+    st.integers(0, 60),
+    st.none() | st.integers(1, 12),
+    st.booleans(),
+    st.none() | st.integers(0, 70),
+    st.integers(1, 4),
+)
+def test_all_before_an_error_comes_and_nothing_behind_it(count, batch, drop, wrong, threads):
+    asked = []
+
+    def make(number, position):
+        sound = tf.not_equal(position, -1 if wrong is None else 1000 + wrong)
+        return require(sound, "wrong", number), position
+
+    def told(positions):
+        asked.append(positions)
+        return "named" if wrong is not None and 1000 + wrong in positions else ""
+
+    elements = tf.data.Dataset.range(1000, 1000 + count).map(lambda position: (position,))
+    # Of examples that come one by one nothing is dropped.
+    drop = drop and batch is not None
+    found = guarded(
+        elements,
+        make,
+        lambda position: position,
+        told,
+        count=count,
+        threads=threads,
+        batch=batch,
+        drop_remainder=drop,
+    )
+    each = batch or 1
+    whole = [list(range(low, min(low + each, count))) for low in range(0, count, each)]
+    whole = [numbers for numbers in whole if len(numbers) == each or not drop]
+    sound = next((place for place, numbers in enumerate(whole) if wrong in numbers), len(whole))
+    batches = iter(found)
+    for expected in whole[:sound]:
+        numbers, positions = (tf.reshape(part, [-1]).numpy().tolist() for part in next(batches))
+        assert (numbers, positions) == (expected, [1000 + number for number in expected])
+    if sound == len(whole):
+        assert next(batches, None) is None
+        assert asked == []
+        return
+    with pytest.raises(WRONG, match=r"assertion failed: \[named\]"):
+        next(batches)
+    # What is read once more is what was under way, and no more of it than that.
+    assert 1000 + wrong in asked[0]
+    assert asked[0] == sorted(asked[0])
+    assert min(asked[0]) >= 1000 + sound * each
+    assert len(asked[0]) <= 64 + 16 * each
