@@ -61,7 +61,7 @@ def test_a_seed_fixes_an_order_in_which_every_record_comes_once(many_shards):
 
 
 @pytest.mark.parametrize("order", ["fast", "exact"])
-def test_nothing_is_optimized_anew_for_a_shard_or_a_group(many_shards, order):
+def test_nothing_is_optimized_anew_for_a_shard_or_an_iterator(many_shards, order):
     found = load(many_shards.root, "train", 4, order=order, shuffle=True, seed=1, repeat=True)
     graph = tf.raw_ops.DatasetToGraphV2(
         input_dataset=found._variant_tensor, external_state_policy=1, strip_device_assignment=True
