@@ -27,12 +27,23 @@ def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
     return {"jpeg": pixels.decode_jpeg, "tensor": pixels.parse_tensor}.get(encoding, pixels.decode)
 
 
-def ceiling(encoded: Sequence[bytes], encoding: str, batch: int) -> Iterator[Any]:
-    """Nothing but decoding: the bytes are in memory, all threads decode, batches are made as the loader makes them."""
-    images = tf.data.Dataset.from_tensor_slices(np.array(encoded, object)).repeat()
+def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labelled: bool = False) -> Iterator[Any]:
+    """Nothing but decoding: the bytes are in memory, all threads decode, batches are made as the loader makes them.
+
+    Args:
+        encoded: the images.
+        encoding: how they are stored.
+        batch: images in a batch.
+        labelled: put a number beside each image, so that batches have the form of the loader's.
+    """
+    decode = decoder(encoding)
+    held: Any = np.array(encoded, object)
+    images = tf.data.Dataset.from_tensor_slices((held, np.zeros(len(held), np.int32)) if labelled else held).repeat()
     # TensorFlow makes one op of `map` and `batch` here; so does the loader, with as many calls at a time.
     calls = calls_at_once(batch, threads_of_decoding())
-    images = images.map(decoder(encoding), num_parallel_calls=calls, deterministic=False)
+    images = images.map(
+        lambda data, *label: (decode(data), *label) if label else decode(data), calls, deterministic=False
+    )
     return iter(images.batch(batch, drop_remainder=True).prefetch(_READY))
 
 

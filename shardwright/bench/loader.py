@@ -33,7 +33,7 @@ _FORMS = {"masks": "bytes of 0 and 1", "mask bits": "a bit a class, to be unpack
 class Methods:
     """The ways of loading that are no part of the loader; see `shardwright_pipelines.loader_methods`."""
 
-    ceiling: Callable[[Sequence[bytes], str, int], Iterator[Any]]
+    ceiling: Callable[..., Iterator[Any]]
     notebook: Callable[..., Iterator[Any]]
     shortest: Callable[[Sequence[str], str, int], Iterator[Any]]
     single_files: Callable[..., Iterator[Any]]
@@ -75,6 +75,7 @@ def loader_figures(
             "notebook float32": partial(methods.notebook, files, batch, floats=True),
             "notebook uint8": partial(methods.notebook, files, batch, floats=False),
             "shortest": partial(methods.shortest, files, "jpeg", batch),
+            "labelled": partial(methods.ceiling, encoded, "jpeg", batch, labelled=True),
             "masks": lambda: training(masked, batch),
             "mask bits": lambda: training(masked, batch, masks="bits"),
             "exact": lambda: training(labelled, batch, order="exact"),
@@ -191,6 +192,12 @@ def _ceiling_figures(rates: dict[str, Rate], note: str) -> list[Figure]:
     return [
         Figure("decoding alone", median(rates["ours"].beside), "1/s", note=note),
         figure("loader / decoding alone, no masks", "ours", 0.95, "uint8"),
+        Figure(
+            "loader / decoding alone, in pairs with a label",
+            rates["ours"].share_of(rates["labelled"]),
+            "x",
+            note=f"{rates['labelled'].images:,.0f} images/s; batches of the loader's form",
+        ),
         figure("TensorFlow's shortest way to the same", "shortest", None, "uint8, no check"),
         figure("the loader as float32", "float32", None),
         figure("plain notebook loader, float32", "notebook float32", None),

@@ -33,11 +33,14 @@ def test_images_are_filled_instead_of_decoded_on_both_sides_and_only_meanwhile(t
         with methods.filling(24, 36):
             ours = next(loader.training(dataset.root, 3, shuffle=False))[0].numpy()
             ceiling = next(methods.ceiling(encoded, "jpeg", 3)).numpy()
+            pairs, labels = next(methods.ceiling(encoded, "jpeg", 3, labelled=True))
         decoded = next(loader.training(dataset.root, 3, shuffle=False))[0].numpy()
         (adds, exact) = loader.added(dataset.root, encoded, methods, (24, 36), 3, rounds=1)
     expected = np.broadcast_to(np.array([len(image) % 256 for image in encoded])[:, None, None, None], (3, 24, 36, 3))
     assert np.array_equal(ours, expected)
-    assert np.array_equal(np.sort(ceiling, axis=0), np.sort(expected, axis=0))
+    for images in (ceiling, pairs.numpy()):
+        assert np.array_equal(np.sort(images, axis=0), np.sort(expected, axis=0))
+    assert labels.shape == (3,)
     assert not np.array_equal(decoded, expected)
     assert (adds.unit, exact.unit, adds.target) == ("us", "us", None)
 
