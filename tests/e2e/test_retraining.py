@@ -1,6 +1,10 @@
-"""Three months with one configuration: a good delivery, one with damaged labels, a good one again."""
+"""Three months with one configuration: a good delivery, one with damaged labels, a good one again.
+
+The third month's model begins with the one in force, and is first asked for more than it can do.
+"""
 
 import csv
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -11,6 +15,7 @@ import yaml
 
 from shardwright.dataset import Dataset
 from shardwright.sample import write_sample
+from shardwright_components.image_trainer.training_summary import TrainingSummary, read_summary
 from shardwright_pipelines.cli import main
 
 pytestmark = pytest.mark.slow
@@ -22,7 +27,7 @@ CONFIG = {
     "split": {"train": 0.6, "eval": 0.2, "test": 0.2, "by": "stratified", "previous": "blessed"},
     "gate": {"drift": {"reference": "blessed"}},
     "transform": {"size": [32, 48]},
-    "trainer": {"epochs": 1, "batch_size": 8, "width": 8, "warm_start": "blessed"},
+    "trainer": {"epochs": 4, "batch_size": 4, "width": 8, "learning_rate": 0.005, "warm_start": "blessed"},
     "evaluator": {"min_dice": 0.0, "min_change": -1.0},
     "run": {"root": "run"},
 }
@@ -56,29 +61,38 @@ def splits(dataset: Path) -> dict[str, str]:
     return {row.key: row.split for row in Dataset.open(dataset).ledger()}
 
 
-def lineage(capsys: pytest.CaptureFixture[str], path: Path) -> dict[str, Any]:
-    capsys.readouterr()
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def trainings(folder: Path) -> list[TrainingSummary]:
+    """In the order in which they were done."""
+    runs = folder.glob("run/artifacts/Trainer/model_run/*")
+    return [read_summary(place) for place in sorted(runs, key=lambda place: int(place.name))]
+
+
+def lineage(capfd: pytest.CaptureFixture[str], path: Path) -> dict[str, Any]:
+    capfd.readouterr()
     assert main(["lineage", str(path), "--json"]) == 0
-    return dict(json.loads(capsys.readouterr().out))
+    return dict(json.loads(capfd.readouterr().out))
 
 
-def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "monthly.yaml").write_text(yaml.safe_dump(CONFIG))
 
-    def month() -> Month:
-        capsys.readouterr()
+    def month(**changes: Any) -> Month:
+        (tmp_path / "monthly.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
+        capfd.readouterr()
         code = main(["run", "monthly.yaml"])
-        said = capsys.readouterr()
+        said = capfd.readouterr()
         return Month(code, said.out, said.err)
 
     deliver(tmp_path, 1, images=40)
     first = month()
     assert first.code == 0, first.err
     assert "split.previous: no dataset yet, since no model was ever blessed" in first.out
-    in_force = (tmp_path / "run/pushed/BLESSED.json").read_bytes()
     pushed = first.place("pushed model")
-    files = {file: file.read_bytes() for file in pushed.rglob("*") if file.is_file()}
+    in_force = files(tmp_path / "run/pushed")
 
     damage(deliver(tmp_path, 2, images=40) / "train.csv")
     second = month()
@@ -87,13 +101,28 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert re.search(r"area of (Fish|Flower|Gravel|Sugar) ", second.err)
     report = Path(second.err.rsplit("See it: ", 1)[1].strip())
     assert "Drift against the reference" in report.read_text(encoding="utf-8")
-    assert (tmp_path / "run/pushed/BLESSED.json").read_bytes() == in_force
-    assert {file: file.read_bytes() for file in pushed.rglob("*") if file.is_file()} == files
-    assert [path.name for path in (tmp_path / "run/pushed").iterdir() if path.is_dir()] == [pushed.name]
+    assert files(tmp_path / "run/pushed") == in_force
 
     deliver(tmp_path, 3, images=56)
+    refused = month(evaluator={"min_dice": 0.999})
+    assert refused.code == 1
+    assert re.search(r"^model +NOT BLESSED, not pushed$", refused.out, re.MULTILINE)
+    assert re.search(r"the model was not blessed: .*mean_dice 0\.\d{4} is less than 0\.9990", refused.err)
+    assert files(tmp_path / "run/pushed") == in_force
+    cold, warm = trainings(tmp_path)
+    kept = hashlib.sha256((pushed / "assets.extra/model.keras").read_bytes()).hexdigest()
+    assert (cold.warm_start, warm.warm_start) == ("", kept)
+    assert warm.epochs[0]["loss"] < cold.epochs[0]["loss"]
+
+    # Asked for less, the run ends in the same training, which is cached, and pushes it.
     third = month()
     assert third.code == 0, third.err
+    cached = set(re.findall(r"^  (\w+) +cached$", third.out, re.MULTILINE))
+    assert {"ImageExampleGen", "StatisticsGen", "DataGate", "ImageTransform", "Trainer"} <= cached
+    after = files(tmp_path / "run/pushed")
+    assert {name: after[name] for name in in_force if name != "BLESSED.json"} == {
+        name: data for name, data in in_force.items() if name != "BLESSED.json"
+    }
     old, new = splits(first.place("dataset")), splits(third.place("dataset"))
     assert len(new) == 56
     assert {key: new[key] for key in old} == old
@@ -101,11 +130,11 @@ def test_three_deliveries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "BLESSED and pushed" in third.out
     assert third.place("pushed model") != pushed
 
-    told = lineage(capsys, third.place("pushed model"))
+    told = lineage(capfd, third.place("pushed model"))
     kinds = {row["place"]: row["kind"] for row in told["artifacts"]}
     datasets = {place for place, kind in kinds.items() if kind == "ingest"}
     assert datasets == {str(first.place("dataset")), str(third.place("dataset"))}
     assert str(pushed) in kinds
     assert told["missing"] == told["problems"] == []
-    assert told["evaluations"][0]["parents"]["baseline"] == lineage(capsys, pushed)["artifacts"][0]["fingerprint"]
+    assert told["evaluations"][0]["parents"]["baseline"] == lineage(capfd, pushed)["artifacts"][0]["fingerprint"]
     assert {"ImageExampleGen", "Trainer", "Pusher"} <= {step["component"] for step in told["steps"]}
