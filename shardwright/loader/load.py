@@ -9,6 +9,7 @@ memory does not grow with the number of processors.
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,10 @@ _AT_ONCE, _AHEAD = 2, 1
 # What the shuffle buffer holds where nothing else is said.
 _SHUFFLED, _SHUFFLED_BYTES = 1024, 256 << 20
 _TUNED_BYTES = 512 << 20
+# Epoch after epoch as by `shuffle` and `repeat`, but the buffer is filled with the next one's records while those of
+# the last one leave it: else it runs empty first, and nothing is decoded until it is full again. TensorFlow makes one
+# op of the two by itself, but not where a function of another dataset reads them; its own op for it is deprecated.
+_shuffle_and_repeat = inspect.unwrap(tf.data.experimental.shuffle_and_repeat)
 
 
 def load(
@@ -232,9 +237,12 @@ def load(
             if cache != MEMORY:
                 # What comes from a disk is decoded, and held once more while it is mixed.
                 buffer = min(buffer, max(1, _SHUFFLED_BYTES // each))
-        if shuffle:
+        if shuffle and repeat:
+            found = found.apply(_shuffle_and_repeat(buffer, seed=seed))
+        elif shuffle:
             found = found.shuffle(buffer, seed=seed)
-        found = found.repeat() if repeat else found
+        elif repeat:
+            found = found.repeat()
         if cache is None:
             batches = made(
                 found,
