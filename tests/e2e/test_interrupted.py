@@ -37,7 +37,10 @@ def interrupted(folder: Path, number: signal.Signals) -> Run:
             if re.search(r"epoch \d+/", line):
                 break
         process.send_signal(number)
-        out, rest = process.communicate()
+        # Not by `communicate`, which knows nothing of the lines that were read along with that one.
+        rest = process.stderr.read()
+        assert process.stdout
+        out = process.stdout.read()
     print(out, said + rest)
     return Run(process.returncode, out, said + rest)
 
