@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check types fast-tests test test-full soak loaders lock clean
+.PHONY: help setup demo test types fast-tests test-all test-full soak loaders lock clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -17,7 +17,7 @@ demo: setup ## a small data set, and the whole pipeline over it
 	@[ -e demo-data ] || $(TIMED) 'sample' $(BIN)/shardwright sample demo-data --images 200 --height 350 --width 525
 	@$(TIMED) 'demo' $(BIN)/shardwright run pipelines/configs/demo.yaml
 
-check: setup ## ruff, shellcheck, types and the fast tests (about two minutes on two cores)
+test: setup ## lint, types, fast tests, one pipeline per task, documented commands (about twice `make demo`)
 	@$(TIMED) 'ruff check' $(BIN)/ruff check .
 	@$(TIMED) 'ruff format' $(BIN)/ruff format --check .
 	@$(TIMED) 'shell scripts' tools/shell_scripts
@@ -28,12 +28,12 @@ types:
 	@$(TIMED) 'types' tools/types
 
 fast-tests:
-	@$(TIMED) 'fast tests' tools/fast_tests
+	@$(TIMED) 'tests' tools/run_tests test
 
-test: check ## check, and the slow tests (no root needed, about half an hour)
-	@$(TIMED) 'slow tests' tools/slow_tests
+test-all: setup ## every promise on this stack (about five times `make demo`; run `make test` first)
+	@$(TIMED) 'all tests' tools/run_tests all
 
-test-full: setup ## the other stack, data sets compared byte by byte, and the container image, tried (root)
+test-full: setup ## the other stack, data sets compared byte by byte, and the container image (root)
 	@$(TIMED) 'other stack' tools/other_stack.sh
 	@$(TIMED) 'image' tools/image.sh try
 

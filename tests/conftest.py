@@ -1,22 +1,42 @@
 """Fixtures for all tests."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import prefork
 import pytest
 from hypothesis import settings
 
 from shardwright.importing import importing_much
 
-# No wall time decides a test, and every machine tries the same examples; `tools/fast_tests` says how many of them.
-_EXAMPLES = int(os.environ.get("SHARDWRIGHT_EXAMPLES", "100"))
-settings.register_profile("shardwright", deadline=None, derandomize=True, database=None, max_examples=_EXAMPLES)
-settings.load_profile("shardwright")
+# No wall time decides a test, and every machine tries the same examples. `make test` takes few of them, CI more on the
+# other stack, and `make soak` many.
+for _profile, _examples in {"dev": 15, "ci": 50, "thorough": 400}.items():
+    settings.register_profile(_profile, deadline=None, derandomize=True, database=None, max_examples=_examples)
+settings.load_profile(os.environ.get("SHARDWRIGHT_EXAMPLES", "dev"))
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes that tests start are forks of one server (`tests/support/prefork.py`), shared by all test processes."""
+    if prefork.FOLDER in os.environ:
+        prefork.install(Path(os.environ[prefork.FOLDER]))
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="shardwright-prefork-"))
+        prefork.install(folder)
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The server's processor time, which `tools/timed` adds to that of the test processes."""
+    spent = prefork.seconds(Path(os.environ.get(prefork.FOLDER, os.devnull)))
+    terminalreporter.write_line(f"forked processes: {spent:.1f} s of processor time")
 
 
 @pytest.hookimpl(hookwrapper=True)

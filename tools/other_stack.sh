@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests this checkout on the stack that .venv does not have: set-up, the fast tests, one pipeline per task, and the same
-# data sets ingested on both stacks, compared byte by byte.
+# Tests this checkout on the stack that .venv does not have: set-up, the tests of `make test`, and the same data sets
+# ingested on both stacks, compared byte by byte.
 #
 # The current stack runs in a Debian 13 system (tools/debian13), the fallback stack beside this one. Each has a copy of the
 # working tree that keeps its .venv from call to call.
@@ -51,6 +51,5 @@ copy_tree() {
 
 copy_tree
 step set-up "${inside[@]}" tools/setup.sh
-step 'fast tests' "${inside[@]}" env SHARDWRIGHT_EXAMPLES=100 tools/fast_tests
-step 'a pipeline per task' "${inside[@]}" .venv/bin/python -m pytest -q -m two_stacks
+step 'tests' "${inside[@]}" tools/run_tests other
 step 'same bytes on both' "$tools/same_bytes.sh" "$copy" "${inside[@]}"

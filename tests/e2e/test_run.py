@@ -74,7 +74,6 @@ def blessed(root: Path) -> dict[str, Any]:
     return json.loads((root / "pushed" / "BLESSED.json").read_text())
 
 
-@pytest.mark.two_stacks
 def test_the_first_run_ends_in_a_blessed_model_and_a_table(project: Path) -> None:
     out = (project / "first.txt").read_text()
     outcomes = Run(0, out, "").nodes
@@ -102,7 +101,6 @@ def test_no_absolute_path_is_in_the_metadata(project: Path) -> None:
     assert str(project).encode() not in (project / "runs/small/metadata.sqlite").read_bytes()
 
 
-@pytest.mark.two_stacks
 def test_the_pushed_model_answers_alone_in_a_fresh_process(project: Path, tmp_path: Path) -> None:
     import io
 
@@ -163,7 +161,6 @@ def test_the_gate_stops_the_run_with_a_table_and_one_changed_byte_in_an_image_is
 
 
 def test_one_changed_byte_in_the_csv_is_not_served_from_the_cache(project: Path) -> None:
-    write_config(project, **MOVED, **ALLOWED)
     csv = project / "elsewhere/train.csv"
     text = csv.read_text()
     row = re.search(r"_\w+,(\d+) (\d+)", text)
@@ -171,6 +168,8 @@ def test_one_changed_byte_in_the_csv_is_not_served_from_the_cache(project: Path)
     # One pixel less in the first run of the first mask: the digit count stays, one byte differs.
     length = str(int(row[2]) - 1).rjust(len(row[2]), "0")
     csv.write_text(text[: row.start(2)] + length + text[row.end(2) :])
+    # The gate stops this run as it stopped the last one: what follows it would run for the new examples.
     changed = run(project, "run", "small.yaml")
-    assert changed.code == 0, changed.err
-    assert not changed.cached & {"ImageExampleGen", "StatisticsGen", "ImageTransform", "Trainer"}
+    assert changed.code == 1
+    assert changed.nodes["DataGate"] == "failed"
+    assert not changed.cached & {"ImageExampleGen", "StatisticsGen"}

@@ -13,8 +13,6 @@ from shardwright.bench.emulators import make_bucket
 from shardwright.sample import write_sample
 from shardwright_pipelines.cli import main
 
-pytestmark = pytest.mark.slow
-
 DOCS = Path(__file__).parents[2] / "docs"
 # What would be sent is shown instead.
 NEEDS_GOOGLE = ("submit", "schedule")

@@ -4,7 +4,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
 from descent import Months, record_months
 
 from shardwright_pipelines.cli import main
@@ -30,7 +29,6 @@ def pattern(line):
     return "(?s:.*?)" if line == "…" else re.escape(line).replace("…", ".*")
 
 
-@pytest.mark.slow
 def test_every_command_does_what_the_page_says(tmp_path, small_dataset, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     record_months(Months(tmp_path / "shardwright-runs/clouds", small_dataset))

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import pytest
 from pages import printed_by
 
 from shardwright.epochs.augmentations import AUGMENTATIONS
 
-pytestmark = pytest.mark.slow
 PAGE = Path(__file__).parents[2] / "docs/loader.md"
 PRINTED = """\
 (4, 24, 36, 3) <dtype: 'float32'> (4, 24, 36, 4) <dtype: 'uint8'>

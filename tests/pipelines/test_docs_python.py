@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from pages import printed_by
 
 import shardwright
@@ -18,7 +17,6 @@ clouds.html
 """
 
 
-@pytest.mark.slow
 def test_the_python_on_the_page(tmp_path):
     assert printed_by(PAGE, tmp_path) == PRINTED
 

@@ -1,0 +1,310 @@
+"""Starts Python processes of the tests as forks of a server that has imported TFX, TensorFlow and Keras once.
+
+A real start imports them for 5 to 20 seconds of processor time, and a pipeline starts six processes. `install` makes a
+folder with two small programs, `python` and `shardwright`, and points `sys.executable` at the first. Each program asks
+a server to fork: the child gets the caller's arguments, environment, folder, umask and standard streams, and signals
+sent to the program reach the child. The program ends as the child ends.
+
+A call is forked only if it is `shardwright …`, `python -m shardwright…`, `python -c PROGRAM` with our components in it,
+or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start have the same values
+as in the tests. Every other call replaces the program by the real interpreter. `SHARDWRIGHT_TEST_PREFORK=0` in the
+environment forces that: for all tests when it is set outside, for one process when a test sets it.
+
+Servers start at their first use, one for all test processes, and end with the process named at their start.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import selectors
+import shlex
+import signal
+import socket
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+SWITCH = "SHARDWRIGHT_TEST_PREFORK"
+FOLDER = "SHARDWRIGHT_TEST_PREFORK_FOLDER"
+
+# `clean_process.py` checks that no module of ours is imported, so it has a server without them.
+IMPORTED: dict[str, tuple[str, ...]] = {
+    "clean": ("numpy", "tensorflow"),
+    "full": (
+        "tensorflow",
+        "keras",
+        "tfx.v1",
+        "tensorflow_model_analysis",
+        "tfx.components.example_validator.executor",
+        "tfx.components.schema_gen.executor",
+        "tfx.components.trainer.executor",
+        "shardwright_components.baseline_resolver.executor",
+        "shardwright_components.container",
+        "shardwright_components.data_gate.executor",
+        "shardwright_components.evaluator.executor",
+        "shardwright_components.image_example_gen.executor",
+        "shardwright_components.image_trainer.checkpoints",
+        "shardwright_components.image_trainer.losses",
+        "shardwright_components.image_trainer.run_fn",
+        "shardwright_components.image_trainer.signatures",
+        "shardwright_components.image_transform.executor",
+        "shardwright_components.inline_schema.executor",
+        "shardwright_components.input_resolver.executor",
+        "shardwright_components.pusher.executor",
+        "shardwright_components.report.executor",
+        "shardwright_components.statistics_gen.executor",
+        "shardwright_pipelines.cli",
+        "shardwright_pipelines.graph",
+        "shardwright_pipelines.kfp.task",
+        "shardwright_pipelines.local",
+    ),
+}
+
+_SET_BY_IMPORTS: dict[str, str] = {}
+
+
+def install(folder: Path) -> None:
+    """Writes the two programs into `folder` and makes `sys.executable` the first, unless the switch is off."""
+    if os.environ.get(SWITCH) == "0":
+        return
+    if not (folder / "python").exists():
+        _write_programs(folder)
+    os.environ[FOLDER] = str(folder)
+    sys.executable = str(folder / "python")
+
+
+def seconds(folder: Path) -> float:
+    """Processor time of the servers and of all forks that have ended: nobody who waits for the tests can see it."""
+    return sum(float(file.read_text(encoding="utf-8")) for file in folder.glob("*.seconds"))
+
+
+def _write_programs(folder: Path) -> None:
+    real = Path(sys.executable)
+    folder.mkdir(parents=True, exist_ok=True)
+    client = Path(__file__).with_name("prefork_client.py")
+    server = [str(real), __file__, str(folder), str(os.getpid())]
+    start = {"server": server, "environment": dict(os.environ)}
+    (folder / "start.json").write_text(json.dumps(start), encoding="utf-8")
+    for name in ("shardwright", "python"):
+        words = [str(real), "-I", "-S", str(client), str(folder), str(real.with_name(name))]
+        program = folder / f".{name}"
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+        program.rename(folder / name)
+
+
+def main() -> None:
+    """Serves until the tests end: `prefork.py FOLDER PID KIND READY`, the last a file descriptor that gets a byte."""
+    folder, owner, kind, ready = sys.argv[1:]
+    sys.argv[1:] = []
+    from shardwright.importing import importing_much
+
+    before = dict(os.environ)
+    with importing_much():
+        for name in IMPORTED[kind]:
+            importlib.import_module(name)
+    _SET_BY_IMPORTS.update({name: value for name, value in os.environ.items() if name not in before})
+    if kind == "clean":
+        for name in [name for name in sys.modules if name.partition(".")[0] == "shardwright"]:
+            del sys.modules[name]
+    _Server(folder, kind, int(owner)).serve(int(ready))
+
+
+class _Server:
+    """One thread, one loop: requests come in, exit codes go out. Only a process without threads may fork."""
+
+    def __init__(self, folder: str, kind: str, owner: int) -> None:
+        self._kind = kind
+        self._selector = selectors.DefaultSelector()
+        self._socket = socket.socket(socket.AF_UNIX)
+        # By a relative name: the folder's whole name may be longer than an address can be.
+        os.chdir(folder)
+        self._socket.bind(f"{kind}.socket")
+        self._socket.listen(64)
+        self._owner = os.pidfd_open(owner)
+        # A child's process descriptor -> child, connection; a connection -> child, its process descriptor.
+        self._children: dict[int, tuple[int, socket.socket]] = {}
+
+    def serve(self, ready: int) -> None:
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._selector.register(self._owner, selectors.EVENT_READ)
+        os.write(ready, b"1")
+        os.close(ready)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._socket:
+                    self._fork()
+                elif key.fileobj == self._owner:
+                    self._end()
+                elif key.fd in self._children:
+                    self._ended(key.fd)
+                else:
+                    self._caller_gone(key.data)
+
+    def _fork(self) -> None:
+        connection, _ = self._socket.accept()
+        request, streams = _receive(connection)
+        if request is None:
+            connection.close()
+            return
+        child = os.fork()
+        if child == 0:
+            self._socket.close()
+            connection.close()
+            for key in list(self._selector.get_map().values()):
+                if isinstance(key.fileobj, socket.socket):
+                    key.fileobj.close()
+                else:
+                    with contextlib.suppress(OSError):
+                        os.close(key.fd)
+            self._selector.close()
+            _become(request, streams)
+        for stream in streams:
+            os.close(stream)
+        process = os.pidfd_open(child)
+        self._children[process] = (child, connection)
+        self._selector.register(process, selectors.EVENT_READ)
+        self._selector.register(connection, selectors.EVENT_READ, process)
+        with contextlib.suppress(OSError):
+            connection.sendall(b"%d\n" % child)
+
+    def _ended(self, process: int) -> None:
+        child, connection = self._children[process]
+        found, status = os.waitpid(child, os.WNOHANG)
+        if not found:  # The event was that of another descriptor, which had the same number before.
+            return
+        del self._children[process]
+        self._selector.unregister(process)
+        os.close(process)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(connection)
+        with contextlib.suppress(OSError):
+            connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        connection.close()
+        times = os.times()
+        spent = times.user + times.system + times.children_user + times.children_system
+        Path(f"{self._kind}.new").write_text(str(spent), encoding="utf-8")
+        os.replace(f"{self._kind}.new", f"{self._kind}.seconds")
+
+    def _caller_gone(self, process: int) -> None:
+        """A program that was killed takes its child along."""
+        child, connection = self._children.get(process, (0, None))
+        if connection is None:
+            return
+        self._selector.unregister(connection)
+        os.kill(child, signal.SIGKILL)
+
+    def _end(self) -> None:
+        for child, _ in self._children.values():
+            os.kill(child, signal.SIGKILL)
+        os._exit(0)
+
+
+def _receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """A request and the three streams that come with it."""
+    descriptors = array.array("i")
+    data, ancillary, _, _ = connection.recvmsg(8, socket.CMSG_LEN(3 * descriptors.itemsize))
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            descriptors.frombytes(content)
+    size = int.from_bytes(data, "big")
+    text = b""
+    while len(text) < size:
+        part = connection.recv(size - len(text))
+        if not part:
+            return None, list(descriptors)
+        text += part
+    return (json.loads(text) if text else None), list(descriptors)
+
+
+def _become(request: dict[str, Any], streams: list[int]) -> None:
+    """Makes this fork the process that was asked for; does not return."""
+    code = 1
+    try:
+        _take_over(request, streams)
+        code = _run(request)
+        _finish()
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        _flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(code)
+
+
+def _take_over(request: dict[str, Any], streams: list[int]) -> None:
+    import random
+
+    os.setsid()
+    for source, target in zip(streams, range(3), strict=True):
+        os.dup2(source, target)
+        os.close(source)
+    os.environ.clear()
+    os.environ.update({**_SET_BY_IMPORTS, **request["environment"]})
+    os.chdir(request["folder"])
+    os.umask(request["umask"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=unbuffered)  # type: ignore[union-attr]
+    sys.stderr.reconfigure(line_buffering=True, write_through=unbuffered)  # type: ignore[union-attr]
+    sys.executable = str(Path(request["programs"], "python"))
+    first = request["folder"] if request["module"] or request["program"] else str(Path(request["script"]).parent)
+    added = [name for name in os.environ.get("PYTHONPATH", "").split(os.pathsep) if name]
+    sys.path[:] = [] if request["isolated"] else list(dict.fromkeys([first, *added]))
+    sys.path += [name for name in _PATH if name not in sys.path]
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+
+
+def _run(request: dict[str, Any]) -> int:
+    try:
+        if request["module"]:
+            sys.argv = [request["module"], *request["arguments"]]
+            sys.modules.pop(request["module"], None)
+            runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        elif request["program"]:
+            sys.argv = ["-c", *request["arguments"]]
+            sys.modules["__main__"] = program = types.ModuleType("__main__")
+            exec(compile(request["program"], "<string>", "exec"), program.__dict__)
+        else:
+            sys.argv = [request["script"], *request["arguments"]]
+            runpy.run_path(request["script"], run_name="__main__")
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return (ended.code or 0) & 255
+        print(ended.code, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _finish() -> None:
+    """The interpreter's regular end: threads are waited for, then what was registered runs."""
+    import atexit
+    import threading
+
+    _flush()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+
+
+if __name__ == "__main__":
+    _PATH = sys.path[1:]
+    main()

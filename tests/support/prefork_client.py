@@ -1,0 +1,164 @@
+"""The program behind `python` and `shardwright` of `prefork.py`: asks a server for a fork, or becomes the real thing.
+
+    prefork_client.py FOLDER REAL-PROGRAM ARGUMENTS...
+
+It imports as little as it can: it runs at every start of a process.
+"""
+
+import array
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+
+# Variables with these names or beginnings change how an interpreter, TensorFlow or Keras start.
+SAME = ("LANG", "LC_", "PYTHON", "KERAS_", "JAX_", "XLA_", "TF_", "OMP_", "MALLOC_", "LD_", "CUDA_", "OPENBLAS_")
+FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL", "LC_CTYPE", "KERAS_BACKEND")
+# TFX sets these when it is imported, and its processes inherit them.
+FREE += ("TF2_BEHAVIOR", "TF_USE_LEGACY_KERAS")
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
+
+
+def main():
+    folder, real, *arguments = sys.argv[1:]
+    with open(os.path.join(folder, "start.json"), encoding="utf-8") as file:
+        start = json.load(file)
+    request = read_call(folder, real, arguments)
+    if request and same_start(start["environment"], os.environ):
+        connection = connect(folder, start, "clean" if request["isolated"] else "full")
+        if connection is not None:
+            follow(connection, request)
+    os.execv(real, [real, *arguments])
+
+
+def read_call(folder, real, arguments):
+    """What to fork, or None where the real interpreter is wanted."""
+    module, program, isolated, script = "", "", False, real
+    if os.environ.get("SHARDWRIGHT_TEST_PREFORK") == "0":
+        return None
+    if os.path.basename(real) == "python":
+        if len(arguments) > 1 and arguments[0] == "-m" and arguments[1].startswith("shardwright"):
+            module = arguments[1]
+        elif len(arguments) > 1 and arguments[0] == "-I" and arguments[1].endswith("/clean_process.py"):
+            isolated, script = True, arguments[1]
+        elif len(arguments) > 1 and arguments[0] == "-c" and is_ours(arguments[1]):
+            program = arguments[1]
+        else:
+            return None
+        arguments = arguments[2:]
+    mask = os.umask(0)
+    os.umask(mask)
+    return {
+        "programs": folder,
+        "module": module,
+        "program": program,
+        "script": script,
+        "isolated": isolated,
+        "arguments": arguments,
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+        "umask": mask,
+    }
+
+
+def is_ours(program):
+    """Whether a program of a test trains or runs a component. Those of `multiprocessing` get descriptors, too."""
+    return "shardwright_components" in program and "multiprocessing" not in program
+
+
+def same_start(wanted, found):
+    if found.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
+        return False
+    names = {name for name in {**wanted, **found} if name.startswith(SAME) and name not in FREE}
+    return all(wanted.get(name) == found.get(name) for name in names)
+
+
+def connect(folder, start, kind):
+    """A connection to a server, which is started if there is none; None: it cannot be started."""
+    here = os.open(".", os.O_RDONLY)
+    connection = socket.socket(socket.AF_UNIX)
+    # By a relative name: the folder's whole name may be longer than an address can be.
+    os.chdir(folder)
+    try:
+        try:
+            connection.connect(f"{kind}.socket")
+        except OSError:
+            with open(f"{kind}.lock", "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                try:
+                    connection.connect(f"{kind}.socket")
+                except OSError:
+                    if not start_server(start, kind):
+                        return None
+                    connection.connect(f"{kind}.socket")
+    finally:
+        os.fchdir(here)
+        os.close(here)
+    return connection
+
+
+def start_server(start, kind):
+    if os.path.exists(f"{kind}.socket"):
+        os.unlink(f"{kind}.socket")
+    ready, write = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            log = os.open(f"{kind}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            for source, target in ((nothing, 0), (log, 1), (log, 2)):
+                os.dup2(source, target)
+            os.set_inheritable(write, True)
+            os.closerange(3, write)
+            os.closerange(write + 1, 256)
+            command = [*start["server"], kind, str(write)]
+            os.execve(command[0], command, {**start["environment"], "KERAS_BACKEND": "tensorflow"})
+        os._exit(0)
+    os.wait()
+    os.close(write)
+    started = os.read(ready, 1)
+    os.close(ready)
+    return bool(started)
+
+
+def follow(connection, request):
+    """Sends the request, and signals to its process; ends as that one ends. Does not return."""
+    child, pending = 0, []
+
+    def forward(number, _):
+        if child:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, number)
+        else:
+            pending.append(number)
+
+    for number in FORWARDED:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, forward)
+    text = json.dumps(request).encode()
+    streams = array.array("i", [0, 1, 2])
+    connection.sendmsg([len(text).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+    connection.sendall(text)
+    # The child alone holds the streams from here on, so that who reads them sees their end with its end.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    answers = connection.makefile("rb")
+    line = answers.readline()
+    if line:
+        child = int(line)
+        for number in pending:
+            os.kill(child, number)
+        line = answers.readline()
+    code = int(line) if line else 1
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
