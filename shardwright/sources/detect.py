@@ -13,7 +13,7 @@ from shardwright.sources.base import Images, Source
 from shardwright.sources.captions import CaptionJsonl
 from shardwright.sources.coco_json import CocoJson
 from shardwright.sources.file_names import FileNames
-from shardwright.sources.folders import ClassFolders
+from shardwright.sources.folders import ClassFolders, class_level, refuse_either
 from shardwright.sources.joined_tables import ONE_FILE, Spans
 from shardwright.sources.key_layouts import CLASS_FOLDERS, FILE_NAME, tell_key_format
 from shardwright.sources.mask_folders import open_folder, tell_folder
@@ -95,15 +95,18 @@ def _refuse_spans(spans: Spans, what: str) -> None:
 def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int | None] | None) -> Source:
     notes: tuple[str, ...] = ()
     chosen = options.format
+    found = class_level(images.keys, images.skip, classes, asked=chosen == CLASS_FOLDERS)
     if chosen == "auto":
         if options.pattern is None:
-            chosen, reason = tell_key_format(images.keys, images.skip, classes)
+            chosen, reason = tell_key_format(images.keys, images.skip, classes, found)
         else:
             chosen, reason = FILE_NAME, "input.labels.pattern is given"
         notes = (f"labels: {_KEY_FORMATS[chosen]}, since {reason}",)
     if chosen == FILE_NAME:
         return FileNames(images.keys, images.skip, classes, notes, options.pattern)
-    return ClassFolders(images.keys, images.skip, classes, notes)
+    refuse_either(found)
+    notes += (found.note,) if found.note else ()
+    return ClassFolders(images.keys, images.skip, classes, notes, found.level)
 
 
 def _why_lines(label_format: str, labels: str) -> str:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from shardwright.errors import UsageError
 from shardwright.sources.classes import as_integer
-from shardwright.sources.key_layouts import SPLIT_FOLDERS
+from shardwright.sources.key_layouts import is_split_folder
 
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
@@ -156,7 +156,7 @@ def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> It
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
     """Whether folders or suffixes that nobody named can be classes."""
     if layout.name == _FOLDER:
-        return not all(label.lower() in SPLIT_FOLDERS for label in labels)
+        return not all(map(is_split_folder, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES for label in labels)
 
 
