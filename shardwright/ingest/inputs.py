@@ -28,6 +28,7 @@ from shardwright.manifest import SINGLE, UNLISTED
 from shardwright.probe.known_files import KnownFiles
 from shardwright.sources.base import ClassesInText, Images, Source, Survey
 from shardwright.sources.detect import open_source
+from shardwright.sources.image_or_mask import without_masks
 from shardwright.sources.record_listing import holds_records
 from shardwright.sources.tfrecords import Records
 from shardwright.storage import (
@@ -122,6 +123,10 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     labels = tables[-1].path if tables else None
     files = [part.path for part in tables if not is_folder(part.path)]
     read = ReadFiles.before([*files, *location.lists.values()])
+    paths: frozenset[str] = frozenset()
+    note = ""
+    if labels is not None and recipe.task == "segmentation":
+        listing, paths, note = without_masks(listing, recipe.input.labels, labels)
     no_images: dict[int, Refusal] = {}
     source: Source
     told = _told_records(recipe, location, listing)
@@ -142,6 +147,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
                 skip=frozenset(no_images),
                 size_of=lambda position: _size(listing.path(position), recipe),
                 max_pixels=recipe.images.max_pixels,
+                paths=paths,
             ),
             spans=delivered.spans(recipe.input.on_conflict),
         )
@@ -150,7 +156,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
     survey = source.survey()
-    survey.notes = (*delivered.notes, *survey.notes)
+    survey.notes = (*delivered.notes, *([note] if note else []), *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _refuse_unlisted_option(recipe.task, unlisted, may_be_empty)
     # What lies there and was refused or passed over is in the ledger already, under its true reason.

@@ -36,12 +36,14 @@ class Images:
         skip: positions that are no images.
         size_of: height and width of the image at a position, `None` where it cannot be read.
         max_pixels: the most pixels an image, or a mask of one, may have.
+        paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
     """
 
     keys: Sequence[str]
     skip: frozenset[int]
     size_of: Callable[[int], tuple[int, int] | None]
     max_pixels: int
+    paths: frozenset[str] = frozenset()
 
 
 class Mask(NamedTuple):

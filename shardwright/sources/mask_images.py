@@ -26,7 +26,7 @@ from shardwright.sources.mask_values import ValueMap, colours_error, have_ids, m
 from shardwright.storage import Listing, Refusal, in_parallel, list_inputs, readers
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
-_LOSSY = (".jpg", ".jpeg")
+LOSSY = (".jpg", ".jpeg")
 _SHOWN_NAMES = 3
 _SHOWN_COLOURS = 5
 
@@ -60,7 +60,7 @@ class MaskImages:
         self._classes = classes
         self._notes = notes
         self._pattern = pattern
-        self._listing = list_masks(folder)
+        self._listing = _without(list_masks(folder), images.paths)
         self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels, others)
         self._annotations: list[Annotation] = []
 
@@ -147,11 +147,17 @@ def list_masks(folder: str) -> Listing:
         listing = list_inputs(folder)
     except UsageError as error:
         raise UsageError(str(error).replace("input.images:", "input.labels.path:", 1)) from None
-    for endings in (_LOSSLESS, _LOSSY):
+    for endings in (_LOSSLESS, LOSSY):
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
         if chosen:
             return select(listing, chosen)
     raise UsageError(f"input.labels.path: {folder} holds no PNG, BMP or TIFF. Give the folder of the masks.")
+
+
+def _without(masks: Listing, images: frozenset[str]) -> Listing:
+    """The masks without the files that are images."""
+    kept = [i for i in range(len(masks.keys)) if masks.path(i) not in images] if images else []
+    return select(masks, kept) if images else masks
 
 
 def select(listing: Listing, chosen: Sequence[int]) -> Listing:

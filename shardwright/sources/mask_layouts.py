@@ -27,6 +27,7 @@ from shardwright.sources.key_layouts import is_split_folder
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
     **dict.fromkeys(("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_L"), ""),
+    **dict.fromkeys(("_Annotation", "_annotation", "_annotations"), ""),
     **dict.fromkeys(("_labelIds", "_labelTrainIds", "_color", "_instanceIds", "_train_id"), ""),
     **{f"_gtFine_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
     **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
@@ -123,7 +124,7 @@ def tell_mask_layout(
     """
     if pattern is not None:
         compiled = re.compile(pattern)
-        by_pattern = _by_pattern(compiled, images)
+        by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
     for layout in _layouts(images, classes):
@@ -191,7 +192,9 @@ def _by_class_suffix(
     return names
 
 
-def _by_pattern(pattern: re.Pattern[str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+def pattern_names(pattern: re.Pattern[str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
+
     def names(stem: str) -> tuple[str, str] | None:
         match = pattern.search(stem)
         groups = match.groupdict() if match else {}

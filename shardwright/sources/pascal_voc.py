@@ -36,7 +36,7 @@ from shardwright.storage import (
     readers,
 )
 
-MASKS = "SegmentationClass"
+MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
 # A union of two others.
 _UNION = "trainval"
