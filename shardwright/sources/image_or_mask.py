@@ -7,7 +7,7 @@
 | one folder for both | `x_mask.png` and other suffixes of `mask_layouts`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
 | Pascal VOC's tree as `images` | what is in `SegmentationClass` and `SegmentationObject` |
 
-`input.labels.pattern` decides where it is given: a file is a mask if the pattern finds its image, which is another file.
+`input.labels.pattern` decides where it is given: a file is a mask if the pattern finds its image, another file.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[
         if not found:
             shown = ", ".join([images.keys[i] for i in both][:_SHOWN])
             raise UsageError(
-                f"input.labels.path: images and masks are in one folder, and no name tells which files are masks: "
-                f"{shown}. Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask', or give the masks a folder of their own."
+                f"input.labels.path: images and masks are in one folder, and no name tells which are masks: {shown}. "
+                "Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask', or give the masks a folder of their own."
             )
     return _split(images, [i in found for i in range(len(images.keys))], how)
 
