@@ -117,6 +117,7 @@ class Survey:
         splits: position of a key -> name of the split that the source says it belongs to.
         frame: what `input.labels.frame: auto` means here; see `shardwright.frames`.
         hint: what may help where nothing matches an image, a whole line without its end.
+        ordered: whether the classes of an image are a list, whose order and repeats count, and not a set.
     """
 
     classes: tuple[str, ...]
@@ -131,6 +132,7 @@ class Survey:
     splits: dict[int, str] = field(default_factory=dict)
     frame: str = "auto"
     hint: str = ""
+    ordered: bool = False
 
 
 class MaskCode(Protocol):
