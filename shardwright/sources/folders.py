@@ -13,7 +13,7 @@ Where `input.classes` has the names of one reading only, that reading is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shardwright.config.split import split_word
@@ -50,6 +50,7 @@ class ClassFolders(KeySource):
         classes: `input.classes`.
         notes: what was detected so far.
         level: which folder is the class; see `class_level`.
+        folders: of an export, folder -> class, an empty text for images without one.
     """
 
     def __init__(
@@ -59,12 +60,20 @@ class ClassFolders(KeySource):
         classes: Mapping[str, int | None] | None,
         notes: tuple[str, ...],
         level: int = 0,
+        folders: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(keys, skip, classes, notes)
         self._level = level
+        self._folders = folders or {}
 
     def _label(self, key: str) -> str:
-        return class_folder(key, self._level)
+        folder = class_folder(key, self._level)
+        return self._folders.get(folder, folder)
+
+    def _labels(self) -> Iterator[tuple[int, str]]:
+        for i, label in super()._labels():
+            if label or class_folder(self._keys[i], self._level) not in self._folders:
+                yield i, label
 
     def _place(self, key: str, label: str) -> str:
         return f"{key}, folder {label}"
