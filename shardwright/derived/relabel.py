@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,7 +111,9 @@ def relabel(
     # It was read twice, and the dataset says by its hash which annotations it holds.
     read.refuse_changed()
     said_so = {name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_TOLD, name)}
-    options = {"labels": read.sha256(file), "unlisted": way, **({"read_as": said_so} if said_so else {})}
+    options: dict[str, Any] = {"labels": read.sha256(file), "unlisted": way}
+    if said_so:
+        options["read_as"] = said_so
     if export is not None:
         options["export"] = [read.sha256(path) for path in export.files]
     made = derive(
