@@ -348,9 +348,11 @@ def _nothing_matched(
         return UsageError(f"input.images: no images below {listing.root}, only {shown}. Check the path.")
     if not survey.names:
         return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
+    option = "key_pattern say which parts of the path they are put together from"
+    if source.attachments() is not None:
+        option = "pattern find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
     return CheckFailed(
         f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
         f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
-        "or let input.labels.key_pattern say which parts of the path they are put together from."
-        + (f" {survey.hint}" if survey.hint else "")
+        f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else "")
     )

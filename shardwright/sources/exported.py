@@ -61,7 +61,7 @@ class Exported:
         return self.inner.attachments()
 
     def _features(self, path: str) -> Iterator[Annotation]:
-        names = NameIndex(self._images.keys, self._images.skip)
+        names = NameIndex(self._images.keys, self._images.skip, exact=True)
         kinds = self._found.record.features
         with open_table(path) as file:
             for number, line in enumerate(file, 1):

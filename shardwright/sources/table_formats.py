@@ -84,9 +84,9 @@ def open_table_source(
     left = [header for i, header in enumerate(table.header) if i not in taken and header]
     if left and not options.features:
         notes = (*notes, f"left out: {shown_header(left)} (input.labels.features takes further columns)")
-    names = NameIndex(images.keys, images.skip, options.key_pattern)
+    names = NameIndex(images.keys, images.skip, options.key_pattern, exact=record is not None)
     hint = ""
-    if options.key_pattern is None and IMAGE in told.roles:
+    if options.key_pattern is None and IMAGE in told.roles and record is None:
         names, note, hint = _by_parts(table, told.roles[IMAGE], images, names)
         notes = (*notes, *note)
     given = TableInput(

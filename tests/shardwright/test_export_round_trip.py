@@ -274,3 +274,17 @@ def test_ignored_pixels_have_no_place_in_a_table_of_one_class(tmp_path):
     dataset = write(tmp_path, records, task="segmentation", classes=["ship"])
     with pytest.raises(UsageError, match="--table: image has no column for the ignored pixels"):
         export(dataset, str(tmp_path / "files"), ExportOptions(table="image"))
+
+
+def test_rows_of_an_image_that_was_deleted_go_to_no_other_image(masked, tmp_path):
+    """`1.jpg` is also the file's name of `x/1.jpg`, and without its extension `1.png`."""
+    export(masked, str(tmp_path / "files"), ExportOptions())
+    (tmp_path / "files/images/1.jpg").unlink()
+    given = {
+        "images": str(tmp_path / "files/images"),
+        "labels": {"path": str(tmp_path / "files/labels.csv")},
+    }
+    run({"task": "segmentation", "input": given}, tmp_path / "again", workers=1)
+    one, again = plain(examples(masked.root)), plain(examples(tmp_path / "again"))
+    del one["1.jpg"]
+    assert again == one

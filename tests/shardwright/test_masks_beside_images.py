@@ -5,7 +5,7 @@ import pytest
 from ingesting import examples, run
 from PIL import Image
 
-from shardwright.errors import UsageError
+from shardwright.errors import CheckFailed, UsageError
 from shardwright.masks import rle
 
 SHAPE = (12, 10)
@@ -116,3 +116,10 @@ def test_a_tree_of_pascal_voc_given_as_the_images(tmp_path):
     write(tmp_path / "VOC", "JPEGImages/{}.jpg", "SegmentationObject/{}.png")
     raw = reading(tmp_path / "VOC", classes=["1"], unlisted="empty")
     check(tmp_path / "out", raw, [f"JPEGImages/{number}.jpg" for number in NUMBERS])
+
+
+def test_masks_of_no_image_lead_to_the_pattern_of_masks(tmp_path):
+    write(tmp_path / "in", "img/{}.png", "masks/drawn{}.png")
+    with pytest.raises(CheckFailed, match=r"input\.labels\.pattern") as told:
+        run(reading(tmp_path / "in", "img", "masks"), tmp_path / "out", workers=1)
+    assert "key_pattern" not in str(told.value)
