@@ -47,6 +47,7 @@ _CLASSES = (
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
 _SHOWN_NAMES = 3
+_PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
 _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
 
 
@@ -205,7 +206,7 @@ class PascalVoc:
         else:
             others, read = without_palette(self.dialect, masks)
             if others:
-                return self._plain_values(used, masks, others, read)
+                return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
             other = next((name for name in used if name not in _CLASSES), None)
             if other is not None:
                 problem = f"missing, and {used[other]} names {other!r}, which is none of Pascal VOC's twenty classes"
@@ -216,8 +217,10 @@ class PascalVoc:
         colours = {palette_colour(value): label for value, label in mapped.labels.items() if value < COLOUR}
         return ValueMap(mapped.names, {**colours, **mapped.labels}, (note,) if note else ())
 
-    def _plain_values(self, used: Mapping[str, str], masks: list[str], others: list[str], read: int) -> ValueMap:
-        """Values that are their own names, where the masks have not VOC's palette."""
+    def _plain_values(
+        self, used: Mapping[str, str], masks: list[str], others: list[str], read: int
+    ) -> dict[str, int | None]:
+        """Values that are their own names, as `input.classes` would list them, where masks have not VOC's palette."""
         if len(others) < read:
             problem = f"missing, and {len(others)} of {read} masks have not Pascal VOC's palette, e.g. {others[0]}"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
@@ -225,9 +228,10 @@ class PascalVoc:
             name, where = next(iter(used.items()))
             problem = f"missing; {where} names {name!r}, and the masks hold values without Pascal VOC's palette"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
-        mapped = tell_values(self.dialect, masks, "", None)
-        note = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
-        return mapped._replace(notes=(*mapped.notes, note))
+        labels = tell_values(self.dialect, masks, "", None).labels.items()
+        return {
+            str(value): value for value in sorted(value for value, label in labels if label is not None and label >= 0)
+        }
 
     def _read_lists(self, survey: Survey) -> list[str]:
         """Splits by list; returns notes."""

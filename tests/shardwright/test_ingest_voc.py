@@ -257,6 +257,21 @@ def test_values_without_vocs_palette_get_no_names_of_voc(tmp_path, voc, palette)
     assert not any("twenty" in note for note in notes)
 
 
+@pytest.mark.parametrize("values", [{}, {255: 0}, {CAT: 255, DOG: 255}], ids=["ignored", "no border", "white alone"])
+def test_told_values_and_the_same_given_make_one_dataset(tmp_path, voc, values):
+    raw, root = voc
+    for file in (root / "Annotations").iterdir():
+        file.unlink()
+    for number in range(IMAGES):
+        mask = drawn(number)
+        for before, after in values.items():
+            mask[mask == before] = after
+        Image.fromarray(mask).save(root / "SegmentationClass" / f"{number:03d}.png")
+    told = run(raw, tmp_path / "told", workers=1)
+    run(changed(raw, classes=list(told.classes)), tmp_path / "given", workers=1)
+    assert tree(tmp_path / "told") == tree(tmp_path / "given")
+
+
 def test_names_of_boxes_and_plain_values_are_not_guessed_together(tmp_path, voc):
     raw, root = voc
     regrey(root)
