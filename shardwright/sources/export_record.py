@@ -127,11 +127,13 @@ def find_export(labels: str | None, images: str, task: str) -> FoundExport | Non
         task: `segmentation` or `classification`.
     """
     folder, name = os.path.split((labels or images).rstrip("/"))
+    if labels is None and name != IMAGES:
+        return None
     try:
         record = ExportRecord.from_dict(foreign_json(read_bytes(os.path.join(folder, RECORD_FILE)).decode("utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # There is none, or it is another program's.
     if record.task != task:
         return None
-    by_folder = record.layout == BY_CLASS and record.labels == SINGLE and name == IMAGES
+    by_folder = record.layout == BY_CLASS and record.labels == SINGLE
     return FoundExport(folder, record) if (name == record.file if labels is not None else by_folder) else None

@@ -130,3 +130,17 @@ def test_classes_and_splits_of_one_tree(tmp_path, image_input):
     assert {name: manifest.totals[f"records/{name}"] for name in manifest.splits} == {"train": 3, "eval": 3, "test": 2}
     for key, example in examples(tmp_path / "out").items():
         assert example["image/class/text"] == [key.split("/")[1].encode()]
+
+
+def test_classes_told_and_the_same_given_are_read_alike():
+    """As in a compiled pipeline, which gives the classes that it detected to the run."""
+    trees = (
+        ["train/daisy/1.jpg", "val/rose/2.jpg"],
+        ["train/1.jpg", "car/1.jpg", "bus/1.jpg"],
+        ["images/train/daisy/1.jpg", "images/test/rose/2.jpg"],
+        ["train/images/daisy/1.jpg", "val/images/rose/2.jpg"],
+        ["test/0/1.jpg", "train/1/1.jpg"],
+    )
+    for keys in trees:
+        survey, labels = read(keys)
+        assert read(keys, dict.fromkeys(survey.classes))[1] == labels
