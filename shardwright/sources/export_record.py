@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from shardwright.errors import UsageError
 from shardwright.foreign_json import foreign_json
 from shardwright.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.masks.rle_dialects import COLUMN, COUNTS, RELATIVE, ROW, Dialect, dialect_of
@@ -131,8 +132,9 @@ def find_export(labels: str | None, images: str, task: str) -> FoundExport | Non
         return None
     try:
         record = ExportRecord.from_dict(foreign_json(read_bytes(os.path.join(folder, RECORD_FILE)).decode("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # There is none, or it is another program's.
+    except (OSError, UsageError, ValueError, KeyError, TypeError, AttributeError):
+        # There is none, it is another program's, or the bucket shows us the annotations alone.
+        return None
     if record.task != task:
         return None
     by_folder = record.layout == BY_CLASS and record.labels == SINGLE

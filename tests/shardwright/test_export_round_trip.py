@@ -15,6 +15,7 @@ from shardwright.derived.export import ExportOptions, export
 from shardwright.derived.relabel import relabel
 from shardwright.errors import UsageError
 from shardwright.masks import rle
+from shardwright.sources.export_record import find_export
 from shardwright.tfrecords.records import byte_strings, encode_example, floats, ints
 
 SIZE = 16
@@ -288,3 +289,20 @@ def test_rows_of_an_image_that_was_deleted_go_to_no_other_image(masked, tmp_path
     one, again = plain(examples(masked.root)), plain(examples(tmp_path / "again"))
     del one["1.jpg"]
     assert again == one
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"annotations": 3}',
+        '{"annotations": {"version": 99}}',
+        '{"annotations": {"version": 1, "x": 1}}',
+    ],
+)
+def test_an_export_json_of_another_program_says_nothing(one_class, tmp_path, text):
+    export(one_class, str(tmp_path / "files"), ExportOptions())
+    (tmp_path / "files/export.json").write_text(text)
+    assert find_export(str(tmp_path / "files/labels.csv"), "", "segmentation") is None
