@@ -16,7 +16,7 @@ from shardwright.errors import DatasetError
 from shardwright.fingerprint import text_number
 from shardwright.image_files.image_header import ImageError, ImageHeader
 from shardwright.image_files.images import read_header
-from shardwright.manifest import Manifest
+from shardwright.manifest import IGNORED, Manifest
 from shardwright.masks.rle import Runs, from_flat
 from shardwright.probe.quality import Quality
 from shardwright.tfrecords.lazy_example import LazyExample
@@ -45,6 +45,8 @@ class FactsReader:
         self.hashes = hashes if all(name in features for name in hashes) else None
         runs = [stored(f"image/segmentation/{name}/rle") for name in manifest.classes]
         self.runs = runs if runs and all(features.get(name) == "int64" for name in runs) else None
+        ignored = stored(f"image/segmentation/{IGNORED}/rle")
+        self.ignored = ignored if manifest.ignores and features.get(ignored) == "int64" else None
         areas = [stored(f"image/segmentation/{name}/area") for name in manifest.classes]
         self.areas = areas if areas and all(features.get(name) == "int64" for name in areas) else None
         images = manifest.recipe.get("images", {})
@@ -155,9 +157,15 @@ class ImageFacts:
         Raises:
             RleError: what is stored are no runs.
         """
-        if self.reader.runs is None:
-            return np.empty((0, 2), np.int64)
-        stored = self.example.get(self.reader.runs[label])
+        return self._runs(None if self.reader.runs is None else self.reader.runs[label])
+
+    @property
+    def ignored(self) -> Runs:
+        """What neither loss nor metric counts, like `runs`."""
+        return self._runs(self.reader.ignored)
+
+    def _runs(self, name: str | None) -> Runs:
+        stored = None if name is None else self.example.get(name)
         return np.empty((0, 2), np.int64) if stored is None or isinstance(stored, list) else from_flat(stored)
 
     @property

@@ -84,7 +84,7 @@ def _classes(example: Any, classes: Sequence[str]) -> list[str]:
         areas = {name: example.get(f"image/segmentation/{name}/area") for name in classes}
         shown = [name for name, area in areas.items() if area is not None and len(area) and area[0]]
     else:
-        shown = [classes[label] for label in example.get("image/class/label", [])]
+        shown = [classes[label] for label in dict.fromkeys(example.get("image/class/label", []))]
     return shown or [NO_CLASS]
 
 

@@ -163,7 +163,8 @@ class ServedModel(tf.Module):
         }
         parsed = tf.io.parse_single_example(example, features)
         probabilities = self._probabilities_of(parsed)
-        truth = tf.reduce_sum(tf.one_hot(parsed["image/class/label"], len(self._spec.classes)), axis=0)
+        # A list of classes may repeat one.
+        truth = tf.minimum(tf.reduce_sum(tf.one_hot(parsed["image/class/label"], len(self._spec.classes)), axis=0), 1.0)
         return {"prediction": tf.cast(probabilities >= self._thresholds, tf.float32), "truth": truth}
 
     def _example_label(self, example: Tensor) -> dict[str, Tensor]:

@@ -43,7 +43,7 @@ def _diff(options: argparse.Namespace) -> int:
         print(json.dumps(found.to_dict(), indent=1, sort_keys=True, ensure_ascii=False))
     else:
         print(_text(found))
-    return 1 if found.counts else 0
+    return 1 if found.any else 0
 
 
 def _text(found: Differences) -> str:
@@ -64,6 +64,9 @@ def _text(found: Differences) -> str:
             lines.append("  …")
     if found.iou is not None:
         lines.append(f"masks that differ have a mean IoU of {found.iou:.4f}")
-    if not found.counts:
+    for which, names in zip(("first", "second"), found.only, strict=True):
+        if names:
+            lines.append(f"features only in the {which}: {', '.join(map(plain, names))}")
+    if not found.any:
         lines.append("no difference")
     return "\n".join(lines)

@@ -57,4 +57,8 @@ def _export(options: argparse.Namespace) -> int:
     else:
         again = "; they were there already" if told["existed"] else ""
         print(f"{options.out}: {told['images']} images, {told['rows']} rows, {told['masks']} masks as pictures{again}")
+        if told["features"]:
+            print(f"{told['features']} images have captions, boxes or further features: they are in features.jsonl")
+        if told["left_out"]:
+            print(f"not exported, since they are not text: {', '.join(told['left_out'])}")
     return 0

@@ -12,6 +12,15 @@ from shardwright.errors import ConfigError
 
 METHODS = ("hash", "group", "stratified", "kfold", "predefined")
 FAIL = "fail"
+# Words for the three splits; the first of each line is ours.
+_SYNONYMS = {
+    "train": ("train", "training", "trn"),
+    "eval": ("eval", "evaluation", "val", "valid", "validation", "dev", "development"),
+    "test": ("test", "testing", "tst"),
+}
+_CANONICAL = {synonym: name for name, synonyms in _SYNONYMS.items() for synonym in synonyms}
+# COCO names its folders train2017, val2017, test2017.
+_YEAR = re.compile(r"[_-]?(?:19|20)[0-9]{2}$")
 _EXAMPLE = "Write for example {train: 0.8, eval: 0.1, test: 0.1}."
 
 
@@ -140,6 +149,12 @@ _METHODS_OF = {
     "lists": ("predefined",),
     "rest": ("predefined",),
 }
+
+
+def split_word(text: str) -> str | None:
+    """Returns which of `train`, `eval` and `test` a word means, with or without a year, or `None`."""
+    folded = text.strip().lower()
+    return _CANONICAL.get(folded) or _CANONICAL.get(_YEAR.sub("", folded))
 
 
 def _check_name(path: str, name: str) -> None:

@@ -1,4 +1,8 @@
-"""In what two datasets differ, image by image: which are new, gone, changed, moved, labelled or masked otherwise."""
+"""How two datasets differ, image by image: all that their records hold is compared.
+
+Images are new, gone, changed, moved to another split, labelled or masked otherwise (ignored pixels are a mask, too), or
+differ in a further feature, such as boxes and captions.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,15 @@ from typing import Any, NamedTuple
 
 from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset, LocatedShard
+from shardwright.derived.compared_features import ComparedFeatures
 from shardwright.errors import DatasetError
 from shardwright.image_facts import FactsReader, ImageFacts
-from shardwright.masks.rle import area, union
+from shardwright.masks.rle import Runs, area, union
 from shardwright.tfrecords.record_ranges import records_at
 
 ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS = "added", "removed", "changed", "moved", "relabelled", "masks"
-WAYS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS)
+FEATURES = "features"
+WAYS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS, FEATURES)
 # Rows that are kept to be shown; all are counted.
 _SHOWN = 200
 
@@ -26,7 +32,7 @@ class Row(NamedTuple):
     Attributes:
         key: its key.
         way: one of `WAYS`.
-        before: what it was: its split, its classes; empty where there is no such thing.
+        before: what it was: its split, its classes, a feature; empty where there is no such thing.
         after: what it is.
         iou: of masks, the least over all classes of the area both share over that of either; else `None`.
     """
@@ -48,6 +54,8 @@ class Differences:
         labels: (class before, class after) -> images, of those that are labelled otherwise.
         iou: mean of the masks' least intersection over union, of the images whose masks differ; `None` where none does.
         rows: the first of every way, by key.
+        features: name of a further feature -> images in which it differs.
+        only: features that the one stores and the other does not, and the reverse.
     """
 
     images: tuple[int, int, int]
@@ -55,6 +63,13 @@ class Differences:
     labels: Counter[str] = field(default_factory=Counter)
     iou: float | None = None
     rows: list[Row] = field(default_factory=list)
+    features: Counter[str] = field(default_factory=Counter)
+    only: tuple[list[str], list[str]] = ([], [])
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a difference."""
+        return bool(self.counts) or any(self.only)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -64,6 +79,8 @@ class Differences:
             "counts": dict(self.counts),
             "labels": dict(self.labels),
             "iou": self.iou,
+            "features": dict(self.features),
+            "only": {"first": self.only[0], "second": self.only[1]},
             "rows": [row._asdict() for row in self.rows],
         }
 
@@ -93,7 +110,8 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
     held = {key: _Held(shards[0][place[0]].split, place) for key, place in _places(one, shards[0])}
     count_one, count_other = len(held), sum(shard.records for shard in shards[1])
     readers = FactsReader(one.manifest), FactsReader(other.manifest)
-    found = Differences((0, count_one, count_other))
+    compared = ComparedFeatures(one.manifest, other.manifest)
+    found = Differences((0, count_one, count_other), only=compared.only)
     kept: Counter[str] = Counter()
     overlaps: list[float] = []
     both = 0
@@ -119,7 +137,9 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
             del held[key]
             if before.split != shard.split:
                 note(Row(key, MOVED, before.split, shard.split))
-            for row in _compared(key, *facts):
+            differing = list(compared.differing(*facts, same_image=facts[0].encoded == facts[1].encoded))
+            found.features.update(name for name, _, _ in differing)
+            for row in _compared(key, *facts, differing):
                 note(row)
                 if row.iou is not None:
                     overlaps.append(row.iou)
@@ -164,29 +184,40 @@ def _record(
     return payload
 
 
-def _compared(key: str, one: ImageFacts, other: ImageFacts) -> Iterator[Row]:
+def _compared(key: str, one: ImageFacts, other: ImageFacts, differing: Sequence[tuple[str, str, str]]) -> Iterator[Row]:
     if one.encoded != other.encoded:
         sizes = [f"{facts.size[0]}x{facts.size[1]}, {facts.bytes} bytes" for facts in (one, other)]
         yield Row(key, CHANGED, sizes[0], sizes[1])
-    names = [", ".join(sorted({facts.reader.classes[label] for label in facts.labels})) for facts in (one, other)]
+    names = [[facts.reader.classes[label] for label in facts.labels] for facts in (one, other)]
+    if one.reader.classes != other.reader.classes:
+        # Lists in the order of the classes, which is another one here.
+        names = [sorted(listed) for listed in names]
     if names[0] != names[1]:
-        yield Row(key, RELABELLED, names[0] or "none", names[1] or "none")
+        yield Row(key, RELABELLED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
     if one.reader.runs and other.reader.runs and one.size == other.size:
         least = _least_overlap(one, other)
         if least < 1:
             yield Row(key, MASKS, "", "", round(least, 6))
+    if differing:
+        name, before, after = differing[0]
+        more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
+        yield Row(key, FEATURES, f"{name}: {before}", f"{name}: {after}{more}")
 
 
 def _least_overlap(one: ImageFacts, other: ImageFacts) -> float:
-    """The least intersection over union of the masks of all classes that either has; 1 where all are equal."""
-    classes = one.reader.classes, other.reader.classes
+    """The least intersection over union of all masks of either, ignored pixels included; 1 where all are equal."""
+    pairs = [(_mask(one, name), _mask(other, name)) for name in sorted({*one.reader.classes, *other.reader.classes})]
+    if not (one.reader.ignored is None and other.reader.ignored is None):
+        pairs.append((one.ignored, other.ignored))
     least = 1.0
-    for name in sorted({*classes[0], *classes[1]}):
-        masks = [
-            facts.runs(names.index(name)) if name in names else facts.runs(0)[:0]
-            for facts, names in zip((one, other), classes, strict=True)
-        ]
+    for masks in pairs:
         together = area(union(masks))
         if together:
             least = min(least, (area(masks[0]) + area(masks[1]) - together) / together)
     return least
+
+
+def _mask(facts: ImageFacts, name: str) -> Runs:
+    """The mask of a class, which the dataset may not have."""
+    classes = facts.reader.classes
+    return facts.runs(classes.index(name)) if name in classes else facts.runs(0)[:0]

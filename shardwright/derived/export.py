@@ -1,8 +1,9 @@
 """A dataset back as files: the stored images under their keys or in class folders, masks as a CSV or as pictures.
 
-What was stored as it came is written byte for byte as it came. Run lengths are those of the stored pixels, before any
-turning by Exif, in whatever dialect is asked for. Nothing is written outside of the folder, whatever a key says, and
-the folder appears whole or not at all.
+What was stored as it came is written byte for byte as it came. Captions, boxes and further features are in
+`features.jsonl`; `export.json` says how all is written, so that the ingest reads it back without an option. Run lengths
+are those of the stored pixels, before any turning by Exif, in whatever dialect is asked for. Nothing is written outside
+of the folder, whatever a key says, and the folder appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -21,31 +22,52 @@ from PIL import Image
 
 from shardwright.console import SILENT, Progress
 from shardwright.dataset import Dataset
+from shardwright.derived.export_annotations import (
+    FurtherFeatures,
+    class_folders,
+    class_separator,
+    exported_folders,
+)
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.foreign_json import foreign_json
 from shardwright.image_facts import FactsReader, ImageFacts
-from shardwright.manifest import MASKS
+from shardwright.manifest import IGNORED, MASKS, MULTI, NONE
 from shardwright.masks.rle import Runs, draw
-from shardwright.masks.rle_dialects import ABSOLUTE, COLUMN, COUNTS, RELATIVE, ROW, Dialect, compress_counts
+from shardwright.masks.rle_dialects import (
+    ABSOLUTE,
+    COLUMN,
+    COUNTS,
+    RELATIVE,
+    ROW,
+    Dialect,
+    compress_counts,
+    dialect_header,
+    dialect_of,
+)
+from shardwright.sources.export_record import (
+    BY_CLASS,
+    BY_KEY,
+    FEATURES_FILE,
+    IMAGES,
+    LABELS,
+    MASK_FOLDER,
+    RECORD_FILE,
+    UNLABELLED,
+    ExportRecord,
+)
+from shardwright.sources.exported import features_line
 from shardwright.storage import is_remote
 from shardwright.writing.assembly import assembling
 from shardwright.writing.places import refuse_within
 
-RECORD_FILE = "export.json"
-IMAGES, MASK_FOLDER, LABELS = "images", "masks", "labels.csv"
-BY_KEY, BY_CLASS = "keys", "classes"
 TABLE, PICTURES, NEITHER = "csv", "png", "none"
 COMPRESSED = "compressed"
-_UNLABELLED = "_none"
 # Headers of the CSV of masks: that of Understanding Clouds, with a row for every image and class; of Severstal, with
 # one for every mask; of Airbus and others of one class, with one for every image.
 IMAGE_LABEL, IMAGE_CLASS, IMAGE = "image_label", "image_class", "image"
-_MASK_HEADS = {
-    IMAGE_LABEL: ("Image_Label", "EncodedPixels"),
-    IMAGE_CLASS: ("ImageId", "ClassId", "EncodedPixels"),
-    IMAGE: ("ImageId", "EncodedPixels"),
-}
+_MASK_HEADS = {IMAGE_LABEL: ("Image_Label",), IMAGE_CLASS: ("ImageId", "ClassId"), IMAGE: ("ImageId",)}
+_ENCODED = "EncodedPixels"
 _LABEL_HEAD = ("image", "label")
 _LONGEST_NAME = 255
 
@@ -89,10 +111,13 @@ class ExportOptions:
     @property
     def dialect(self) -> Dialect:
         """How the CSV's run lengths are written."""
-        base = self.base if self.runs == ABSOLUTE else 0
-        runs = COUNTS if self.runs == COMPRESSED else self.runs
-        empty = {RELATIVE: ("", "-1"), COUNTS: ("", "[]")}.get(runs, ("",))
-        return Dialect(runs, self.order, base, empty)
+        return dialect_of(COUNTS if self.runs == COMPRESSED else self.runs, self.order, self.base)
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Header of the CSV of masks; that of a published set only where the runs are written as there."""
+        usual = self.dialect == dialect_of(ABSOLUTE, COLUMN, 1)
+        return (*_MASK_HEADS[self.table], _ENCODED if usual else dialect_header(self.dialect))
 
     def text(self, runs: Runs, *, height: int, width: int) -> str:
         """A mask as the CSV has it."""
@@ -110,7 +135,9 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         shown: told of every record.
 
     Returns:
-        What was written: `images`, `rows` of the CSV, `masks` as pictures, `folder`; and whether it `existed` already.
+        What was written: `images`, `rows` of the CSV, `masks` as pictures, `features` (images that have some),
+        `folder`; `left_out`, features that are not text; `annotations`, how they are written; and whether it `existed`
+        already.
 
     Raises:
         UsageError: `out` lies inside of the dataset, or is there and holds something else, another call is writing it,
@@ -134,8 +161,8 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         found = _done(target, known)
         if found is not None:
             return {**found, "existed": True}
-        counts = _write(dataset, partial, options, shown)
-        told = {**counts, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
+        written = _Writer(dataset, partial, options).write(shown)
+        told = {**written, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
         (partial / RECORD_FILE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         if target.exists():
             target.rmdir()  # Empty, as `_done` has seen.
@@ -172,36 +199,125 @@ def _refuse(dataset: Dataset, options: ExportOptions) -> None:
         raise UsageError(f"{dataset.root}: its masks are not stored as runs (features.preset). Use --masks none.")
     if manifest.labels == MASKS and options.table == IMAGE and len(manifest.classes) > 1:
         raise UsageError(f"--table: {IMAGE} is for one class, and {dataset.root} has {len(manifest.classes)}.")
+    if manifest.ignores and options.table == IMAGE and options.masks == TABLE:
+        raise UsageError(f"--table: {IMAGE} has no column for the ignored pixels of {dataset.root}. Use {IMAGE_CLASS}.")
 
 
-def _write(dataset: Dataset, folder: Path, options: ExportOptions, shown: Progress) -> dict[str, int]:
-    reader = FactsReader(dataset.manifest)
-    counts = {"images": 0, "rows": 0, "masks": 0}
-    masked = dataset.manifest.labels == MASKS
-    with ExitStack() as stack:
-        table = None
-        if options.masks == TABLE or not masked:
-            file = stack.enter_context(open(folder / LABELS, "w", encoding="utf-8", newline=""))
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(_MASK_HEADS[options.table] if masked else _LABEL_HEAD)
-        for split in options.splits or dataset.splits:
-            for key, payload in dataset.records(split, proven=True):
-                shown.advance()
-                facts = reader.read(key, payload)
-                names = [reader.classes[label] for label in facts.labels]
-                if options.classes and not set(options.classes) & set(names):
-                    continue
-                _check(facts)
-                name = key if options.layout == BY_KEY else _in_class(key, names)
-                _place(folder / IMAGES, name).write_bytes(facts.encoded)
+class _Writer:
+    """Writes one export."""
+
+    def __init__(self, dataset: Dataset, folder: Path, options: ExportOptions) -> None:
+        manifest = dataset.manifest
+        self._dataset, self._folder, self._options = dataset, folder, options
+        self._reader = FactsReader(manifest)
+        self._labels = manifest.labels
+        self._masked = manifest.labels == MASKS
+        self._further = FurtherFeatures(manifest)
+        self._folders = class_folders(manifest.classes, manifest.ignores)
+        self._separator = class_separator(manifest.classes) if manifest.labels == MULTI else "|"
+        self._blank = False
+        # With `--masks none` nobody reads annotations back.
+        pictures = self._masked and options.masks != TABLE
+        self._file = LABELS if not pictures else MASK_FOLDER if options.masks == PICTURES else ""
+
+    def write(self, shown: Progress) -> dict[str, Any]:
+        """Writes all; returns what `export.json` holds of it."""
+        counts = {"images": 0, "rows": 0, "masks": 0, "features": 0}
+        options = self._options
+        with ExitStack() as stack:
+            table = None
+            if self._file == LABELS:
+                file = stack.enter_context(open(self._folder / LABELS, "w", encoding="utf-8", newline=""))
+                table = csv.writer(file, lineterminator="\n")
+                table.writerow(options.head if self._masked else _LABEL_HEAD[: 1 if self._labels == NONE else 2])
+            features = stack.enter_context(open(self._folder / FEATURES_FILE, "w", encoding="utf-8"))
+            for facts, names in self._records(shown):
+                name = facts.key if options.layout == BY_KEY else self._in_class(facts.key, names)
+                _place(self._folder / IMAGES, name).write_bytes(facts.encoded)
                 counts["images"] += 1
+                rows = list(self._rows(name, facts, names)) if table is not None else []
+                drawn = self._pictures(name, facts) if self._file == MASK_FOLDER else 0
                 if table is not None:
-                    rows = list(_rows(name, facts, names, options, masked))
                     table.writerows(rows)
-                    counts["rows"] += len(rows)
-                if masked and options.masks == PICTURES:
-                    counts["masks"] += _pictures(folder / MASK_FOLDER, name, facts)
-    return counts
+                self._blank = self._blank or not (rows or drawn)
+                further = self._further.read(facts, name)
+                if further:
+                    features.write(features_line(name, further))
+                for what, count in (("rows", len(rows)), ("masks", drawn), ("features", int(bool(further)))):
+                    counts[what] += count
+        if not counts["features"]:
+            (self._folder / FEATURES_FILE).unlink()
+        return {**counts, "left_out": sorted(self._further.left_out), **self._record().to_dict()}
+
+    def _records(self, shown: Progress) -> Iterator[tuple[ImageFacts, list[str]]]:
+        """The records that are exported, and the names of their classes."""
+        for split in self._options.splits or self._dataset.splits:
+            for key, payload in self._dataset.records(split, proven=True):
+                shown.advance()
+                facts = self._reader.read(key, payload)
+                names = [self._reader.classes[label] for label in facts.labels]
+                if not self._options.classes or set(self._options.classes) & set(names):
+                    _check(facts)
+                    yield facts, names
+
+    def _record(self) -> ExportRecord:
+        manifest, options = self._dataset.manifest, self._options
+        blank = "empty" if self._masked or self._labels == MULTI else "unlabelled"
+        return ExportRecord(
+            task=manifest.task,
+            labels=manifest.labels,
+            file=self._file,
+            layout=options.layout,
+            classes=manifest.classes,
+            folders=exported_folders(self._folders, options.layout == BY_CLASS and not self._masked),
+            runs=options.dialect.runs,
+            order=options.dialect.order,
+            base=options.dialect.base,
+            separator=self._separator,
+            ignored=manifest.ignores,
+            unlisted=blank if self._blank else "fail",
+            features=dict(sorted(self._further.kinds.items())),
+        )
+
+    def _in_class(self, key: str, names: list[str]) -> str:
+        """A key below the folder of its class; a folder of that name in the key itself is not repeated."""
+        folder = self._folders[names[0]] if names else UNLABELLED
+        return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
+
+    def _masks(self, facts: ImageFacts) -> Iterator[tuple[str, Runs]]:
+        """Name and runs of every class, and of what is ignored."""
+        for label, name in enumerate(facts.reader.classes):
+            yield name, facts.runs(label)
+        if facts.reader.ignored is not None:
+            yield IGNORED, facts.ignored
+
+    def _rows(self, name: str, facts: ImageFacts, names: list[str]) -> Iterator[tuple[str, ...]]:
+        options = self._options
+        if self._labels == NONE:
+            yield (name,)
+        elif not self._masked:
+            if names or self._labels == MULTI:
+                yield name, self._separator.join(names)
+        else:
+            height, width = facts.size
+            for class_name, runs in self._masks(facts):
+                text = options.text(runs, height=height, width=width)
+                if options.table == IMAGE_LABEL:
+                    yield f"{name}_{class_name}", text
+                elif options.table == IMAGE:
+                    yield name, text
+                elif len(runs):
+                    yield name, class_name, text
+
+    def _pictures(self, name: str, facts: ImageFacts) -> int:
+        written = 0
+        for class_name, runs in self._masks(facts):
+            if len(runs):
+                mask = np.ascontiguousarray(draw(runs, *facts.size)) * np.uint8(255)
+                place = _place(self._folder / MASK_FOLDER, f"{self._folders[class_name]}/{name}.png")
+                Image.fromarray(mask).save(place, "png")
+                written += 1
+        return written
 
 
 def _check(facts: ImageFacts) -> None:
@@ -213,47 +329,6 @@ def _check(facts: ImageFacts) -> None:
             f"{facts.key}: the picture is {header.height}x{header.width}, its record says "
             f"{facts.size[0]}x{facts.size[1]}. Write the dataset anew."
         )
-
-
-def _rows(
-    name: str, facts: ImageFacts, names: list[str], options: ExportOptions, masked: bool
-) -> Iterator[tuple[str, ...]]:
-    if not masked:
-        yield name, " ".join(names)
-        return
-    height, width = facts.size
-    for label, class_name in enumerate(facts.reader.classes):
-        runs = facts.runs(label)
-        text = options.text(runs, height=height, width=width)
-        if options.table == IMAGE_LABEL:
-            yield f"{name}_{class_name}", text
-        elif options.table == IMAGE:
-            yield name, text
-        elif len(runs):
-            yield name, class_name, text
-
-
-def _pictures(folder: Path, name: str, facts: ImageFacts) -> int:
-    written = 0
-    for label, class_name in enumerate(facts.reader.classes):
-        runs = facts.runs(label)
-        if len(runs):
-            mask = np.ascontiguousarray(draw(runs, *facts.size)) * np.uint8(255)
-            Image.fromarray(mask).save(_place(folder, f"{_folder(class_name)}/{name}.png"), "png")
-            written += 1
-    return written
-
-
-def _in_class(key: str, names: list[str]) -> str:
-    """A key below the folder of its class; a folder of that name in the key itself is not repeated."""
-    folder = _folder(names[0]) if names else _UNLABELLED
-    return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
-
-
-def _folder(name: str) -> str:
-    """A class's name as a folder's."""
-    safe = "".join(c if c not in "/\\" and c.isprintable() else "_" for c in name)
-    return "_" if safe in ("", ".", "..") else safe
 
 
 def _place(root: Path, name: str) -> Path:

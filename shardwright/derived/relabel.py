@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from shardwright.errors import CheckFailed, UsageError
 from shardwright.image_facts import FactsReader
 from shardwright.ingest.features import mask_feature
 from shardwright.ingest.read_files import ReadFiles
-from shardwright.manifest import MASKS, REJECTED, UNLISTED, Manifest
+from shardwright.manifest import IGNORED, MASKS, REJECTED, UNLISTED, Manifest
 from shardwright.masks.rle import RleError, Runs, area, union
 from shardwright.report.picks import Place, read_again
 from shardwright.sources.base import IGNORE, Images, Source, Survey
 from shardwright.sources.detect import open_source
+from shardwright.sources.export_record import FoundExport, find_export
 from shardwright.storage import is_remote
 from shardwright.tfrecords.records import FeatureValue, byte_strings, decode_example, encode_example, ints
 from shardwright.transformed import typed
@@ -83,8 +84,9 @@ def relabel(
     if preset != TF_VISION or manifest.names:
         raise UsageError(f"{dataset.root}: stores features by other names (features). Only our own are relabelled.")
     file = labels if is_remote(labels) else os.path.abspath(labels)
-    read = ReadFiles.before([file])
-    source, survey, keys = _open(dataset, file, read_as)
+    export = find_export(file, "", manifest.task)
+    read = ReadFiles.before([file, *(export.files if export else ())])
+    source, survey, keys = _open(dataset, file, read_as, export)
     if not any(survey.listed):
         shown = ", ".join(survey.names[:_SHOWN])
         raise CheckFailed(f"{labels}: no row matched an image. It names {shown}; the images are {', '.join(keys[:3])}.")
@@ -109,14 +111,20 @@ def relabel(
     # It was read twice, and the dataset says by its hash which annotations it holds.
     read.refuse_changed()
     said_so = {name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_TOLD, name)}
-    options = {"labels": read.sha256(file), "unlisted": way, **({"read_as": said_so} if said_so else {})}
+    options: dict[str, Any] = {"labels": read.sha256(file), "unlisted": way}
+    if said_so:
+        options["read_as"] = said_so
+    if export is not None:
+        options["export"] = [read.sha256(path) for path in export.files]
     made = derive(
         [dataset], out, Derived("relabel", options, outcome=writer.outcome, changes=changes), shards=shards, quiet=quiet
     )
     return made, survey.notes
 
 
-def _open(dataset: Dataset, file: str, read_as: LabelsConfig) -> tuple[Source, Survey, list[str]]:
+def _open(
+    dataset: Dataset, file: str, read_as: LabelsConfig, export: FoundExport | None
+) -> tuple[Source, Survey, list[str]]:
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     places = {
         key: Place(number, offset) for number, shard in enumerate(shards) for key, offset in dataset.entries(shard)
@@ -131,7 +139,12 @@ def _open(dataset: Dataset, file: str, read_as: LabelsConfig) -> tuple[Source, S
     images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=_MOST_PIXELS)
     task = dataset.manifest.task
     source = open_source(
-        task=task, options=dataclasses.replace(read_as, path=file), classes=None, labels=file, images=images
+        task=task,
+        options=dataclasses.replace(read_as, path=file),
+        classes=None,
+        labels=file,
+        images=images,
+        export=export,
     )
     if source.attachments() is not None:
         raise UsageError(f"{file}: holds masks as pictures. Only annotations of one file are taken.")
@@ -150,7 +163,9 @@ class _Writer:
         masked: bool,
     ) -> None:
         self._source, self._survey, self._said, self._rejected, self._masked = source, survey, said, rejected, masked
-        names = [mask_feature(name) for name in survey.classes]
+        # Class by class, and then what is to be ignored.
+        self._names = (*survey.classes, *([IGNORED] if survey.ignore else []))
+        names = [mask_feature(name) for name in self._names]
         self.kinds = {f"{name}/{what}": "int64" for name in names for what in ("rle", "area")}
 
     def outcome(self, key: str, payload: bytes) -> Outcome:
@@ -162,15 +177,16 @@ class _Writer:
             name: typed(values) for name, values in example.items() if not name.startswith(_MASK_PREFIX)
         }
         rows = self._said.get(key, [])
-        labels = sorted({row.label for row in rows if row.label >= 0})
+        listed = [row.label for row in rows if row.label >= 0]
+        labels = listed if self._survey.ordered else sorted(set(listed))
         if self._masked:
             height, width = (int(np.asarray(example[f"image/{side}"])[0]) for side in ("height", "width"))
             try:
                 masks = self._masks(rows, height, width)
             except RleError as error:
                 return Outcome(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
-            labels = [label for label, runs in enumerate(masks) if len(runs)]
-            for name, runs in zip(self._survey.classes, masks, strict=True):
+            labels = [label for label, runs in enumerate(masks[: len(self._survey.classes)]) if len(runs)]
+            for name, runs in zip(self._names, masks, strict=True):
                 features[f"{mask_feature(name)}/rle"] = ints(runs.reshape(-1))
                 features[f"{mask_feature(name)}/area"] = area(runs)
         features["image/class/label"] = ints(labels)
@@ -178,10 +194,11 @@ class _Writer:
         return Outcome(key, encode_example(features))
 
     def _masks(self, rows: list[_Said], height: int, width: int) -> list[Runs]:
-        parts: list[list[Runs]] = [[] for _ in self._survey.classes]
+        parts: list[list[Runs]] = [[] for _ in self._names]
         for label, text, _ in rows:
             if text is not None:
                 for drawn, runs in self._source.dialect.masks(label, text, height=height, width=width):
-                    if drawn != IGNORE:
+                    # `IGNORE` is -1: the last one.
+                    if drawn != IGNORE or self._survey.ignore:
                         parts[drawn].append(runs)
         return [union(runs) for runs in parts]

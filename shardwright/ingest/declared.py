@@ -14,6 +14,7 @@ from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.inputs import SurveyedInput
 from shardwright.sources.base import Source
 from shardwright.sources.csv_source import CsvSource
+from shardwright.sources.exported import Exported
 from shardwright.sources.names import NameIndex
 from shardwright.splits import NOWHERE, folder_split, split_named
 from shardwright.storage import Refusal, read_bytes
@@ -86,6 +87,7 @@ def column_fields(source: Source, option: str, header: str) -> Iterator[tuple[in
     Raises:
         ConfigError: the annotations are no table, or it has no such column.
     """
+    source = source.inner if isinstance(source, Exported) else source
     if not isinstance(source, CsvSource):
         raise ConfigError(option, f"{header!r}: the annotations are no CSV", "Remove it, or give a CSV of labels.")
     return source.column(option, header)

@@ -28,6 +28,8 @@ from shardwright.manifest import SINGLE, UNLISTED
 from shardwright.probe.known_files import KnownFiles
 from shardwright.sources.base import ClassesInText, Images, Source, Survey
 from shardwright.sources.detect import open_source
+from shardwright.sources.export_record import find_export
+from shardwright.sources.image_or_mask import without_masks
 from shardwright.sources.record_listing import holds_records
 from shardwright.sources.tfrecords import Records
 from shardwright.storage import (
@@ -71,6 +73,7 @@ class SurveyedInput:
         read: the files of annotations, as they were before anything was read of them.
         records: the source, where images are parts of TFRecord files.
         earlier: the dataset that images may be copied from.
+        further: absolute paths of files that say how the annotations are to be read, or more of them.
     """
 
     listing: Listing
@@ -83,6 +86,7 @@ class SurveyedInput:
     read: ReadFiles
     records: Records | None = None
     earlier: Earlier | None = None
+    further: tuple[str, ...] = ()
     _known: dict[tuple[bool, bool], KnownFiles] = field(default_factory=dict)
 
     def known(self, *, probed: bool = False, pixels: bool = False) -> KnownFiles | None:
@@ -121,7 +125,14 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     listing, tables = delivered.listing, delivered.labels
     labels = tables[-1].path if tables else None
     files = [part.path for part in tables if not is_folder(part.path)]
-    read = ReadFiles.before([*files, *location.lists.values()])
+    spans = delivered.spans(recipe.input.on_conflict)
+    export = None if spans.parts else find_export(labels, listing.root, recipe.task)
+    further = tuple(export.files) if export is not None else ()
+    read = ReadFiles.before([*files, *further, *location.lists.values()])
+    paths: frozenset[str] = frozenset()
+    note = ""
+    if labels is not None and recipe.task == "segmentation":
+        listing, paths, note = without_masks(listing, recipe.input.labels, labels)
     no_images: dict[int, Refusal] = {}
     source: Source
     told = _told_records(recipe, location, listing)
@@ -142,15 +153,17 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
                 skip=frozenset(no_images),
                 size_of=lambda position: _size(listing.path(position), recipe),
                 max_pixels=recipe.images.max_pixels,
+                paths=paths,
             ),
-            spans=delivered.spans(recipe.input.on_conflict),
+            spans=spans,
+            export=export,
         )
         read = read.and_of(source.attachments())
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
     survey = source.survey()
-    survey.notes = (*delivered.notes, *survey.notes)
+    survey.notes = (*delivered.notes, *([note] if note else []), *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _refuse_unlisted_option(recipe.task, unlisted, may_be_empty)
     # What lies there and was refused or passed over is in the ledger already, under its true reason.
@@ -170,7 +183,9 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     if unlisted == "reject":
         for i in rest:
             rejected[i] = Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it")
-    return SurveyedInput(listing, source, survey, rejected, labels, delivered, location.lists, read, records, earlier)
+    return SurveyedInput(
+        listing, source, survey, rejected, labels, delivered, location.lists, read, records, earlier, further
+    )
 
 
 def _told_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:
@@ -214,6 +229,8 @@ def hash_input(
     for part in surveyed.delivered.labels:
         # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes of its own.
         _add(total, [os.path.basename(part.path), surveyed.read.sha256(part.path)])
+    for path in surveyed.further:
+        _add(total, [os.path.basename(path), surveyed.read.sha256(path)])
     for split, path in sorted(surveyed.lists.items()):
         _add(total, [split, surveyed.read.sha256(path)])
     attached = surveyed.source.attachments()
@@ -331,9 +348,11 @@ def _nothing_matched(
         return UsageError(f"input.images: no images below {listing.root}, only {shown}. Check the path.")
     if not survey.names:
         return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
+    option = "key_pattern say which parts of the path they are put together from"
+    if source.attachments() is not None:
+        option = "pattern find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
     return CheckFailed(
         f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
         f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
-        "or let input.labels.key_pattern say which parts of the path they are put together from."
-        + (f" {survey.hint}" if survey.hint else "")
+        f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else "")
     )

@@ -71,6 +71,7 @@ class IngestPlan:
         total_bytes: size of all images that are going to be read.
         source: the earlier dataset that images are copied from.
         tasks: name of the folder of its task files.
+        ordered: whether order and repeats of an image's classes count.
     """
 
     dataset: DatasetPlan
@@ -87,6 +88,7 @@ class IngestPlan:
     total_bytes: int
     source: CopySource | None = None
     tasks: str = tasks_folder()
+    ordered: bool = False
 
     @property
     def tools(self) -> str:
@@ -290,6 +292,7 @@ def plan_ingest(
         total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
         source=None if earlier is None or places is None else earlier.source(options, _tools(recipe)),
         tasks=tasks_folder("" if earlier is None or places is None else earlier.digest),
+        ordered=survey.ordered,
     )
     return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, places)
 

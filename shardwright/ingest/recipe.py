@@ -26,7 +26,7 @@ from shardwright.spans import NEWEST
 
 # Of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no cache and no
 # staging folder of an older version is taken for ours.
-_CODE_FORMAT = 2
+_CODE_FORMAT = 3
 
 # Stands for `input.images`, which is a place.
 _NOWHERE = "."

@@ -196,7 +196,9 @@ def read_unheld(staging: Staging, planned: PlannedShard, root: str, name: str) -
     return _image_rows(folder, planned, root, lambda line: not line.endswith(_HELD))
 
 
-def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str, name: str = _FOLDER) -> Iterator[Task]:
+def read_tasks(
+    staging: Staging, planned: PlannedShard, root: str, task: str, name: str = _FOLDER, *, ordered: bool = False
+) -> Iterator[Task]:
     """The samples of a shard in the order of its records.
 
     Args:
@@ -205,6 +207,7 @@ def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str, na
         root: folder that the file names start from.
         task: `segmentation` or `classification`.
         name: of `tasks_folder`.
+        ordered: whether order and repeats of an image's classes count; see `Survey.ordered`.
     """
     folder = _folder_of(staging, planned, name)
     annotations: dict[int, list[Mask]] = {}
@@ -217,7 +220,8 @@ def read_tasks(staging: Staging, planned: PlannedShard, root: str, task: str, na
         if task == "segmentation":
             yield Task(Sample(key, path, size, None, said, values), digest, checksum, copied)
         else:
-            labels = tuple(sorted({mask.label for mask in said}))
+            listed = (mask.label for mask in said)
+            labels = tuple(listed) if ordered else tuple(sorted(set(listed)))
             yield Task(Sample(key, path, size, labels, (), values), digest, checksum, copied)
 
 

@@ -66,7 +66,7 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
 
 def _images(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[tuple[Task, Image]]:
     """The images of a shard with what is said about them."""
-    tasks = read_tasks(staging, planned, plan.root, plan.dataset.task, plan.tasks)
+    tasks = read_tasks(staging, planned, plan.root, plan.dataset.task, plan.tasks, ordered=plan.ordered)
     if plan.source is None:
         read = read_each(plan.root, tasks, lambda task: task.sample.path, lambda task: task.sample.size)
         return ((task, Image(data)) for task, data in read)

@@ -42,6 +42,7 @@ _SIGN, _MORE = 16, 32
 # Twelve characters hold 60 bits: far more than the pixels of any image, and no overflow.
 _MOST_CHARACTERS = 12
 _LARGEST_COUNT = 2**31
+_HEADER = re.compile(r"rle_(absolute|relative|counts)_(column|row)_([01])")
 _COUNTS_LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*\s*)?\]", re.ASCII)
 
 
@@ -113,6 +114,23 @@ class Dialect:
         if self.runs == COUNTS:
             return str(to_counts(runs, height * width))
         return to_pairs(runs, self.base)
+
+
+def dialect_of(runs: str, order: str, base: int) -> Dialect:
+    """Returns the dialect that `export` writes: its starts count from `base` where they are absolute."""
+    empty = {RELATIVE: ("", "-1"), COUNTS: ("", "[]")}.get(runs, ("",))
+    return Dialect(runs, order, base if runs == ABSOLUTE else 0, empty)
+
+
+def dialect_header(dialect: Dialect) -> str:
+    """Returns the header of a column of masks that names their dialect; see `dialect_of_header`."""
+    return f"rle_{dialect.runs}_{dialect.order}_{dialect.base}"
+
+
+def dialect_of_header(header: str) -> Dialect | None:
+    """Returns the dialect that a header names, `rle_absolute_row_0` say, or `None`."""
+    match = _HEADER.fullmatch(header)
+    return dialect_of(match[1], match[2], int(match[3])) if match else None
 
 
 COLUMN_PAIRS = Dialect()

@@ -18,6 +18,7 @@ _WORDS = {
     "moved": "Images in another split",
     "relabelled": "Images of other classes",
     "masks": "Images whose masks differ",
+    "features": "Images whose further features differ",
 }
 
 
@@ -35,8 +36,16 @@ def render_differences(found: Differences, one: Dataset, other: Dataset) -> str:
             "Classes",
             card("From what to what", table(("Change", "Images"), rows, caption="Classes", numbers=(1,))),
         )
+    if any(found.only):
+        lists = [
+            (which, shown(", ".join(names)))
+            for which, names in zip(("First", "Second"), found.only, strict=True)
+            if names
+        ]
+        stored = table(("Dataset", "Features"), lists, caption="Features that only one dataset stores")
+        body += section("only", "Features", card("Features that only one dataset stores", stored, wide=True))
     if not body:
-        body = section("none", "No difference", "<p>Both hold the same images, classes and masks.</p>")
+        body = section("none", "No difference", "<p>All records hold the same.</p>")
     names = " to ".join(f"<code>{html.escape(dataset.manifest.fingerprint[:12])}</code>" for dataset in (one, other))
     return document("Differences of two datasets", "Dataset differences", names, f'<dl class="tiles">{head}</dl>', body)
 

@@ -36,12 +36,14 @@ class Images:
         skip: positions that are no images.
         size_of: height and width of the image at a position, `None` where it cannot be read.
         max_pixels: the most pixels an image, or a mask of one, may have.
+        paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
     """
 
     keys: Sequence[str]
     skip: frozenset[int]
     size_of: Callable[[int], tuple[int, int] | None]
     max_pixels: int
+    paths: frozenset[str] = frozenset()
 
 
 class Mask(NamedTuple):
@@ -115,6 +117,7 @@ class Survey:
         splits: position of a key -> name of the split that the source says it belongs to.
         frame: what `input.labels.frame: auto` means here; see `shardwright.frames`.
         hint: what may help where nothing matches an image, a whole line without its end.
+        ordered: whether the classes of an image are a list, whose order and repeats count, and not a set.
     """
 
     classes: tuple[str, ...]
@@ -129,6 +132,7 @@ class Survey:
     splits: dict[int, str] = field(default_factory=dict)
     frame: str = "auto"
     hint: str = ""
+    ordered: bool = False
 
 
 class MaskCode(Protocol):

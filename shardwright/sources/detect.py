@@ -9,11 +9,14 @@ from contextlib import suppress
 
 from shardwright.config.labels import REFUSE, LabelsConfig
 from shardwright.errors import ConfigError, UsageError
+from shardwright.manifest import NONE
 from shardwright.sources.base import Images, Source
 from shardwright.sources.captions import CaptionJsonl
 from shardwright.sources.coco_json import CocoJson
+from shardwright.sources.export_record import ExportRecord, FoundExport
+from shardwright.sources.exported import Exported, export_options
 from shardwright.sources.file_names import FileNames
-from shardwright.sources.folders import ClassFolders
+from shardwright.sources.folders import ClassFolders, class_level, refuse_either
 from shardwright.sources.joined_tables import ONE_FILE, Spans
 from shardwright.sources.key_layouts import CLASS_FOLDERS, FILE_NAME, tell_key_format
 from shardwright.sources.mask_folders import open_folder, tell_folder
@@ -36,6 +39,7 @@ def open_source(
     labels: str | None,
     images: Images,
     spans: Spans = ONE_FILE,
+    export: FoundExport | None = None,
 ) -> Source:
     """Opens the annotations of an input.
 
@@ -46,13 +50,33 @@ def open_source(
         labels: absolute path of the table or the folder, or `None`.
         images: what is listed.
         spans: the tables of several spans, of which `labels` is the newest.
+        export: the export of ours that they are.
 
     Raises:
         UsageError: the annotations are missing, lack columns, do not fit the task, or can be read in two ways.
     """
+    if export is None:
+        return _open(task, options, classes, labels, images, spans)
+    options, classes = export_options(export.record, options, classes)
+    return Exported(_open(task, options, classes, labels, images, spans, export.record), export, images)
+
+
+def _open(
+    task: str,
+    options: LabelsConfig,
+    classes: Mapping[str, int | None] | None,
+    labels: str | None,
+    images: Images,
+    spans: Spans,
+    record: ExportRecord | None = None,
+) -> Source:
+    if record is not None and record.labels == NONE and options.format == "auto":
+        return Unlabelled(images)
     if labels is None:
         if options.format == "none":
             return Unlabelled(images)
+        if record is not None and options.format in ("auto", CLASS_FOLDERS):
+            return ClassFolders(images.keys, images.skip, classes, (), folders=record.folders)
         if task == "segmentation":
             raise ConfigError(
                 "input.labels.path",
@@ -63,7 +87,7 @@ def open_source(
     why_folder = tell_folder(options.format, labels)
     if why_folder:
         _refuse_spans(spans, f"{labels} holds masks")
-        return open_folder(task, options, classes, labels, images, why_folder)
+        return open_folder(task, options, classes, labels, images, why_folder, record)
     if options.pattern is not None:
         raise ConfigError("input.labels.pattern", f"{labels} is no folder of masks", "Remove it.")
     if options.others != REFUSE:
@@ -81,7 +105,7 @@ def open_source(
         return CocoJson(labels, images, names, classes, told, boxes=options.boxes, masks=task == "segmentation")
     if options.boxes:
         raise ConfigError("input.labels.boxes", f"{labels} is no COCO JSON", "Remove it.")
-    return open_table_source(task, options, classes, labels, images, spans)
+    return open_table_source(task, options, classes, labels, images, spans, record)
 
 
 def _refuse_spans(spans: Spans, what: str) -> None:
@@ -95,15 +119,18 @@ def _refuse_spans(spans: Spans, what: str) -> None:
 def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int | None] | None) -> Source:
     notes: tuple[str, ...] = ()
     chosen = options.format
+    found = class_level(images.keys, images.skip, classes, asked=chosen == CLASS_FOLDERS)
     if chosen == "auto":
         if options.pattern is None:
-            chosen, reason = tell_key_format(images.keys, images.skip, classes)
+            chosen, reason = tell_key_format(images.keys, images.skip, classes, found)
         else:
             chosen, reason = FILE_NAME, "input.labels.pattern is given"
         notes = (f"labels: {_KEY_FORMATS[chosen]}, since {reason}",)
     if chosen == FILE_NAME:
         return FileNames(images.keys, images.skip, classes, notes, options.pattern)
-    return ClassFolders(images.keys, images.skip, classes, notes)
+    refuse_either(found)
+    notes += (found.note,) if found.note else ()
+    return ClassFolders(images.keys, images.skip, classes, notes, found.level)
 
 
 def _why_lines(label_format: str, labels: str) -> str:

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from shardwright.config.split import split_word
 from shardwright.errors import UsageError
-from shardwright.sources.classes import as_integer
 from shardwright.sources.file_names import name_label
-from shardwright.sources.folders import class_folder
+from shardwright.sources.folders import FolderLevel, class_folder, fit, refuse_either
 
 CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
-# Folders that say what images are for, not what is on them.
-SPLIT_FOLDERS = frozenset(
-    ("train", "training", "val", "valid", "validation", "eval", "dev", "test", "testing", "images")
-)
 _EITHER = "Set input.labels.format: class_folders or file_name."
 
 
 def tell_key_format(
-    keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None
+    keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None, found: FolderLevel
 ) -> tuple[str, str]:
     """Tells the format of an input without a file of labels.
 
@@ -30,6 +26,7 @@ def tell_key_format(
         keys: sorted keys of the listing.
         skip: positions that are no images.
         classes: `input.classes`.
+        found: which folder may be the class.
 
     Returns:
         `class_folders` or `file_name`, and why, for the user.
@@ -38,7 +35,7 @@ def tell_key_format(
         UsageError: folders and names say different classes, and either may be meant.
     """
     no_path = "input.labels.path is not given"
-    both = [(class_folder(key), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
+    both = [(class_folder(key, found.level), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
     folders = {folder for folder, _, _ in both if folder}
     labels = {label for _, label, _ in both if label}
     named = sum(bool(label) for _, label, _ in both)
@@ -48,32 +45,31 @@ def tell_key_format(
             "input.labels.path, or set input.labels.format: none for images alone."
         )
     # One label alone is a camera's prefix, unless it is known to be a class.
-    if 2 * named <= len(both) or (len(labels) < 2 and _known(labels, classes) < 2):
+    if 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2):
+        refuse_either(found)
         return CLASS_FOLDERS, no_path
     if not folders:
         return FILE_NAME, f"{no_path}, no image lies in a folder, and {named} of {len(both)} names hold a label"
+    if found.problem and not all(is_split_folder(folder) for folder in folders):
+        refuse_either(found)
     contrary = next((said for said in both if all(said[:2]) and said[0] != said[1]), None)
     if contrary is None:
         return CLASS_FOLDERS, f"{no_path}; the file names say the same"
     folder, label, key = contrary
     differ = f"{key} is {folder!r} by its folder and {label!r} by its name"
-    by_folder, by_name = _known(folders, classes), _known(labels, classes)
+    by_folder, by_name = fit(folders, classes), fit(labels, classes)
     if by_name > by_folder:
         return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
-    if classes is None and (len(folders) == 1 or all(name.lower() in SPLIT_FOLDERS for name in folders)):
+    if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
         raise UsageError(f"input.labels: {differ}, and the folders ({_shown(folders)}) may be no classes. {_EITHER}")
     if by_name == by_folder and by_name > 0:
         raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}")
     return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
 
 
-def _known(values: set[str], classes: Mapping[str, int | None] | None) -> int:
-    """How well classes fit `input.classes`: 2 by name, 1 as numbers, which it may know, 0 not at all or not given."""
-    if not values or classes is None:
-        return 0
-    if values <= set(classes):
-        return 2
-    return int(all(value in classes or as_integer(value) is not None for value in values))
+def is_split_folder(name: str) -> bool:
+    """Whether a folder says what images are for, not what is on them."""
+    return split_word(name) is not None or name.lower() == "images"
 
 
 def _shown(folders: set[str]) -> str:

@@ -12,6 +12,7 @@ from shardwright.manifest import MULTI, SINGLE
 from shardwright.sources.base import Survey
 from shardwright.sources.classes import as_integer
 from shardwright.sources.csv_source import CsvSource, TableInput
+from shardwright.sources.export_record import ExportRecord
 from shardwright.sources.label_fields import Reading, tell_multi, tell_separator
 from shardwright.sources.row_source import Statement
 from shardwright.sources.tables import IMAGE, LABEL, Row, label_columns
@@ -51,10 +52,12 @@ class LabelCsv(LabelTable):
     Args:
         given: the table.
         options: `input.labels`.
+        record: of the export of ours that the table is.
     """
 
-    def __init__(self, given: TableInput, options: LabelsConfig) -> None:
+    def __init__(self, given: TableInput, options: LabelsConfig, record: ExportRecord | None = None) -> None:
         super().__init__(given)
+        self._record = record
         self._options = options
         self._reading = Reading(False)
         self._beside = _names_beside(given)
@@ -96,6 +99,8 @@ class LabelCsv(LabelTable):
         multi, separator = self._options.multi, self._options.separator
         if multi is False:
             return Reading(False)
+        if self._record is not None and self._record.labels == MULTI and multi and separator is None:
+            return Reading(True, self._record.separator, exact=True)
         if separator or (multi and separator is not None):
             return Reading(True, separator or "")
         fields, images, several = self._look_through()

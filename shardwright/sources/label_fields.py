@@ -29,14 +29,18 @@ class Reading(NamedTuple):
         multi: whether an image may have any number of classes.
         separator: what is between classes in a field; empty where a field is one class.
         reason: how that was told, or empty.
+        exact: whether a field of several is a list as an export writes it: order, repeats and blanks count.
     """
 
     multi: bool
     separator: str = ""
     reason: str = ""
+    exact: bool = False
 
     def split(self, field: str) -> tuple[str, ...]:
-        """The classes that a field names, each once."""
+        """The classes that a field names, each once unless the field is exact."""
+        if self.exact:
+            return tuple(field.split(self.separator)) if field else ()
         if not self.separator:
             return (field,) if field else ()
         return tuple(dict.fromkeys(split_labels(field, self.separator)))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from shardwright.config.labels import IN_FOLDERS, LabelsConfig
 from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Images, Source
+from shardwright.sources.export_record import ExportRecord
 from shardwright.sources.mask_images import MaskImages
 from shardwright.sources.pascal_voc import MASKS, PascalVoc
 from shardwright.storage import is_folder
@@ -27,6 +28,7 @@ def open_folder(
     labels: str,
     images: Images,
     reason: str,
+    record: ExportRecord | None = None,
 ) -> Source:
     """Opens a folder of annotations; see `detect.open_source`.
 
@@ -37,6 +39,7 @@ def open_folder(
         labels: absolute path of the folder.
         images: what is listed.
         reason: what `tell_folder` said.
+        record: of the export of ours that the folder is a part of.
 
     Raises:
         UsageError: the task or an option does not fit, or there are no masks.
@@ -53,4 +56,4 @@ def open_folder(
     notes = (f"labels: {chosen}, since {reason}",) if options.format == "auto" else ()
     if chosen == "pascal_voc":
         return PascalVoc(labels, images, classes, notes, options.others)
-    return MaskImages(labels, images, classes, notes, options.pattern, options.others)
+    return MaskImages(labels, images, classes, notes, options.pattern, options.others, record)

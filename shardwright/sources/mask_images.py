@@ -20,13 +20,14 @@ from shardwright.manifest import IGNORED
 from shardwright.masks.mask_files import MaskFileError, MaskImage
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.sources.classes import map_classes
+from shardwright.sources.export_record import ExportRecord
 from shardwright.sources.mask_code import MaskFiles
-from shardwright.sources.mask_layouts import ImageStems, Place, tell_mask_layout
+from shardwright.sources.mask_layouts import ImageStems, Place, exported_layout, tell_mask_layout
 from shardwright.sources.mask_values import ValueMap, colours_error, have_ids, map_ids, map_values
 from shardwright.storage import Listing, Refusal, in_parallel, list_inputs, readers
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
-_LOSSY = (".jpg", ".jpeg")
+LOSSY = (".jpg", ".jpeg")
 _SHOWN_NAMES = 3
 _SHOWN_COLOURS = 5
 
@@ -41,6 +42,7 @@ class MaskImages:
         notes: what was told so far.
         pattern: `input.labels.pattern`.
         others: `input.labels.others`.
+        record: of the export of ours that the masks are a part of.
     """
 
     unlisted = "fail"
@@ -54,13 +56,15 @@ class MaskImages:
         notes: tuple[str, ...],
         pattern: str | None = None,
         others: str = REFUSE,
+        record: ExportRecord | None = None,
     ) -> None:
         self.name = os.path.basename(folder.rstrip("/"))
         self._images = images
         self._classes = classes
         self._notes = notes
         self._pattern = pattern
-        self._listing = list_masks(folder)
+        self._record = record if pattern is None else None
+        self._listing = _without(list_masks(folder), images.paths)
         self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels, others)
         self._annotations: list[Annotation] = []
 
@@ -68,7 +72,10 @@ class MaskImages:
         """See `Source.survey`."""
         masks = self._listing
         stems = ImageStems(self._images.keys, self._images.skip)
-        layout = tell_mask_layout(masks.keys, stems, self._classes, self._pattern)
+        if self._record is None:
+            layout = tell_mask_layout(masks.keys, stems, self._classes, self._pattern)
+        else:
+            layout = exported_layout(self._record)
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:_SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, Place] = {}
@@ -105,11 +112,13 @@ class MaskImages:
             used: dict[str, str] = {}
             for i, place in placed.items():
                 used.setdefault(place.label, f"{self.name}/{self._listing.keys[i]}")
-            ignore = used.pop(IGNORED, None)
+            counts = self._record is not None and not self._record.ignored
+            ignore = None if counts else used.pop(IGNORED, None)
             told = map_classes(used, self._classes)
             index = {**told.index, **({} if ignore is None else {IGNORED: IGNORE})}
             self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
-            return ValueMap(told.names, {} if ignore is None else {0: IGNORE}, told.notes)
+            keeps = ignore is not None or (self._record is not None and self._record.ignored)
+            return ValueMap(told.names, {0: IGNORE} if keeps else {}, told.notes)
         self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
         if not placed:
             return ValueMap(tuple(self._classes or ()), {})
@@ -147,11 +156,17 @@ def list_masks(folder: str) -> Listing:
         listing = list_inputs(folder)
     except UsageError as error:
         raise UsageError(str(error).replace("input.images:", "input.labels.path:", 1)) from None
-    for endings in (_LOSSLESS, _LOSSY):
+    for endings in (_LOSSLESS, LOSSY):
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
         if chosen:
             return select(listing, chosen)
     raise UsageError(f"input.labels.path: {folder} holds no PNG, BMP or TIFF. Give the folder of the masks.")
+
+
+def _without(masks: Listing, images: frozenset[str]) -> Listing:
+    """The masks without the files that are images."""
+    kept = [i for i in range(len(masks.keys)) if masks.path(i) not in images] if images else []
+    return select(masks, kept) if images else masks
 
 
 def select(listing: Listing, chosen: Sequence[int]) -> Listing:

@@ -2,7 +2,7 @@
 
 | layout | mask of `street/a.jpg` |
 |---|---|
-| same path | `street/a.png` |
+| same path | `street/a.png`, or with the whole name, `street/a.jpg.png` |
 | suffix | `street/a_mask.png`, and others of `SUFFIXES`; of Cityscapes' `a_leftImg8bit.png`: `a_gtFine_labelIds.png` |
 | folder per class | `car/street/a.png` |
 | class suffix | `street/a_car.png` |
@@ -16,17 +16,20 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
 from shardwright.sources.classes import as_integer
-from shardwright.sources.key_layouts import SPLIT_FOLDERS
+from shardwright.sources.export_record import RECORD_FILE, ExportRecord
+from shardwright.sources.key_layouts import is_split_folder
 
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
     **dict.fromkeys(("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_L"), ""),
+    **dict.fromkeys(("_Annotation", "_annotation", "_annotations"), ""),
     **dict.fromkeys(("_labelIds", "_labelTrainIds", "_color", "_instanceIds", "_train_id"), ""),
     **{f"_gtFine_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
     **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
@@ -54,6 +57,7 @@ class ImageStems:
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
         self._keys = keys
+        self._skip = skip
         self._by_stem: dict[str, int] = {}
         self._by_base: dict[str, int] = {}
         for i, key in enumerate(keys):
@@ -64,12 +68,19 @@ class ImageStems:
 
     def find(self, stem: str, *, bare: bool) -> int | None:
         """Position of an image, -1 where several fit, `None` where none does."""
-        found = self._by_stem.get(stem)
+        found, whole = self._by_stem.get(stem), self.whole(stem)
+        if whole is not None and found != whole:
+            return whole if found is None else _AMBIGUOUS
         return self._by_base.get(stem) if found is None and bare and "/" not in stem else found
+
+    def whole(self, key: str) -> int | None:
+        """Position of the image of a whole key, or `None`."""
+        place = bisect_left(self._keys, key)
+        return place if place < len(self._keys) and self._keys[place] == key and place not in self._skip else None
 
     def ambiguous(self, mask: str, stem: str) -> UsageError:
         """The error for a mask whose name several images have."""
-        fitting = [key for key in self._keys if stem in (_stem(key), _stem(key).rpartition("/")[2])]
+        fitting = [key for key in self._keys if stem in (key, _stem(key), _stem(key).rpartition("/")[2])]
         return UsageError(
             f"The mask {mask!r} could be that of {fitting[0]} or {fitting[1]}. Give the images names that differ "
             "before the extension, or the mask its whole relative path."
@@ -85,12 +96,14 @@ class MaskLayout:
         reason: why it is taken, for the user.
         by_class: whether a file holds one class, which its name says.
         names: from a mask's path without extension to the image's and a class.
+        exact: whether the image's path has its extension.
     """
 
     name: str
     reason: str
     by_class: bool
     names: Callable[[str], tuple[str, str] | None]
+    exact: bool = False
 
     def place(self, mask: str, images: ImageStems) -> Place | None:
         """Where a mask belongs; `None` where it is of no image.
@@ -99,12 +112,25 @@ class MaskLayout:
             UsageError: several images have the name.
         """
         named = self.names(_stem(mask))
+        if named is not None and self.exact:
+            position = images.whole(named[0])
+            return None if position is None else Place(position, named[1])
         found = None if named is None else images.find(named[0], bare=not self.by_class)
         if named is None or found is None:
             return None
         if found == _AMBIGUOUS:
             raise images.ambiguous(mask, named[0])
         return Place(found, named[1])
+
+
+def exported_layout(record: ExportRecord) -> MaskLayout:
+    """Returns how `shardwright export` names masks: a folder for each class, and the whole key of the image."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        folder, _, image = stem.partition("/")
+        return (image, record.folders[folder]) if folder in record.folders else None
+
+    return MaskLayout(_FOLDER, f"{RECORD_FILE} says so", True, names, exact=True)
 
 
 def tell_mask_layout(
@@ -123,7 +149,7 @@ def tell_mask_layout(
     """
     if pattern is not None:
         compiled = re.compile(pattern)
-        by_pattern = _by_pattern(compiled, images)
+        by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
     for layout in _layouts(images, classes):
@@ -156,7 +182,7 @@ def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> It
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
     """Whether folders or suffixes that nobody named can be classes."""
     if layout.name == _FOLDER:
-        return not all(label.lower() in SPLIT_FOLDERS for label in labels)
+        return not all(map(is_split_folder, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES for label in labels)
 
 
@@ -191,7 +217,9 @@ def _by_class_suffix(
     return names
 
 
-def _by_pattern(pattern: re.Pattern[str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+def pattern_names(pattern: re.Pattern[str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
+
     def names(stem: str) -> tuple[str, str] | None:
         match = pattern.search(stem)
         groups = match.groupdict() if match else {}

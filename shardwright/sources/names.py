@@ -21,15 +21,24 @@ class NameIndex:
         skip: positions that are no images: found by their whole key, since a table may name them, never by file name.
         pattern: `input.labels.key_pattern`: images are named by what the groups of this regular expression find in
             their keys, joined by `_`, and in no other way.
+        exact: whether images are named by their whole keys and in no other way, as in an export of ours.
 
     Raises:
         UsageError: the pattern finds the same name in two keys, or none in any.
     """
 
-    def __init__(self, keys: Sequence[str], skip: frozenset[int] = frozenset(), pattern: str | None = None) -> None:
+    def __init__(
+        self,
+        keys: Sequence[str],
+        skip: frozenset[int] = frozenset(),
+        pattern: str | None = None,
+        *,
+        exact: bool = False,
+    ) -> None:
         self._keys = keys
         self._by_pattern = None if pattern is None else _by_pattern(keys, skip, re.compile(pattern))
         self._skip = skip
+        self._exact = exact
         self._last: tuple[str, int | None] = ("", None)
         self._next = 0
         self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
@@ -49,7 +58,7 @@ class NameIndex:
 
     def _find(self, name: str) -> int | None:
         found = self._at(name)
-        if found is not None:
+        if found is not None or self._exact:
             return found
         name = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
         while name.startswith("./"):

@@ -1,7 +1,8 @@
 """Pascal VOC: masks in `SegmentationClass/`, boxes in XML files in `Annotations/`, lists of images in `ImageSets/`.
 
 Masks are PNGs of palette indices, or of the colours that VOC's palette has for them; 255 (pale, around objects and over
-what is hard to tell) is ignored. Without `input.classes` they are VOC's own twenty. Boxes become features in the layout
+what is hard to tell) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette,
+and else the values themselves. Boxes become features in the layout
 of the TensorFlow Object Detection API (`shardwright.boxes`). An image is annotated when it has a mask. The lists in
 `ImageSets/Segmentation` say which split an image is of. Source: the VOC2012 development kit (see `voc_xml`).
 """
@@ -21,10 +22,11 @@ from shardwright.masks.colours import COLOUR
 from shardwright.masks.rle import RleError
 from shardwright.sources.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.sources.classes import map_classes
-from shardwright.sources.mask_images import list_masks, refuse_second, select
+from shardwright.sources.mask_images import list_masks, refuse_second, select, tell_values
 from shardwright.sources.mask_layouts import ImageStems, Place
 from shardwright.sources.mask_values import ValueMap, have_ids, listed_ids, map_ids
 from shardwright.sources.voc_code import VocFiles, palette_colour, size_text
+from shardwright.sources.voc_palette import without_palette
 from shardwright.sources.voc_xml import FLAGS, VocImage, read_voc
 from shardwright.storage import (
     Listing,
@@ -36,7 +38,7 @@ from shardwright.storage import (
     readers,
 )
 
-MASKS = "SegmentationClass"
+MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
 # A union of two others.
 _UNION = "trainval"
@@ -45,6 +47,8 @@ _CLASSES = (
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
 _SHOWN_NAMES = 3
+_PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
+_WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
 
 
 class PascalVoc:
@@ -96,7 +100,7 @@ class PascalVoc:
         for i, (_, image) in annotated.items():
             for thing in image.objects:
                 used.setdefault(thing.name, self._xml.keys[i])
-        mapped = self._map(used)
+        mapped = self._map(used, [self._masks.names[i] for i, at in masks.items() if at not in survey.rejected])
         self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
         survey.classes = mapped.names
         survey.ignore = mapped.ignore or self.dialect.others == IGNORED
@@ -191,7 +195,8 @@ class PascalVoc:
         reason = f"{self._xml.keys[number]}: {error}"
         survey.rejected.setdefault(position, Refusal(self._images.keys[position], error.code, reason))
 
-    def _map(self, used: Mapping[str, str]) -> ValueMap:
+    def _map(self, used: Mapping[str, str], masks: list[str]) -> ValueMap:
+        """What values mean. `used` are the names of boxes, each with its first file."""
         note = ""
         if self._classes is not None and have_ids(self._classes):
             mapped = map_ids(self._classes)
@@ -199,18 +204,34 @@ class PascalVoc:
             ids, note = listed_ids(tuple(self._classes))
             mapped = map_ids(ids)
         else:
+            others, read = without_palette(self.dialect, masks)
+            if others:
+                return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
             other = next((name for name in used if name not in _CLASSES), None)
             if other is not None:
-                raise ConfigError(
-                    "input.classes",
-                    f"missing, and {used[other]} names {other!r}, which is none of Pascal VOC's twenty classes",
-                    "Write the classes in the order of the masks' values: value 1 is the first.",
-                )
+                problem = f"missing, and {used[other]} names {other!r}, which is none of Pascal VOC's twenty classes"
+                raise ConfigError("input.classes", problem, _WRITE_CLASSES)
             mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
-            note = "classes: the twenty of Pascal VOC, since input.classes names no others"
+            note = "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others"
         # An exporter may write the palette's colours instead of its indices.
         colours = {palette_colour(value): label for value, label in mapped.labels.items() if value < COLOUR}
         return ValueMap(mapped.names, {**colours, **mapped.labels}, (note,) if note else ())
+
+    def _plain_values(
+        self, used: Mapping[str, str], masks: list[str], others: list[str], read: int
+    ) -> dict[str, int | None]:
+        """Values that are their own names, as `input.classes` would list them, where masks have not VOC's palette."""
+        if len(others) < read:
+            problem = f"missing, and {len(others)} of {read} masks have not Pascal VOC's palette, e.g. {others[0]}"
+            raise ConfigError("input.classes", problem, _WRITE_CLASSES)
+        if used:
+            name, where = next(iter(used.items()))
+            problem = f"missing; {where} names {name!r}, and the masks hold values without Pascal VOC's palette"
+            raise ConfigError("input.classes", problem, _WRITE_CLASSES)
+        labels = tell_values(self.dialect, masks, "", None).labels.items()
+        return {
+            str(value): value for value in sorted(value for value, label in labels if label is not None and label >= 0)
+        }
 
     def _read_lists(self, survey: Survey) -> list[str]:
         """Splits by list; returns notes."""

@@ -190,6 +190,7 @@ class _Whole:
         for text, numbers in scan.numbers.items():
             whole.numbers.setdefault(text, set()).update(numbers)
         whole.several = whole.several or scan.several
+        whole.filed = whole.filed or scan.filed
         for name, kinds in scan.kinds.items():
             whole.kinds.setdefault(name, set()).update(kinds)
         for name, where in scan.mask_names.items():

@@ -24,6 +24,7 @@ from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 
 NO_EXAMPLE, NO_IMAGE, BAD_FEATURE = "no_example", "no_image", "bad_feature"
 BINARY = "binary"
+FILE_NAME = "image/filename"
 LABELLED = 2
 
 Features = Mapping[str, DecodedFeature]
@@ -33,6 +34,8 @@ _MOST_CLASSES = 10_000
 _MOST_FEATURES = 1000
 _LONGEST_KEY = 512
 _NOWHERE = -1
+# Names of keys that are names of files.
+_FILE_NAMES = frozenset(("filename", "file_name", "image_name", "path", "image/path"))
 # Of masks, and of pixels by the probe.
 _MADE_ANEW = ("image/segmentation/", "segmentation_mask/", "image/quality/", "image/hash/")
 # Of the preset `kaggle_flowers`.
@@ -65,6 +68,7 @@ class FileScan:
         classes: class as the records write it -> the first record with it.
         numbers: class -> the numbers that stand beside it.
         several: whether a record has several classes.
+        filed: whether a record holds the name of its file.
         kinds: feature -> kinds it occurs in: those of `record_roles.kind_of`, or `BINARY`.
         mask_names: class that a feature of masks is named by -> the first record with it.
     """
@@ -77,6 +81,7 @@ class FileScan:
     classes: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, set[int]] = field(default_factory=dict)
     several: bool = False
+    filed: bool = False
     kinds: dict[str, set[str]] = field(default_factory=dict)
     mask_names: dict[str, str] = field(default_factory=dict)
 
@@ -185,6 +190,16 @@ def further_features(features: Features, roles: Roles) -> Iterator[tuple[str, st
             yield name, kind_of(values) if text else BINARY, values
 
 
+def file_name_of(features: Features, roles: Roles, key: str) -> str:
+    """Returns the file's name that a record holds and its key does not, or an empty text."""
+    for name in (FILE_NAME, *({roles.key} & _FILE_NAMES)):
+        values = features.get(name, [])
+        if isinstance(values, list) and len(values) == 1 and is_text(values[0]):
+            text = values[0].decode("utf-8")
+            return text if name == FILE_NAME or text != key else ""
+    return ""
+
+
 def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], where: str) -> None:
     """Adds what a record brings."""
     for text in labels:
@@ -195,11 +210,13 @@ def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], wh
                     f"{where}: more than {_MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
                     "Say which feature holds them by input.labels.columns."
                 )
-    scan.several = scan.several or len(set(labels)) > 1
+    # Boxes of one class are no several classes of their image; a list that repeats one is a list.
+    scan.several = scan.several or len(set(labels) if roles.label.startswith(OBJECTS) else labels) > 1
     numbers = features.get(roles.number)
     if isinstance(numbers, np.ndarray) and len(numbers) == len(labels):
         for text, number in zip(labels, numbers.tolist(), strict=True):
             scan.numbers.setdefault(text, set()).add(number)
+    scan.filed = scan.filed or bool(file_name_of(features, roles, ""))
     _check_masks(features, roles, labels)
     for name, kind, _ in further_features(features, roles):
         scan.kinds.setdefault(name, set()).add(kind)

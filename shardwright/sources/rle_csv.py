@@ -19,9 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from shardwright.errors import UsageError
-from shardwright.sources.classes import as_integer
+from shardwright.manifest import IGNORED
+from shardwright.sources.base import IGNORE, Survey
+from shardwright.sources.classes import ClassMap, as_integer
 from shardwright.sources.csv_source import CsvSource, TableInput
-from shardwright.sources.rle_layouts import Specimen, tell_layout
+from shardwright.sources.export_record import RECORD_FILE, ExportRecord
+from shardwright.sources.rle_layouts import Layout, Specimen, tell_layout
 from shardwright.sources.row_source import Statement
 from shardwright.sources.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Row, Table, reduce_header
 
@@ -40,10 +43,12 @@ class RleCsv(CsvSource):
     Args:
         given: the table.
         code: `runs`, `order` and `base` as far as the configuration says them.
+        record: of the export of ours that the table is.
     """
 
-    def __init__(self, given: TableInput, code: Mapping[str, str | int]) -> None:
+    def __init__(self, given: TableInput, code: Mapping[str, str | int], record: ExportRecord | None = None) -> None:
         super().__init__(given)
+        self._ignores = record is not None and record.ignored
         table, columns = given.table, given.columns
         self.mask_column = table.header[columns[MASK]]
         self._one_class = ""
@@ -52,10 +57,25 @@ class RleCsv(CsvSource):
             known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
             self._one_class = _one_class(table, known, given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
-        layout = tell_layout(table.path, headers, self._specimens(given.images.size_of), code)
+        if record is not None and not code:
+            layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} says so")
+        else:
+            layout = tell_layout(table.path, headers, self._specimens(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
         reason = f", since {layout.reason}" if layout.reason else ""
         self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base say otherwise)",)
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        survey = super().survey()
+        survey.ignore = self._ignores
+        return survey
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        if not self._ignores:
+            return super()._map_classes(values)
+        mapped = super()._map_classes({value: where for value, where in values.items() if value != IGNORED})
+        return ClassMap(mapped.names, {**mapped.index, IGNORED: IGNORE}, mapped.notes)
 
     def _take_apart(self, row: Row) -> Statement:
         text = row.fields[self._columns[MASK]].strip()
@@ -101,7 +121,8 @@ class RleCsv(CsvSource):
         return value, ""
 
     def _may_be_class(self, text: str) -> bool:
-        return self._classes is None or text in self._classes or as_integer(text) is not None
+        known = self._classes is None or text in self._classes or as_integer(text) is not None
+        return known or (self._ignores and text == IGNORED)
 
 
 def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:

@@ -16,7 +16,17 @@ import numpy as np
 
 from shardwright.errors import UsageError
 from shardwright.masks.rle import RleError, perimeter, read_numbers
-from shardwright.masks.rle_dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect
+from shardwright.masks.rle_dialects import (
+    ABSOLUTE,
+    COCO,
+    COLUMN,
+    COUNTS,
+    RELATIVE,
+    ROW,
+    SIIM,
+    Dialect,
+    dialect_of_header,
+)
 from shardwright.sources.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, reduce_header
 
 # An outline counts as longer from this ratio on, and from the larger one where the header says the opposite; so that a
@@ -91,6 +101,9 @@ def tell_layout(
         UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
     """
     where = f"{path}, column {headers[MASK]!r}"
+    named = dialect_of_header(headers[MASK])
+    if named is not None and not code:
+        return Layout(named, "empty" if LABEL in headers else "fail", "the header says so")
     runs, why_runs = _tell_runs(where, headers, specimens, code)
     known = _known_set(headers, runs, specimens)
     if known is not None:

@@ -10,6 +10,7 @@ from shardwright.errors import ConfigError, UsageError
 from shardwright.sources.base import Images, Source
 from shardwright.sources.captions import CaptionCsv
 from shardwright.sources.csv_source import TableInput
+from shardwright.sources.export_record import ExportRecord
 from shardwright.sources.further_columns import FurtherColumns
 from shardwright.sources.joined_tables import ONE_FILE, JoinedTable, Spans
 from shardwright.sources.key_patterns import quoted, tell_key_pattern
@@ -66,6 +67,7 @@ def open_table_source(
     path: str,
     images: Images,
     spans: Spans = ONE_FILE,
+    record: ExportRecord | None = None,
 ) -> Source:
     """Opens a CSV of annotations; see `shardwright.sources.detect.open_source`."""
     table = JoinedTable.join(spans.parts) if spans.parts else Table.open(path)
@@ -82,9 +84,9 @@ def open_table_source(
     left = [header for i, header in enumerate(table.header) if i not in taken and header]
     if left and not options.features:
         notes = (*notes, f"left out: {shown_header(left)} (input.labels.features takes further columns)")
-    names = NameIndex(images.keys, images.skip, options.key_pattern)
+    names = NameIndex(images.keys, images.skip, options.key_pattern, exact=record is not None)
     hint = ""
-    if options.key_pattern is None and IMAGE in told.roles:
+    if options.key_pattern is None and IMAGE in told.roles and record is None:
         names, note, hint = _by_parts(table, told.roles[IMAGE], images, names)
         notes = (*notes, *note)
     given = TableInput(
@@ -99,12 +101,12 @@ def open_table_source(
         hint=hint,
     )
     if told.format == "rle_csv":
-        return RleCsv(given, options.code)
+        return RleCsv(given, options.code, record)
     if told.format == "captions":
         return CaptionCsv(given)
     if told.one_hot is not None:
         return OneHotCsv(given, told.one_hot)
-    return LabelCsv(given, options)
+    return LabelCsv(given, options, record)
 
 
 def _tell(task: str, options: LabelsConfig, classes: Mapping[str, int | None] | None, table: Table) -> _Told:

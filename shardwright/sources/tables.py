@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.masks.rle_dialects import dialect_of_header
 from shardwright.storage import open_table
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
@@ -159,6 +160,9 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
                     f"{table.path}: several columns are called {name!r}, and one of them holds the {role}. "
                     f"Rename the others. It has: {shown_header(table.header)}."
                 )
+    named = [i for i, name in enumerate(table.header) if dialect_of_header(name) and i not in columns.values()]
+    if MASK not in columns and len(named) == 1:
+        columns[MASK] = named[0]
     return columns
 
 

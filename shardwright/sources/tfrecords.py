@@ -23,11 +23,13 @@ from shardwright.sources.mask_images import tell_values
 from shardwright.sources.mask_values import ValueMap
 from shardwright.sources.record_listing import RecordFiles, list_records
 from shardwright.sources.record_masks import RecordMasks, RunPairs, text_dialect
-from shardwright.sources.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, ROLES, RUNS, TEXTS
+from shardwright.sources.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, OBJECTS, ROLES, RUNS, TEXTS
 from shardwright.sources.record_scan import (
     BINARY,
+    FILE_NAME,
     LABELLED,
     Features,
+    file_name_of,
     further_features,
     labels_of,
     masks_of,
@@ -137,7 +139,13 @@ class Records:
             notes=(*self._notes, *notes),
             labels=labels,
             ignore=self._values.ignore or (masked and IGNORED in found.scan.mask_names and IGNORED not in names),
-            features={**self._kinds, **({CAPTION_FEATURE: "bytes"} if roles.caption else {})},
+            features={
+                **self._kinds,
+                **({CAPTION_FEATURE: "bytes"} if roles.caption else {}),
+                **({FILE_NAME: "bytes"} if found.scan.filed else {}),
+            },
+            # Classes of boxes are a set of classes to their image.
+            ordered=labels == MULTI and not roles.label.startswith(OBJECTS),
             # Whoever wrote the records drew the masks for what decoders make of the images.
             frame="stored",
         )
@@ -145,7 +153,7 @@ class Records:
     def annotations(self) -> Iterator[Annotation]:
         """See `Source.annotations`."""
         for position, features, masks in self._records():
-            if values := self._further(features):
+            if values := self._further(features, self.listing.keys[position]):
                 yield Annotation(position, NO_LABEL, None, NO_ROW, values)
             for label, text in masks:
                 yield Annotation(position, label, text, NO_ROW)
@@ -241,8 +249,8 @@ class Records:
             return [self._map.index[text] for text in labels_of(features, roles.label)]
         return [0]
 
-    def _further(self, features: Features) -> dict[str, list[Any]]:
-        """Values of what is carried through and of captions."""
+    def _further(self, features: Features, key: str) -> dict[str, list[Any]]:
+        """Values of what is carried through, of captions, and the name of the file."""
         values = {
             name: _plain(listed)
             for name, kind, listed in further_features(features, self._found.roles)
@@ -251,6 +259,8 @@ class Records:
         captions = features.get(self._found.roles.caption, [])
         if isinstance(captions, list) and captions:
             values[CAPTION_FEATURE] = [caption.decode("utf-8", "replace") for caption in captions]
+        if file_name := file_name_of(features, self._found.roles, key):
+            values[FILE_NAME] = [file_name]
         return values
 
 

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-# What data sets call the three; the first of each line is ours.
-_SYNONYMS = {
-    "train": ("train", "training", "trn"),
-    "eval": ("eval", "evaluation", "val", "valid", "validation", "dev", "development"),
-    "test": ("test", "testing", "tst"),
-}
-_CANONICAL = {synonym: name for name, synonyms in _SYNONYMS.items() for synonym in synonyms}
+from shardwright.config.split import split_word
 
 
 def split_named(text: str, names: Collection[str]) -> str | None:
     """The split that a folder, a field or a file's name means, or `None`.
 
     Args:
-        text: `val`, `Training`, …; upper and lower case are the same.
+        text: `val`, `Training`, `train2017`, …; upper and lower case are the same.
         names: splits of the configuration. Their own names come first, then the usual synonyms of theirs.
     """
     folded = text.strip().lower()
     if folded in names:
         return folded
-    canonical = _CANONICAL.get(folded)
+    canonical = split_word(folded)
     return canonical if canonical in names else None
 
 

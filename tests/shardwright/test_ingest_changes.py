@@ -32,7 +32,9 @@ def boxes(root, image_input):
     (root / "in/images").rename(tree / "JPEGImages")
     for file in sorted((tree / "JPEGImages").iterdir()):
         size = Image.open(file).size
-        Image.new("P", size, 1).save(tree / "SegmentationClass" / f"{file.stem}.png")
+        mask = Image.new("P", size, 1)
+        mask.putpalette([0, 0, 0, 128, 0, 0])  # As Pascal VOC's begins.
+        mask.save(tree / "SegmentationClass" / f"{file.stem}.png")
         (tree / "Annotations" / f"{file.stem}.xml").write_text(
             f"<annotation><size><width>{size[0]}</width><height>{size[1]}</height></size><object><name>cat</name>"
             "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>3</ymax></bndbox></object></annotation>"

@@ -12,7 +12,8 @@ from shardwright.masks import rle
 
 IMAGES, SHAPE = 24, (21, 30)
 CAT, DOG = 8, 12
-PALETTE = {0: (0, 0, 0), CAT: (64, 0, 0), DOG: (64, 0, 128), 255: (224, 224, 192)}
+# As in the development kit: the bits of an index go round red, green and blue.
+PALETTE = [sum((i >> (3 * bit + part) & 1) << (7 - bit) for bit in range(8)) for i in range(256) for part in range(3)]
 
 
 def drawn(number):
@@ -46,7 +47,7 @@ def voc(tmp_path, image_input):
         file = root / "JPEGImages" / f"{number:03d}.jpg"
         Image.open(file).resize(SHAPE[::-1]).save(file)
         mask = Image.fromarray(drawn(number))
-        mask.putpalette([part for i in range(256) for part in PALETTE.get(i, (1, 2, 3))])
+        mask.putpalette(PALETTE)
         mask.save(root / "SegmentationClass" / f"{number:03d}.png")
         (root / "Annotations" / f"{number:03d}.xml").write_text(xml(number))
     lists = {"train": range(16), "val": range(16, 23), "trainval": range(23)}
@@ -82,7 +83,7 @@ def test_masks_borders_and_boxes(tmp_path, voc):
     manifest = run(raw, tmp_path / "out", tell=notes.append)
     assert notes == [
         "labels: pascal_voc, since VOC2012 is a folder that holds SegmentationClass",
-        "classes: the twenty of Pascal VOC, since input.classes names no others",
+        "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others",
         "splits: ImageSets/Segmentation lists train, val; split.by: predefined takes them",
     ]
     assert len(manifest.classes) == 20
@@ -231,3 +232,65 @@ def test_without_masks_there_is_nothing_to_segment(tmp_path, voc):
     labels = {"format": "pascal_voc", "path": str(root)}
     with pytest.raises(UsageError, match="input.labels.path: .*SegmentationClass does not exist"):
         run(changed(raw, labels=labels), tmp_path / "out")
+
+
+def regrey(root, palette=None, numbers=range(IMAGES)):
+    """Writes the masks as plain values, or with another palette."""
+    for number in numbers:
+        mask = Image.fromarray(drawn(number))
+        if palette is not None:
+            mask.putpalette(palette)
+        mask.save(root / "SegmentationClass" / f"{number:03d}.png")
+
+
+@pytest.mark.parametrize("palette", [None, [c for i in range(256) for c in (i, 255 - i, 7)]], ids=["grey", "own"])
+def test_values_without_vocs_palette_get_no_names_of_voc(tmp_path, voc, palette):
+    raw, root = voc
+    for file in (root / "Annotations").iterdir():
+        file.unlink()
+    regrey(root, palette)
+    notes = []
+    manifest = run(raw, tmp_path / "out", tell=notes.append)
+    assert manifest.classes == (str(CAT), str(DOG))
+    check_masks(tmp_path / "out", {str(CAT): CAT, str(DOG): DOG})
+    assert any("have not Pascal VOC's palette" in note for note in notes)
+    assert not any("twenty" in note for note in notes)
+
+
+@pytest.mark.parametrize("values", [{}, {255: 0}, {CAT: 255, DOG: 255}], ids=["ignored", "no border", "white alone"])
+def test_told_values_and_the_same_given_make_one_dataset(tmp_path, voc, values):
+    raw, root = voc
+    for file in (root / "Annotations").iterdir():
+        file.unlink()
+    for number in range(IMAGES):
+        mask = drawn(number)
+        for before, after in values.items():
+            mask[mask == before] = after
+        Image.fromarray(mask).save(root / "SegmentationClass" / f"{number:03d}.png")
+    told = run(raw, tmp_path / "told", workers=1)
+    run(changed(raw, classes=list(told.classes)), tmp_path / "given", workers=1)
+    assert tree(tmp_path / "told") == tree(tmp_path / "given")
+
+
+def test_names_of_boxes_and_plain_values_are_not_guessed_together(tmp_path, voc):
+    raw, root = voc
+    regrey(root)
+    with pytest.raises(ConfigError, match=r"input.classes: missing.*names 'cat'.*without Pascal VOC's palette"):
+        run(raw, tmp_path / "out")
+
+
+def test_masks_with_and_without_the_palette_are_not_named_alike(tmp_path, voc):
+    raw, root = voc
+    regrey(root, numbers=range(3))
+    with pytest.raises(ConfigError, match=r"input.classes: missing.* 3 of 24 masks.*000.png"):
+        run(raw, tmp_path / "out")
+
+
+def test_colours_that_are_not_vocs_are_not_named(tmp_path, voc):
+    raw, root = voc
+    for number in range(IMAGES):
+        pixels = np.dstack([drawn(number), drawn(number) * 0 + 9, drawn(number)])
+        Image.fromarray(pixels).save(root / "SegmentationClass" / f"{number:03d}.png")
+        (root / "Annotations" / f"{number:03d}.xml").unlink()
+    with pytest.raises(ConfigError, match="holds colours"):
+        run(raw, tmp_path / "out")

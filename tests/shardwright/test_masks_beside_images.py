@@ -1,0 +1,125 @@
+"""No file is an image and a mask at once, wherever the masks are."""
+
+import numpy as np
+import pytest
+from ingesting import examples, run
+from PIL import Image
+
+from shardwright.errors import CheckFailed, UsageError
+from shardwright.masks import rle
+
+SHAPE = (12, 10)
+NUMBERS = range(6)
+
+
+def drawn(number):
+    mask = np.zeros(SHAPE, np.uint8)
+    mask[number : number + 4, 2:7] = 1
+    return mask
+
+
+def save(file, pixels):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(file)
+
+
+def photograph(number):
+    return np.random.default_rng(number).integers(0, 256, (*SHAPE, 3), dtype=np.uint8)
+
+
+def write(root, image, mask):
+    """Images and masks by their name's pattern."""
+    for number in NUMBERS:
+        save(root / image.format(number), photograph(number))
+        save(root / mask.format(number), drawn(number))
+
+
+def reading(root, images="", labels="", **options):
+    given = {"path": str(root / labels), **options.pop("labels_options", {})}
+    return {"task": "segmentation", "input": {"images": str(root / images), "labels": given, **options}}
+
+
+def check(out, raw, keys, notes="masks, not images"):
+    told = []
+    manifest = run(raw, out, workers=1, tell=told.append)
+    found = examples(out)
+    assert sorted(found) == sorted(keys)
+    assert manifest.classes == ("1",)
+    assert manifest.totals["inputs"] == len(keys)
+    for number, key in enumerate(keys):
+        runs = rle.from_flat(found[key]["image/segmentation/1/rle"])
+        assert np.array_equal(rle.draw(runs, *SHAPE), drawn(number)), key
+    assert any(notes in note for note in told)
+
+
+@pytest.mark.parametrize(
+    ("image", "mask"),
+    [
+        ("{}.png", "{}_mask.png"),
+        ("{}.jpg", "{}_mask.png"),
+        ("{}.jpg", "{}.png"),
+        ("{:03d}_HC.png", "{:03d}_HC_Annotation.png"),
+        ("a/{}_leftImg8bit.png", "a/{}_gtFine_labelIds.png"),
+    ],
+)
+def test_pairs_in_one_folder(tmp_path, image, mask):
+    write(tmp_path / "in", image, mask)
+    check(tmp_path / "out", reading(tmp_path / "in"), [image.format(number) for number in NUMBERS])
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png"])
+def test_pairs_by_a_pattern_leave_no_mask_as_an_empty_image(tmp_path, ending):
+    write(tmp_path / "in", f"{{}}.{ending}", "{}-drawn.png")
+    Image.fromarray(drawn(0)).save(tmp_path / "in" / "99-drawn.png")  # The mask of an image that is missing.
+    raw = reading(tmp_path / "in", labels_options={"pattern": "(?P<image>.+)-drawn"}, unlisted="empty")
+    check(tmp_path / "out", raw, [f"{number}.{ending}" for number in NUMBERS])
+
+
+def test_an_image_without_a_mask_is_an_image(tmp_path):
+    write(tmp_path / "in", "{}.png", "{}_mask.png")
+    save(tmp_path / "in/x.png", photograph(9))
+    run(reading(tmp_path / "in", unlisted="empty"), tmp_path / "out", workers=1)
+    assert set(examples(tmp_path / "out")) == {"x.png", *(f"{number}.png" for number in NUMBERS)}
+
+
+def test_masks_in_a_folder_next_to_the_images(tmp_path):
+    write(tmp_path / "in", "img/{}.png", "masks/{}.png")
+    raw = reading(tmp_path / "in", "img", classes=["masks"])
+    manifest = run(raw, tmp_path / "out", workers=1)
+    assert manifest.classes == ("masks",)
+    assert manifest.totals["written"] == len(NUMBERS)
+    assert run(reading(tmp_path / "in", "img"), tmp_path / "told", workers=1).classes == ("masks",)
+
+
+def test_masks_below_the_images(tmp_path):
+    write(tmp_path / "in", "{}.png", "masks/{}.png")
+    run(reading(tmp_path / "in", "", "masks"), tmp_path / "out", workers=1)
+    assert len(examples(tmp_path / "out")) == len(NUMBERS)
+
+
+def test_one_folder_without_pairs_is_refused(tmp_path):
+    for number in NUMBERS:
+        save(tmp_path / "in" / f"{number}.png", photograph(number)[..., 0] // 128)
+    with pytest.raises(UsageError, match=r"images and masks are in one folder(.|\n)*pattern"):
+        run(reading(tmp_path / "in"), tmp_path / "out", workers=1)
+
+
+def test_a_pattern_that_finds_an_image_as_its_own_mask_is_refused(tmp_path):
+    for number in NUMBERS:
+        save(tmp_path / "in" / f"{number}.png", photograph(number)[..., 0] // 128)
+    with pytest.raises(UsageError, match=r"input.labels.pattern"):
+        run(reading(tmp_path / "in", labels_options={"pattern": "(?P<image>.+)"}), tmp_path / "out", workers=1)
+
+
+def test_a_tree_of_pascal_voc_given_as_the_images(tmp_path):
+    write(tmp_path / "VOC", "JPEGImages/{}.jpg", "SegmentationClass/{}.png")
+    write(tmp_path / "VOC", "JPEGImages/{}.jpg", "SegmentationObject/{}.png")
+    raw = reading(tmp_path / "VOC", classes=["1"], unlisted="empty")
+    check(tmp_path / "out", raw, [f"JPEGImages/{number}.jpg" for number in NUMBERS])
+
+
+def test_masks_of_no_image_lead_to_the_pattern_of_masks(tmp_path):
+    write(tmp_path / "in", "img/{}.png", "masks/drawn{}.png")
+    with pytest.raises(CheckFailed, match=r"input\.labels\.pattern") as told:
+        run(reading(tmp_path / "in", "img", "masks"), tmp_path / "out", workers=1)
+    assert "key_pattern" not in str(told.value)

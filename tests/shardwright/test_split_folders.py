@@ -1,0 +1,146 @@
+"""Folders that are splits are not classes; where both readings fit, the input is refused with the lines to paste."""
+
+import pytest
+import yaml
+from ingesting import changed, examples, run
+
+from shardwright.config import LabelsConfig
+from shardwright.config.split import split_word
+from shardwright.errors import UsageError
+from shardwright.sources.base import Images
+from shardwright.sources.detect import open_source
+
+
+def read(keys, classes=None, **options):
+    images = Images(sorted(keys), frozenset(), size_of=lambda position: None, max_pixels=10**6)
+    source = open_source(
+        task="classification", options=LabelsConfig(**options), classes=classes, labels=None, images=images
+    )
+    survey = source.survey()
+    return survey, {sorted(keys)[a.image]: survey.classes[a.label] for a in source.annotations()}
+
+
+def pasted(message):
+    """The configurations that a message offers."""
+    blocks = message.split("\n\n")[1:]
+    return [yaml.safe_load("\n".join(line for line in block.splitlines() if line.startswith(" "))) for block in blocks]
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        ("train", "val", "test"),
+        ("Train", "valid", "TEST"),
+        ("training", "validation", "testing"),
+        ("train", "eval", "dev"),
+        ("train2017", "val2017", "test2017"),
+        ("train_2014", "val_2014"),
+        ("test",),
+    ],
+)
+@pytest.mark.parametrize("label_format", ["auto", "class_folders"])
+def test_the_folders_below_splits_are_the_classes(splits, label_format):
+    keys = [f"{split}/{name}/{i}.jpg" for split in splits for i, name in enumerate(("daisy", "rose"))]
+    survey, labels = read(keys, format=label_format)
+    assert survey.classes == ("daisy", "rose")
+    assert labels == {key: key.split("/")[1] for key in keys}
+    (note,) = [note for note in survey.notes if "splits" in note]
+    assert all(split in note for split in splits)
+    assert "split.by: predefined" in note
+
+
+def test_splits_below_an_images_folder_and_images_folders_below_splits():
+    survey, _ = read(["images/train/daisy/1.jpg", "images/val/rose/2.jpg"])
+    assert survey.classes == ("daisy", "rose")
+    survey, _ = read(["train/images/daisy/1.jpg", "val/images/rose/2.jpg"])
+    assert survey.classes == ("daisy", "rose")
+
+
+def test_images_directly_below_a_split_have_no_class():
+    survey, labels = read(["train/daisy/1.jpg", "train/rose/1.jpg", "test/1.jpg"])
+    assert survey.classes == ("daisy", "rose")
+    assert len(labels) == 2
+    assert survey.rejected[0][:2] == ("test/1.jpg", "no_class_folder")
+
+
+def test_one_folder_among_others_may_be_called_train():
+    survey, labels = read(["train/1.jpg", "car/1.jpg", "bus/1.jpg"])
+    assert survey.classes == ("bus", "car", "train")
+    assert labels["train/1.jpg"] == "train"
+    assert any("train is a class" in note for note in survey.notes)
+
+
+@pytest.mark.parametrize("folder", ["", "images/"])
+def test_splits_with_images_directly_beneath_are_refused_with_two_configurations(folder):
+    keys = [f"{folder}train/1.jpg", f"{folder}val/2.jpg"]
+    with pytest.raises(UsageError, match="train, val") as told:
+        read(keys)
+    one, other = pasted(str(told.value))
+    assert one == {"input": {"labels": {"format": "none"}}, "split": {"by": "predefined"}}
+    survey, labels = read(keys, **other["input"]["labels"])
+    assert survey.classes == ("train", "val")
+    assert len(labels) == 2
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["train/daisy/1.jpg", "test/rose/2.jpg", "extra/lily/3.jpg"],
+        ["train/diesel/1.jpg", "car/sedan/2.jpg"],
+        ["train/1.jpg", "test/2.jpg", "extra/3.jpg"],
+    ],
+)
+def test_splits_among_other_folders_are_refused_with_two_configurations(keys):
+    with pytest.raises(UsageError, match="input.labels: ") as told:
+        read(keys)
+    one, other = pasted(str(told.value))
+    assert one["split"] == {"by": "predefined"}
+    survey, labels = read(keys, **other["input"]["labels"])
+    assert set(survey.classes) == {key.split("/")[0] for key in keys}
+    if one["input"]["labels"]["format"] != "none":
+        survey, labels = read(keys, **one["input"]["labels"])
+        assert labels == {key: key.split("/")[1] for key in keys if key.startswith("t")}
+
+
+def test_input_classes_decide():
+    keys = ["train/diesel/1.jpg", "car/sedan/2.jpg"]
+    assert read(keys, dict.fromkeys(("car", "train")))[0].classes == ("car", "train")
+    keys = ["train/a/1.jpg", "test/b/2.jpg"]
+    assert read(keys, dict.fromkeys(("test", "train")))[1]["train/a/1.jpg"] == "train"
+    assert read(keys, dict.fromkeys(("a", "b")))[1]["train/a/1.jpg"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [("train2017", "train"), ("VAL-2014", "eval"), ("test", "test"), ("train17", None), ("2017", None)],
+)
+def test_years_are_part_of_a_splits_name(text, split):
+    assert split_word(text) == split
+
+
+def test_classes_and_splits_of_one_tree(tmp_path, image_input):
+    raw = image_input(tmp_path, layout="class_folders", images=8)
+    images = tmp_path / "images"
+    for number, file in enumerate(sorted(images.rglob("*.jpg"))):
+        place = images / ("train2017", "val2017", "test2017")[number % 3] / file.relative_to(images)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(place)
+    manifest = run({**changed(raw, classes=None), "split": {"by": "predefined"}}, tmp_path / "out", workers=1)
+    assert manifest.classes == ("Fish", "Sugar")
+    assert {name: manifest.totals[f"records/{name}"] for name in manifest.splits} == {"train": 3, "eval": 3, "test": 2}
+    for key, example in examples(tmp_path / "out").items():
+        assert example["image/class/text"] == [key.split("/")[1].encode()]
+
+
+def test_classes_told_and_the_same_given_are_read_alike():
+    """As in a compiled pipeline, which gives the classes that it detected to the run."""
+    trees = (
+        ["train/daisy/1.jpg", "val/rose/2.jpg"],
+        ["train/1.jpg", "car/1.jpg", "bus/1.jpg"],
+        ["images/train/daisy/1.jpg", "images/test/rose/2.jpg"],
+        ["train/images/daisy/1.jpg", "val/images/rose/2.jpg"],
+        ["test/0/1.jpg", "train/1/1.jpg"],
+    )
+    for keys in trees:
+        survey, labels = read(keys)
+        assert read(keys, dict.fromkeys(survey.classes))[1] == labels
