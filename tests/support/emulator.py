@@ -37,6 +37,7 @@ class Emulator:
         home: folder of logs and outputs.
         zygote: starts the commands.
         environment: variables of all containers.
+        as_kubeflow: hand artifacts over as Kubeflow's driver does, not as Vertex AI does.
         cache: key -> outputs.
         runs: how many runs there were.
     """
@@ -46,10 +47,12 @@ class Emulator:
     home: Path
     zygote: object
     environment: dict = field(default_factory=dict)
+    as_kubeflow: bool = False
     cache: dict = field(default_factory=dict)
     runs: int = 0
     outputs: dict = field(default_factory=dict)
     _without: frozenset = frozenset()
+    _ids: dict = field(default_factory=dict)
 
     @staticmethod
     def vertex(file, home, zygote, *, folders):
@@ -63,7 +66,7 @@ class Emulator:
         spec, *_ = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
         mounts = Path(home, "mounts")
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
-        return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)})
+        return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)}, as_kubeflow=True)
 
     def run(self, until=None, without=(), **parameters):
         """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
@@ -106,7 +109,7 @@ class Emulator:
         for key, one in task.get("inputs", {}).get("artifacts", {}).items():
             produced = one["taskOutputArtifact"]
             made = self.outputs[produced["producerTask"]]["artifacts"][produced["outputArtifactKey"]]
-            artifacts[key] = {"artifacts": [made]}
+            artifacts[key] = {"artifacts": [self._handed_over(made, produced["outputArtifactKey"])]}
         key = _digest([container, values, {k: a["artifacts"][0]["name"] for k, a in artifacts.items()}])
         if task.get("cachingOptions", {}).get("enableCache") and key in self.cache:
             self.outputs[name] = self.cache[key]
@@ -115,6 +118,24 @@ class Emulator:
             return DUE
         self.outputs[name] = self.cache[key] = self._execute(name, component, container, values, artifacts)
         return RAN
+
+    def _handed_over(self, made, key):
+        """An output of one task as the input of another.
+
+        Kubeflow's driver reads artifacts back from its metadata store (kubeflow/pipelines, backend/src/v2/metadata):
+        the name is the store's number (`toRuntimeArtifact`), the type is always empty (`ToRuntimeArtifact` with the
+        `Schema: ""` of `GetOutputArtifactsByExecutionId`), and two properties were added (`RecordArtifact`).
+        """
+        if not self.as_kubeflow:
+            return made
+        number = self._ids.setdefault(made["name"], len(self._ids) + 1)
+        added = {"display_name": key, "store_session_info": "{}"}
+        return {
+            "name": str(number),
+            "uri": made["uri"],
+            "type": {"instanceSchema": ""},
+            "metadata": {**added, **made["metadata"]},
+        }
 
     def _value(self, source, given):
         if "taskOutputParameter" in source:
