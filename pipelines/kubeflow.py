@@ -23,7 +23,7 @@ from shardwright_components.mounts import LOCAL
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, containers, executor_label, required
 from shardwright_pipelines.jobset import jobset_template
-from shardwright_pipelines.machines import check_hosts, trainer_slice
+from shardwright_pipelines.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"
@@ -42,7 +42,9 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     """
     section = config.kubeflow
     required(section, SECTION, "image", "push_directory")
+    trainer = section.trainer
     _slice(config)
+    config = with_accelerator(config, "kubeflow.trainer", trainer.machine is not None, trainer.gpu)
     _check_places(config, section)
     root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
     target = Target(
@@ -60,7 +62,7 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     notes = _add_jobset(config, compiled.job)
     if section.image_parameter:
         add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
-    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes))
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *gpu_notes(trainer.gpu)))
 
 
 def kubeflow_document(config: Config, compiled: Compiled) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.mounts import AS_THEY_ARE, MOUNTED, STREAMED
 from shardwright_pipelines import tpu
 from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
-from shardwright_pipelines.machines import check_hosts, check_machine, trainer_slice
+from shardwright_pipelines.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
 
 SECTION = "vertex"
 
@@ -40,6 +41,8 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
     """
     section = config.vertex
     required(section, SECTION, "image", "project", "region", "pipeline_root")
+    trainer = section.trainer
+    config = with_accelerator(config, "vertex.trainer", trainer.machine in tpu.MACHINES, trainer.gpu)
     custom_job = _custom_job(config, section)
     _check_places(config, section)
     root = str(section.pipeline_root).rstrip("/")
@@ -60,7 +63,8 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         custom_job=custom_job,
         labels=section.labels,
     )
-    return compile_job(config, config_file, target)
+    compiled = compile_job(config, config_file, target)
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *gpu_notes(trainer.gpu)))
 
 
 def _staging(root: str) -> str:

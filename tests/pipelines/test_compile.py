@@ -201,6 +201,13 @@ def test_the_trainer_is_a_custom_job(job):
     assert parsed.job_spec.service_account.startswith("trainer@")
 
 
+@pytest.mark.parametrize(("target", "accelerator"), [("vertex", "gpu"), ("kubeflow", "tpu")])
+def test_the_trainer_may_not_fall_back_to_the_cpu(job, kubeflow, target, accelerator):
+    spec = job["pipelineSpec"] if target == "vertex" else kubeflow[0]
+    custom = json.loads(parameters(spec, "Trainer")["custom_config"]["runtimeValue"]["constant"])
+    assert custom["running"] == {"accelerator": accelerator}
+
+
 def test_machines_labels_and_dataflow(job):
     assert job["labels"]["team"] == "clouds"
     spec = job["pipelineSpec"]
