@@ -20,10 +20,8 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.sample import write_sample
-from shardwright_pipelines import kubeflow as kubeflow_target
-from shardwright_pipelines import vertex
 from shardwright_pipelines.cli import main
-from shardwright_pipelines.compiling import ALWAYS_RUN, staging_notes
+from shardwright_pipelines.compiling import ALWAYS_RUN
 from shardwright_pipelines.kubeflow import check_for_backend, platform_document
 from shardwright_pipelines.vertex import dataflow_options, worker_pools
 
@@ -205,53 +203,6 @@ def test_the_trainer_is_a_custom_job(job):
     assert pool.container_spec.image_uri == IMAGE
     assert parsed.job_spec.service_account.startswith("trainer@")
     assert parsed.job_spec.scheduling.timeout.days == 7
-
-
-@pytest.mark.parametrize(("target", "accelerator"), [("vertex", "gpu"), ("kubeflow", "tpu")])
-def test_the_trainer_may_not_fall_back_to_the_cpu(job, kubeflow, target, accelerator):
-    spec = job["pipelineSpec"] if target == "vertex" else kubeflow[0]
-    custom = json.loads(parameters(spec, "Trainer")["custom_config"]["runtimeValue"]["constant"])
-    assert custom["running"] == {"accelerator": accelerator}
-
-
-def test_every_task_is_tried_again(spec):
-    for task in spec["root"]["dag"]["tasks"].values():
-        policy = {"maxRetryCount": 2, "backoffDuration": "60s", "backoffFactor": 2, "backoffMaxDuration": "1800s"}
-        assert task["retryPolicy"] == policy
-
-
-def test_finished_work_outlives_an_attempt(job, kubeflow):
-    """The Trainer of this configuration trains in a CustomJob on Vertex AI, which is told there."""
-
-    def staged(spec):
-        executors = spec["deploymentSpec"]["executors"]
-        told = {
-            label: {one["name"]: one["value"] for one in executor["container"]["env"]}.get("SHARDWRIGHT_STAGING")
-            for label, executor in executors.items()
-        }
-        return {label: place for label, place in told.items() if place}
-
-    writers = ("ImageExampleGen_executor", "ImageTransform_executor")
-    assert staged(job["pipelineSpec"]) == dict.fromkeys(writers, "gs://bucket/runs/clouds/staging")
-    assert staged(kubeflow[0]) == dict.fromkeys((*writers, "Trainer_executor"), "/models/.shardwright-staging")
-
-
-@pytest.mark.parametrize(
-    ("kind", "own", "used"),
-    [
-        (vertex, "gs://fast/staging/", "gs://fast/staging"),
-        (vertex, "s3://fast/staging", "gs://bucket/runs/clouds/staging"),
-        (vertex, "/scratch", "gs://bucket/runs/clouds/staging"),
-        (kubeflow_target, "gs://fast/staging", "gs://fast/staging"),
-        (kubeflow_target, "/models/staging", "/models/staging"),
-        (kubeflow_target, "/scratch", "/models/.shardwright-staging"),
-    ],
-)
-def test_run_staging_is_used_or_noted(kind, own, used):
-    config = parse_config({**CONFIG, "run": {"staging": own}}, base="/")
-    assert kind._staging(config) == used
-    notes = staging_notes(config, used, "no bucket")
-    assert [f"run.staging: '{own}'" in note for note in notes] == ([] if own.startswith(used) else [True])
 
 
 def test_machines_labels_and_dataflow(job):
