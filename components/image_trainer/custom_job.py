@@ -30,7 +30,7 @@ _SECONDS_BETWEEN_LOOKS = 30.0
 _NO_ANSWERS = 20
 
 
-class Executor(base_executor.BaseExecutor):  # type: ignore[misc]
+class Executor(base_executor.BaseExecutor):
     """Trains in a CustomJob."""
 
     def Do(
@@ -51,7 +51,7 @@ class Executor(base_executor.BaseExecutor):  # type: ignore[misc]
         run_custom_job(client, project, job)
 
 
-class Trainer(trainer_component.Trainer):  # type: ignore[misc]
+class Trainer(trainer_component.Trainer):
     """TFX's Trainer with this executor."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
