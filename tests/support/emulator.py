@@ -8,6 +8,7 @@ import graphlib
 import hashlib
 import json
 import re
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,7 +117,9 @@ class Emulator:
             return CACHED
         if name in self._without:
             return DUE
-        self.outputs[name] = self.cache[key] = self._execute(name, component, container, values, artifacts)
+        self.outputs[name] = self.cache[key] = self._execute(
+            name, component, container, values, artifacts, task.get("retryPolicy", {}).get("maxRetryCount", 0)
+        )
         return RAN
 
     def _handed_over(self, made, key):
@@ -145,7 +148,7 @@ class Emulator:
             return given[source["componentInputParameter"]]
         return source["runtimeValue"]["constant"]
 
-    def _execute(self, name, component, container, values, artifacts):
+    def _execute(self, name, component, container, values, artifacts, retries):
         folder = self.home / "tasks" / f"{self.runs:02d}-{name}"
         folder.mkdir(parents=True)
         output_file = folder / "executor_output.json"
@@ -170,12 +173,16 @@ class Emulator:
         json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
         arguments = [self._resolved(part, executor_input) for part in container["args"]]
         log = folder / "log"
-        code = self.zygote.run(
-            [*container["command"], *arguments],
-            log=log,
-            environment={**{one["name"]: one["value"] for one in container.get("env", ())}, **self.environment},
-            folder=folder / "work",
-        )
+        for attempt in range(1 + retries):
+            code = self.zygote.run(
+                [*container["command"], *arguments],
+                log=log,
+                environment={**{one["name"]: one["value"] for one in container.get("env", ())}, **self.environment},
+                folder=folder / "work" / str(attempt),
+            )
+            if not code:
+                break
+            self._forget_pod(made, output_file)
         if code:
             raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
         said = json.loads(output_file.read_text(encoding="utf-8")) if output_file.exists() else {}
@@ -190,6 +197,14 @@ class Emulator:
             if (folder / key).exists()
         }
         return {"artifacts": made, "parameters": {**written, **said.get("parameterValues", {})}}
+
+    def _forget_pod(self, made, output_file):
+        """What a failed attempt has left in its own pod is lost; the next attempt gets the same places."""
+        output_file.unlink(missing_ok=True)
+        if self.as_kubeflow:
+            for artifact in made.values():
+                folder = Path(folder_of(artifact["uri"], self.environment["SHARDWRIGHT_MOUNTS"]))
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _resolved(self, part, executor_input):
         """An argument with its placeholders filled in, the files and folders of outputs made ready."""
