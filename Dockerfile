@@ -1,6 +1,6 @@
 # The image that pipelines, trainers and Beam's workers run: the current stack on Debian 13, exact versions by hash.
 #
-#   docker build -t shardwright .                                  CPU and GPU-less hosts
+#   docker build -t shardwright .                                  for CPUs
 #   docker build -t shardwright --build-arg LOCK=current-tpu .     with libtpu, for a TPU node pool
 #
 # Other build arguments: BASE, a Debian 13 image from another registry; BEAM_SDK, the image whose worker launcher is taken
@@ -41,7 +41,7 @@ ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 1000 --create-home shardwright \
+    && useradd --uid 1000 --user-group --create-home shardwright \
     && mkdir /workspace && chown shardwright:shardwright /workspace
 COPY --from=packages /opt/shardwright /opt/shardwright
 COPY --from=beam /opt/apache/beam/ /opt/apache/beam/
@@ -51,9 +51,11 @@ LABEL org.opencontainers.image.title="shardwright" \
     org.opencontainers.image.description="Images and segmentation CSVs into TFRecord datasets, and training on them" \
     org.opencontainers.image.licenses="Apache-2.0" \
     org.opencontainers.image.revision="${REVISION}"
-ENV PATH=/opt/shardwright/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# Beam's launcher would otherwise make an environment of its own, where this user may not and without these packages.
+ENV PATH=/opt/shardwright/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 # Pipelines put their own command in the place of this; what is mounted or written goes below an empty folder.
-USER shardwright
+# A number: Kubernetes cannot tell that a name is not root (`runAsNonRoot: true`).
+USER 1000:1000
 WORKDIR /workspace
 ENTRYPOINT ["/opt/shardwright/entrypoint"]
 CMD ["shardwright", "--help"]

@@ -42,6 +42,7 @@ from shardwright_components.mounts import (
 )
 
 _INVOCATION = "--json_serialized_invocation_args"
+_INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,7 +84,7 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
         os.environ[MOUNTS_VARIABLE] = scratch
     root = os.environ.get(MOUNTS_VARIABLE, "/")
     place = arguments.index(_INVOCATION) + 1
-    invocation = json.loads(arguments[place])
+    invocation = _with_types(json.loads(arguments[place]), arguments)
     changed = json.loads(json.dumps(opened(invocation, how, root)))
     publishes = this_host(os.environ).publishes
     if not publishes:
@@ -108,6 +109,22 @@ def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]
             put_folder(Path(folder), url)
     if how != AS_THEY_ARE:
         _turn_back(changed["outputs"]["outputFile"], invocation["outputs"]["outputFile"], root)
+
+
+def _with_types(invocation: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
+    """Fills in the types of input artifacts that the service leaves empty, from the component's own specification.
+
+    Kubeflow's driver writes `{"instanceSchema": ""}` for every input artifact (kubeflow/pipelines,
+    backend/src/v2/metadata/client.go, `GetOutputArtifactsByExecutionId`), and TFX cannot read that.
+    """
+    if _INPUTS_SPEC not in arguments:
+        return invocation
+    specified = json.loads(arguments[arguments.index(_INPUTS_SPEC) + 1]).get("artifacts", {})
+    for key, listed in invocation.get("inputs", {}).get("artifacts", {}).items():
+        for artifact in listed.get("artifacts", ()):
+            if key in specified and not any(artifact.get("type", {}).values()):
+                artifact["type"] = dict(specified[key]["artifactType"])
+    return invocation
 
 
 def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> list[tuple[str, str]]:

@@ -88,7 +88,7 @@ class JobSetTask:
             COORDINATOR: f"{self.name}-{job['name']}-0-0.{self.name}:{_PORT}",
             HOSTS: str(spec["completions"]),
             # Not in the set's own folder: another run of the same training goes on from its checkpoints.
-            STAGING_VARIABLE: str(self.shared / "staging"),
+            STAGING_VARIABLE: os.environ.get(STAGING_VARIABLE) or str(self.shared / "staging"),
         }
         container["env"] = [{"name": name, "value": value} for name, value in told.items()]
         return manifest

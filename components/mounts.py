@@ -29,6 +29,8 @@ MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
 _VALUES = re.compile(r"\btfx\.(String|Integer|Float|Boolean|JsonValue)\b")
 _EXAMPLES = re.compile(r"\btfx\.Examples\b")
 _FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
+# Of a parameter: what a machine is told that this one starts. It reads buckets itself, and waits for them.
+_FOR_ANOTHER_MACHINE = ("ai_platform_training_args",)
 
 
 def folder_of(url: str, root: str = "/") -> str:
@@ -103,7 +105,9 @@ def _in_json(value: Any, root: str) -> Any:
         return folder_of(value, root)
     if isinstance(value, list):
         return [_in_json(inner, root) for inner in value]
-    return {name: _in_json(inner, root) for name, inner in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return {name: inner if name in _FOR_ANOTHER_MACHINE else _in_json(inner, root) for name, inner in value.items()}
 
 
 def change_uris(artifacts: dict[str, Any], change: Callable[[str], str]) -> None:

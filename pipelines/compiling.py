@@ -29,11 +29,13 @@ from shardwright_pipelines.prepare import prepare_input
 # Never cached: what they look at changes while their parameters stay.
 ALWAYS_RUN = ("InputResolver", "BaselineResolver")
 BEAM_COMPONENTS = ("ImageExampleGen", "StatisticsGen", "ImageTransform", "Evaluator")
-_WRITES_SHARDS = ("ImageExampleGen", "ImageTransform")
+# What they have finished outlives an attempt: shards, checkpoints.
+_STAGES = ("ImageExampleGen", "ImageTransform", "Trainer")
 DATA_ROOT = "data_root"
 SPAN = "span"
 
 _GIGABYTE = 10**9
+_BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2, "backoffMaxDuration": "1800s"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Target:
         resources: component -> what its machine must have.
         custom_job: what TFX's extension for Vertex AI is told, where that trains.
         labels: labels of the run.
-        staging: folder of finished shards, which the next attempt uses again; without one they lie beside an attempt.
+        staging: folder of finished shards and checkpoints, which the next attempt uses again.
+        retries: how often a task that fails is run again.
     """
 
     section: str
@@ -67,6 +70,7 @@ class Target:
     custom_job: Mapping[str, Any] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     staging: str | None = None
+    retries: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,20 @@ def required(config: Any, section: str, *names: str) -> None:
     for name in names:
         if getattr(config, name) is None:
             raise ConfigError(f"{section}.{name}", "missing", fixes[name])
+
+
+def staging_notes(config: Config, staging: str, where: str) -> tuple[str, ...]:
+    """What to show where `run.staging` names a folder that the target's machines do not share.
+
+    Args:
+        config: the configuration.
+        staging: the folder that is used.
+        where: what `run.staging` is not on.
+    """
+    own = config.run.staging
+    if own is None or own.rstrip("/") == staging:
+        return ()
+    return (f"run.staging: {own!r} is on {where}; this pipeline stages in {staging}",)
 
 
 def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
@@ -201,6 +219,8 @@ def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> N
     for name, task in tasks.items():
         if name in ALWAYS_RUN:
             task["cachingOptions"] = {}
+        if target.retries:
+            task["retryPolicy"] = {"maxRetryCount": target.retries, **_BACKOFF}
         for parameter in task.get("inputs", {}).get("parameters", {}).values():
             # TFX names the producer of a dynamic value after no task: https://github.com/tensorflow/tfx, step_builder.
             produced = parameter.get("taskOutputParameter")
@@ -210,7 +230,7 @@ def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> N
     for name, container in containers(job):
         # Every artifact's lineage names the image that it was made in.
         container["env"] = [*container.get("env", ()), {"name": IMAGE_VARIABLE, "value": target.image}]
-        if target.staging is not None and name in _WRITES_SHARDS:
+        if target.staging is not None and name in _STAGES and not (name == "Trainer" and target.custom_job):
             container["env"].append({"name": STAGING_VARIABLE, "value": target.staging})
         container["args"] = ["--artifacts", target.other_artifacts.get(name, target.artifacts), *container["args"]]
         resources = target.resources.get(name)

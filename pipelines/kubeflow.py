@@ -21,9 +21,17 @@ from shardwright.fingerprint import canonical_json
 from shardwright.provenance.in_force import asks_for_blessed
 from shardwright_components.mounts import LOCAL
 from shardwright_pipelines import tpu
-from shardwright_pipelines.compiling import Compiled, Target, compile_job, containers, executor_label, required
+from shardwright_pipelines.compiling import (
+    Compiled,
+    Target,
+    compile_job,
+    containers,
+    executor_label,
+    required,
+    staging_notes,
+)
 from shardwright_pipelines.jobset import jobset_template
-from shardwright_pipelines.machines import check_hosts, trainer_slice
+from shardwright_pipelines.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"
@@ -42,7 +50,9 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
     """
     section = config.kubeflow
     required(section, SECTION, "image", "push_directory")
+    trainer = section.trainer
     _slice(config)
+    config = with_accelerator(config, "kubeflow.trainer", trainer.machine is not None, trainer.gpu)
     _check_places(config, section)
     root = (section.pipeline_root or _CLUSTERS_OWN_ROOT).rstrip("/")
     target = Target(
@@ -52,15 +62,18 @@ def compile_kubeflow(config: Config, config_file: Path) -> Compiled:
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=str(section.push_directory).rstrip("/"),
         artifacts=LOCAL,
+        staging=_staging(config),
+        retries=section.retries,
         # What a slice of several hosts asks for, its pods do.
         resources={n: r for n, r in section.resources.items() if n != "Trainer" or not _several_hosts(config)},
     )
     compiled = compile_job(config, config_file, target)
     _add_accelerator(config, compiled.job)
     notes = _add_jobset(config, compiled.job)
+    notes += staging_notes(config, str(target.staging), "no bucket and no volume of kubeflow.volumes")
     if section.image_parameter:
         add_image_parameter(compiled.job["pipelineSpec"], str(section.image))
-    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes))
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *gpu_notes(trainer.gpu)))
 
 
 def kubeflow_document(config: Config, compiled: Compiled) -> str:
@@ -196,6 +209,17 @@ def _add_accelerator(config: Config, job: dict[str, Any]) -> None:
     kind, count = (tpu.RESOURCE, found.chips_per_host) if found else (trainer.gpu, trainer.gpus)
     container = dict(containers(job))["Trainer"]
     container.setdefault("resources", {})["accelerator"] = {"type": kind, "count": str(count)}
+
+
+def _staging(config: Config) -> str:
+    """Returns the folder of what outlives an attempt: finished shards and checkpoints.
+
+    By default it is on the volume of `push_directory`, which every pod mounts and can write to without credentials.
+    """
+    section, own = config.kubeflow, config.run.staging
+    if own is not None and (own.startswith(("gs://", "s3://")) or _volume_of(own, section) is not None):
+        return own.rstrip("/")
+    return f"{_volume_of(str(section.push_directory), section)}.shardwright-staging"
 
 
 def _volume_of(folder: str, section: KubeflowConfig) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 
+from shardwright.config import Config
 from shardwright.errors import ConfigError
 from shardwright_pipelines import tpu
 
@@ -100,6 +102,44 @@ def trainer_slice(path: str, machine: str, topology: str | None, accelerator: st
     if accelerator not in ("auto", "tpu"):
         raise ConfigError("trainer.accelerator", f"{accelerator!r}, and {path}.machine is {machine}", "Set it to tpu.")
     return found
+
+
+def with_accelerator(config: Config, path: str, tpu_machine: bool, gpu: str | None) -> Config:
+    """A configuration whose trainer asks for the accelerator of its machine, not for `auto`.
+
+    A node without drivers or packages would train on its CPU otherwise, for days, and nobody would notice.
+
+    Args:
+        config: the configuration.
+        path: YAML path of the section that names the machine.
+        tpu_machine: it names a TPU.
+        gpu: the GPU that it names.
+
+    Raises:
+        ConfigError: the trainer asks for another accelerator than the machine has.
+    """
+    asked = config.trainer.accelerator
+    named = "tpu" if tpu_machine else "gpu" if gpu is not None else None
+    if named is None and asked in ("gpu", "tpu"):
+        fix = f"Name its machine in {path}, or set it to auto."
+        raise ConfigError("trainer.accelerator", f"{asked!r}, and {path} names no {asked.upper()}", fix)
+    if named is None:
+        return config
+    if asked not in ("auto", named):
+        raise ConfigError(
+            "trainer.accelerator", f"{asked!r}, and {path} names a {named.upper()}", f"Set it to {named}."
+        )
+    return dataclasses.replace(config, trainer=dataclasses.replace(config.trainer, accelerator=named))
+
+
+def gpu_notes(gpu: str | None) -> tuple[str, ...]:
+    """What to know about an image that trains on GPUs."""
+    if gpu is None:
+        return ()
+    return (
+        "trainer.accelerator: gpu needs an image with CUDA packages; Shardwright's Dockerfile installs none, so build "
+        "one upon it",
+    )
 
 
 def check_hosts(path: str, found: tpu.TpuSlice, hosts: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardwright.config import Config
+from shardwright.config.vertex import ScheduleConfig
 from shardwright.errors import ConfigError, ShardwrightError, UsageError
 from shardwright_pipelines.compiling import DATA_ROOT, SPAN, Compiled
 from shardwright_pipelines.vertex import compile_vertex, vertex_document
@@ -32,6 +34,7 @@ class Wanted:
         cached: whether finished work is used again.
         cron: replaces `vertex.schedule.cron`.
         dry_run: show the request and send nothing.
+        replace: whether a new schedule takes the place of those of the same name.
     """
 
     image: str | None = None
@@ -40,6 +43,7 @@ class Wanted:
     cached: bool = True
     cron: str | None = None
     dry_run: bool = False
+    replace: bool = False
 
 
 def submit(config: Config, config_file: Path, wanted: Wanted) -> str:
@@ -60,7 +64,15 @@ def submit(config: Config, config_file: Path, wanted: Wanted) -> str:
 
 
 def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
-    """Starts runs again and again; see `submit`."""
+    """Starts runs again and again; see `submit`. There is one schedule of a configuration's name.
+
+    Returns:
+        Its link, or the request as JSON where nothing is to be sent. A schedule that exists with the same times stays.
+
+    Raises:
+        UsageError: a schedule of that name exists with other times, and it is not to be replaced.
+        ShardwrightError: as of `submit`.
+    """
     options = config.vertex.schedule
     if wanted.cron is not None:
         # The section checks it as if it stood in the file.
@@ -83,6 +95,9 @@ def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
             if options.max_runs is not None:
                 request["maxRunCount"] = str(options.max_runs)
             return _shown({"schedule": request})
+        earlier = _schedules_of(config)
+        if earlier and not wanted.replace:
+            return _kept(config.name, options, earlier)
         runs.create(
             cron=options.cron,
             max_run_count=options.max_runs,
@@ -90,7 +105,46 @@ def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
             service_account=config.vertex.service_account,
             network=config.vertex.network,
         )
+        # Not before the new one exists: what fails on the way may not end the runs.
+        for one in earlier:
+            one.delete()
+            print(f"schedule {config.name!r}: replaced {one.resource_name}", file=sys.stderr)
         return str(runs._dashboard_uri())
+
+
+def _schedules_of(config: Config) -> list[aiplatform.PipelineJobSchedule]:
+    """The schedules of a configuration's name that may still start runs."""
+    from google.cloud import aiplatform
+
+    found = aiplatform.PipelineJobSchedule.list(
+        filter=f'display_name="{config.name}"', project=config.vertex.project, location=config.vertex.region
+    )
+    return [one for one in found if one.display_name == config.name and not one.done()]
+
+
+def _kept(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJobSchedule]) -> str:
+    """The link of the schedule that exists; nothing is sent.
+
+    Raises:
+        UsageError: there are several, or it starts runs at other times.
+    """
+    first, *others = earlier
+    fix = "Add --replace to put this one in its place."
+    if others:
+        links = ", ".join(one._dashboard_uri() for one in earlier)
+        raise UsageError(f"schedule {name!r}: {len(earlier)} schedules of that name exist: {links}. {fix}")
+    exists = {"cron": first.cron, "concurrent": first.max_concurrent_run_count}
+    asked = {"cron": options.cron, "concurrent": options.concurrent}
+    for key, value in exists.items():
+        if value != asked[key]:
+            raise UsageError(
+                f"schedule {name!r}: exists with {key} {value!r}, and vertex.schedule.{key} is {asked[key]!r}. {fix}"
+            )
+    print(
+        f"schedule {name!r}: exists already, so nothing was sent. Its runs keep their earlier pipeline. {fix}",
+        file=sys.stderr,
+    )
+    return str(first._dashboard_uri())
 
 
 def _compiled(config: Config, config_file: Path, wanted: Wanted) -> tuple[Config, Compiled]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from shardwright.provenance.lineage import IMAGE_VARIABLE
 from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.mounts import AS_THEY_ARE, MOUNTED, STREAMED
 from shardwright_pipelines import tpu
-from shardwright_pipelines.compiling import Compiled, Target, compile_job, required
-from shardwright_pipelines.machines import check_hosts, check_machine, trainer_slice
+from shardwright_pipelines.compiling import Compiled, Target, compile_job, required, staging_notes
+from shardwright_pipelines.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
 
 SECTION = "vertex"
 
@@ -40,6 +41,8 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
     """
     section = config.vertex
     required(section, SECTION, "image", "project", "region", "pipeline_root")
+    trainer = section.trainer
+    config = with_accelerator(config, "vertex.trainer", trainer.machine in tpu.MACHINES, trainer.gpu)
     custom_job = _custom_job(config, section)
     _check_places(config, section)
     root = str(section.pipeline_root).rstrip("/")
@@ -49,7 +52,8 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         pipeline_root=root,
         data_root=None if section.data_root is None else section.data_root.rstrip("/"),
         push_directory=(section.push_directory or f"{root}/pushed").rstrip("/"),
-        staging=_staging(root),
+        staging=_staging(config),
+        retries=section.retries,
         artifacts=MOUNTED,
         other_artifacts={
             **dict.fromkeys(_READS_BUCKETS, AS_THEY_ARE),
@@ -60,12 +64,20 @@ def compile_vertex(config: Config, config_file: Path) -> Compiled:
         custom_job=custom_job,
         labels=section.labels,
     )
-    return compile_job(config, config_file, target)
+    compiled = compile_job(config, config_file, target)
+    notes = staging_notes(config, str(target.staging), "no bucket of Google Cloud")
+    return dataclasses.replace(compiled, notes=(*compiled.notes, *notes, *gpu_notes(trainer.gpu)))
 
 
-def _staging(root: str) -> str:
-    """What outlives an attempt: finished shards, checkpoints."""
-    return f"{root}/staging"
+def _staging(config: Config) -> str:
+    """Returns the folder of what outlives an attempt: finished shards and checkpoints."""
+    if _stages_on_bucket(config):
+        return str(config.run.staging).rstrip("/")
+    return f"{str(config.vertex.pipeline_root).rstrip('/')}/staging"
+
+
+def _stages_on_bucket(config: Config) -> bool:
+    return str(config.run.staging).startswith("gs://")
 
 
 def vertex_document(compiled: Compiled) -> str:
@@ -126,7 +138,7 @@ def worker_pools(config: Config) -> list[dict[str, Any]]:
         if trainer.gpu is not None:
             spec |= {"accelerator_type": trainer.gpu, "accelerator_count": trainer.gpus}
     # TFX puts in the command. Checkpoints outlive an attempt, and all hosts find them.
-    told = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: _staging(str(section.pipeline_root).rstrip("/"))}
+    told = {IMAGE_VARIABLE: section.image, STAGING_VARIABLE: _staging(config)}
     container = {"image_uri": section.image, "env": [{"name": name, "value": value} for name, value in told.items()]}
     return [{"machine_spec": spec, "replica_count": 1, "container_spec": container}]
 
@@ -141,7 +153,9 @@ def _slice(config: Config, machine: str) -> tpu.TpuSlice:
 def _custom_job(config: Config, section: VertexConfig) -> dict[str, Any] | None:
     if section.trainer.machine is None:
         return None
-    job_spec: dict[str, Any] = {"worker_pool_specs": worker_pools(config)}
+    # Plain values, as they are kept as JSON: the seconds of a protobuf Duration.
+    timeout = {"seconds": round(section.trainer.max_hours * 3600)}
+    job_spec: dict[str, Any] = {"worker_pool_specs": worker_pools(config), "scheduling": {"timeout": timeout}}
     if section.service_account is not None:
         job_spec["service_account"] = section.service_account
     if section.network is not None:

@@ -1,9 +1,13 @@
 """The image, by what its Dockerfile says: `make test-full` builds it and runs what is in it."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 DOCKERFILE = re.sub(r"\\\n", " ", (CHECKOUT / "Dockerfile").read_text(encoding="utf-8"))
@@ -16,7 +20,9 @@ def told(stage: str, word: str) -> list[str]:
 
 
 def test_what_is_run_is_no_root_and_begins_in_a_folder_of_its_own() -> None:
-    assert told(LAST, "USER") == ["shardwright"]
+    # By number, or Kubernetes refuses it under `runAsNonRoot: true`.
+    assert told(LAST, "USER") == ["1000:1000"]
+    assert "useradd --uid 1000 --user-group" in LAST
     assert told(LAST, "WORKDIR") == ["/workspace"]
     assert LAST.index("USER ") > max(match.start() for match in re.finditer("RUN |COPY ", LAST))
 
@@ -36,6 +42,50 @@ def test_nothing_that_was_given_to_a_build_stays_in_the_image() -> None:
 def test_no_build_tools_stay() -> None:
     assert re.search(r"g\+\+", "".join(STAGES[:-1]))
     assert not re.search(r"g\+\+|gcc|python3-dev|curl|uv\b", LAST)
+
+
+def test_beams_workers_run_in_the_images_own_environment() -> None:
+    """Beam's launcher makes another one otherwise: it may not there, and the packages would not be in it."""
+    variables = dict(part.split("=", 1) for line in told(LAST, "ENV") for part in line.split())
+    assert variables["RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT"] == "1"
+    assert variables["PATH"].startswith("/opt/shardwright/bin:")
+
+
+@pytest.mark.parametrize("lock", ["current", "current-tpu", "fallback"])
+def test_pip_is_locked_with_hashes(lock: str) -> None:
+    """Beam's launcher looks for Beam with it, and TFX builds a wheel of a `module_file`."""
+    text = (CHECKOUT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
+    (hashes,) = re.findall(r"^pip==[0-9.]+ \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
+    assert hashes.count("sha256:") >= 2
+
+
+def test_pip_is_in_the_environment() -> None:
+    assert importlib.util.find_spec("pip.__main__")
+
+
+def test_beams_launcher_stops_without_beam_and_starts_the_worker_with_it(tmp_path: Path) -> None:
+    """Its stand-in takes the launcher's steps: what it asks of an environment decides whether a worker starts."""
+    called = tmp_path / "called"
+    options = [f"--{name}_endpoint=localhost:1" for name in ("logging", "artifact", "provision", "control")]
+    command = [sys.executable, str(CHECKOUT / "tools/image/boot"), "--id=1-1", *options]
+
+    def run(pip: int, **variables: str) -> subprocess.CompletedProcess:
+        # Answers as the environment's Python: to pip, to the question for the pipeline's options, as the worker.
+        python = tmp_path / "python"
+        python.write_text(
+            f'#!/bin/sh\necho "$1 $2 $3" >>{called}\ncase "$2" in pip) exit {pip} ;; esac\n'
+            '[ "$1" = -m ] || exec echo "{}"\necho "$WORKER_ID $PIPELINE_OPTIONS $CONTROL_API_SERVICE_DESCRIPTOR"\n'
+        )
+        python.chmod(0o755)
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **variables}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    done = run(0, RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT="1")
+    assert (done.returncode, done.stdout) == (0, '1-1 {} url: "localhost:1"\n')
+    assert "-m apache_beam.runners.worker.sdk_worker_main" in called.read_text()
+    done = run(1, RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT="1")
+    assert done.returncode == 1
+    assert "Apache Beam is not installed" in done.stderr
 
 
 def test_packages_do_not_wait_for_code() -> None:

@@ -3,10 +3,12 @@
 # whole pipeline, what is in it and how large it is. Needs root (buildah, podman and runc, without a daemon).
 #
 # The Debian 13 that it builds upon is made by debootstrap and kept in the cache folder. Beam's launcher for Dataflow comes
-# from a registry's image, so here an empty one stands in for it: of the image that is tried, only that part is missing.
+# from a registry's image. Without one, tools/image/boot stands in for it: it takes the steps that depend on the image.
 #
 #   image.sh build     the image localhost/shardwright
 #   image.sh try       build, then try it
+#
+# BEAM_SDK=docker.io/apache/beam_python3.13_sdk:2.77.0 builds with Beam's own launcher, where a registry can be reached.
 set -euo pipefail
 
 tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
@@ -40,10 +42,12 @@ build() {
         buildah "${store[@]}" build --quiet --isolation chroot -t "$base" "$scratch" >/dev/null
         rm "$scratch/base.tar"
     fi
-    mkdir -p "$scratch/beam/apache"
-    printf 'FROM scratch\nADD apache /opt/apache/beam/\n' >"$scratch/beam/Dockerfile"
-    buildah "${store[@]}" build --quiet --isolation chroot -t localhost/no-beam-sdk "$scratch/beam" >/dev/null
-    local arguments=(--build-arg "BASE=$base" --build-arg BEAM_SDK=localhost/no-beam-sdk)
+    if [ -z "${BEAM_SDK:-}" ]; then
+        install -D -m 755 "$tools/image/boot" "$scratch/beam/apache/boot"
+        printf 'FROM scratch\nADD apache /opt/apache/beam/\n' >"$scratch/beam/Dockerfile"
+        buildah "${store[@]}" build --quiet --isolation chroot -t localhost/beam-stand-in "$scratch/beam" >/dev/null
+    fi
+    local arguments=(--build-arg "BASE=$base" --build-arg "BEAM_SDK=${BEAM_SDK:-localhost/beam-stand-in}")
     arguments+=(--build-arg "REVISION=$(git -C "$checkout" -c safe.directory='*' rev-parse HEAD 2>/dev/null || echo unknown)")
     [ -z "${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-}}" ] ||
         arguments+=(--build-arg "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}")
@@ -76,11 +80,13 @@ try() {
     readable "$copy"
     inside sh -c '
         set -eu
-        test "$(id -u)" != 0
+        test "$(id -u):$(id -g)" = 1000:1000
         test -z "$(ls -A /workspace)"
         for tool in gcc g++ cc curl uv; do
             if command -v "$tool"; then echo "$tool was left in the image"; exit 1; fi
         done
+        python -m pip show --quiet apache-beam
+        timeout 300 python /checkout/tools/image/workers.py /opt/shardwright/entrypoint
         shardwright doctor
         shardwright sample data --images 60 --height 96 --width 128
         cp /checkout/tools/image/small.yaml .

@@ -44,9 +44,9 @@ def trainer(
     kind = tfx.components.Trainer
     if custom_job is not None:
         # Not above: it takes seconds, and nothing but compiling for Vertex AI needs it.
-        from tfx.extensions.google_cloud_ai_platform.trainer.component import Trainer as VertexTrainer
+        from shardwright_components.image_trainer.custom_job import Trainer as CustomJobTrainer
 
-        kind = VertexTrainer
+        kind = CustomJobTrainer
     return kind(
         run_fn=_RUN_FN,
         examples=transform.outputs["transformed_examples"],

@@ -33,6 +33,11 @@ _VIRTUAL_FLAG = "--xla_force_host_platform_device_count"
 _GPU_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin", "jax_rocm7_plugin", "jax_rocm60_plugin")
 _GPU_FILE = re.compile(r"nvidia\d+|kfd")
 _TPU_FILE = re.compile(r"accel\d+")
+# The kernel names the groups of devices that a virtual machine passes on by numbers; a TPU from v5p on is one of them.
+_VFIO_GROUP = re.compile(r"\d+")
+_GOOGLE = "0x1ae0"
+# The network card that Google's virtual machines have, of the same vendor.
+_GOOGLE_NETWORK_CARD = "0x0042"
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Machine:
     Attributes:
         gpu: there is a GPU.
         tpu: there is a TPU, and JAX can use it.
+        idle_tpu: there is a TPU, and the package that JAX needs for it is missing.
         jax_on_gpu: JAX can use GPUs.
         cpu_devices: virtual devices that were asked for; 0: none.
     """
@@ -50,9 +56,12 @@ class Machine:
     tpu: bool = False
     jax_on_gpu: bool = False
     cpu_devices: int = 0
+    idle_tpu: bool = False
 
     @staticmethod
-    def look(environment: Mapping[str, str], devices: Path = Path("/dev")) -> Machine:
+    def look(
+        environment: Mapping[str, str], devices: Path = Path("/dev"), pci: Path = Path("/sys/bus/pci/devices")
+    ) -> Machine:
         """Looks for device files and plug-ins, not by starting JAX: a TPU belongs to the first process that does.
 
         Raises:
@@ -62,13 +71,34 @@ class Machine:
         virtual = environment.get(CPU_DEVICES, "0")
         if not (virtual.isdecimal() and virtual.isascii()):
             raise ConfigError(CPU_DEVICES, f"{virtual!r} is no number", "Set it to e.g. 8, or not at all.")
-        on_tpu = any(_TPU_FILE.fullmatch(name) for name in names) or (devices / "vfio" / "0").exists()
+        on_tpu = any(_TPU_FILE.fullmatch(name) for name in names) or _tpu_by_vfio(devices / "vfio", pci)
+        usable = importlib.util.find_spec("libtpu") is not None
         return Machine(
             gpu=any(_GPU_FILE.fullmatch(name) for name in names),
-            tpu=on_tpu and importlib.util.find_spec("libtpu") is not None,
+            tpu=on_tpu and usable,
+            idle_tpu=on_tpu and not usable,
             jax_on_gpu=any(importlib.util.find_spec(name) is not None for name in _GPU_PLUGINS),
             cpu_devices=int(virtual),
         )
+
+
+def _tpu_by_vfio(vfio: Path, pci: Path) -> bool:
+    """Whether a device that this machine was given is a TPU, where only its PCI numbers show what it is."""
+    if not vfio.is_dir() or not any(_VFIO_GROUP.fullmatch(entry.name) for entry in vfio.iterdir()):
+        return False
+    if not pci.is_dir():
+        return True
+    return any(
+        _number(device / "vendor") == _GOOGLE and _number(device / "device") != _GOOGLE_NETWORK_CARD
+        for device in pci.iterdir()
+    )
+
+
+def _number(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True)
@@ -111,16 +141,23 @@ def place(accelerator: str, hosts: int, machine: Machine) -> Placement:
         machine: what this machine has.
 
     Raises:
-        ConfigError: this machine has no such accelerator, or it cannot be used by so many hosts.
+        ConfigError: this machine has no such accelerator, has one that stays idle, or has one that so many hosts cannot
+            use.
     """
     chosen = accelerator
+    if machine.idle_tpu and accelerator in ("auto", "tpu"):
+        raise ConfigError(
+            "trainer.accelerator",
+            f"{accelerator!r}, and this machine has a TPU that JAX cannot use: the package libtpu is not installed",
+            "Build the image with --build-arg LOCK=current-tpu (docs/kubeflow.md), or set it to cpu.",
+        )
     if accelerator == "auto":
         chosen = "tpu" if machine.tpu else "gpu" if machine.gpu else "cpu"
     if chosen == "cpu":
         plain = hosts == 1 and not machine.cpu_devices
         return Placement(chosen, _TENSORFLOW if plain else _JAX, hosts, machine.cpu_devices)
     if not {"gpu": machine.gpu, "tpu": machine.tpu}[chosen]:
-        what = {"gpu": "/dev/nvidia0", "tpu": "/dev/accel0 (or /dev/vfio/0) with the package libtpu"}[chosen]
+        what = {"gpu": "/dev/nvidia0", "tpu": "/dev/accel0, no TPU in /dev/vfio"}[chosen]
         raise ConfigError(
             "trainer.accelerator", f"{chosen!r}, but this machine has none (no {what})", "Use auto, or another machine."
         )

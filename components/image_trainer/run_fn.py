@@ -66,12 +66,15 @@ def run_fn(fn_args: Any) -> None:
             the first of `train_files`. On a host that is not the first nothing is written to the places that it names.
 
     Raises:
+        ConfigError: this machine has no such accelerator, or has one that would stay idle.
         ShardwrightError: a worker failed.
     """
+    running = Running(**fn_args.custom_config.get(RUNNING_KEY, {}))
+    # Before anything is read: a machine that cannot train is refused at once.
+    place(running.accelerator, this_host(os.environ, running.hosts).count, Machine.look(os.environ))
     # TFX names <dataset>/Split-train/*.
     dataset = Path(fn_args.train_files[0]).parents[1]
     recipe = Recipe.from_dict(fn_args.custom_config[RECIPE_KEY])
-    running = Running(**fn_args.custom_config.get(RUNNING_KEY, {}))
     files = {
         "warm_from": _warm_from(recipe, fn_args),
         "weights_from": _weights_from(recipe, fn_args),

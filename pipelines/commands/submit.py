@@ -24,9 +24,10 @@ def add(commands: _Commands) -> None:
         )
         command.add_argument("--no-cache", action="store_true", help="do everything again")
         command.add_argument("--dry-run", action="store_true", help="show the request and send nothing")
-        command.set_defaults(command=_run, action=name, cron=None)
+        command.set_defaults(command=_run, action=name, cron=None, replace=False)
         if name == "schedule":
             command.add_argument("--cron", metavar="FIELDS", help="when (default: vertex.schedule.cron)")
+            command.add_argument("--replace", action="store_true", help="delete earlier schedules of the same name")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -47,6 +48,7 @@ def _run(options: argparse.Namespace) -> int:
         cached=not options.no_cache,
         cron=options.cron,
         dry_run=options.dry_run,
+        replace=options.replace,
     )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     work = {"submit": submit, "schedule": schedule}[options.action]

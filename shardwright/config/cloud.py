@@ -26,6 +26,9 @@ COMPONENTS = (
     "Pusher",
 )
 
+# Machines are taken away, and services answer 503 now and then.
+RETRIES, MOST_RETRIES = 2, 10
+
 _BUCKET = r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
 _GCS = re.compile(rf"gs://{_BUCKET}(/[^\s*?\[\]{{}}]*)?")
 # Registry or user, path, then a tag or a digest: what no tag says is `latest`, and that is another image every week.

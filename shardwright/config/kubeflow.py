@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import at_least, one_of
-from shardwright.config.cloud import Resources, check_components, check_image, check_resources
+from shardwright.config.checks import at_least, between, one_of
+from shardwright.config.cloud import MOST_RETRIES, RETRIES, Resources, check_components, check_image, check_resources
 from shardwright.errors import ConfigError
 
 # Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
@@ -64,6 +64,7 @@ class KubeflowConfig:
 
     Attributes:
         image: Shardwright's image.
+        retries: how often a task that fails is run again.
         image_parameter: whether a run may be given another image, which Kubeflow's backend takes from 2.4 on.
         pipeline_root: folder of all artifacts; by default the cluster's own.
         data_root: folder that stands for the one of `input`, on a volume or a bucket; by default that one itself.
@@ -78,6 +79,7 @@ class KubeflowConfig:
     PATH: ClassVar[str] = "kubeflow"
 
     image: str | None = None
+    retries: int = RETRIES
     image_parameter: bool = False
     pipeline_root: str | None = None
     data_root: str | None = None
@@ -90,6 +92,7 @@ class KubeflowConfig:
 
     def __post_init__(self) -> None:
         check_image("kubeflow.image", self.image)
+        between("kubeflow.retries", self.retries, 0, MOST_RETRIES)
         if self.pipeline_root is not None and not _ROOT.fullmatch(self.pipeline_root):
             raise ConfigError(
                 "kubeflow.pipeline_root",

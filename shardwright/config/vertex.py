@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import at_least
+from shardwright.config.checks import at_least, between
 from shardwright.config.cloud import (
+    MOST_RETRIES,
+    RETRIES,
     Resources,
     check_bucket,
     check_components,
@@ -36,12 +38,14 @@ class VertexTrainer:
         topology: of a TPU slice, `2x2`.
         gpu: kind of accelerator, `NVIDIA_L4`.
         gpus: how many.
+        max_hours: hours after which Vertex AI ends the job.
     """
 
     machine: str | None = None
     topology: str | None = None
     gpu: str | None = None
     gpus: int = 0
+    max_hours: float = 168
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class VertexConfig:
         data_root: folder that stands for the one of `input`; by default that one itself.
         push_directory: folder of blessed models; by default `pushed` below `pipeline_root`.
         image: Shardwright's image.
+        retries: how often a task that fails is run again.
         network: a peered network, `projects/NUMBER/global/networks/NAME`.
         labels: labels of runs and jobs.
         machines: component -> what its machine must have.
@@ -107,6 +112,7 @@ class VertexConfig:
     data_root: str | None = None
     push_directory: str | None = None
     image: str | None = None
+    retries: int = RETRIES
     network: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, Resources] = field(default_factory=dict)
@@ -122,6 +128,7 @@ class VertexConfig:
         for name in ("pipeline_root", "data_root", "push_directory"):
             check_bucket(f"vertex.{name}", getattr(self, name))
         check_image("vertex.image", self.image)
+        between("vertex.retries", self.retries, 0, MOST_RETRIES)
         for label, value in self.labels.items():
             check_label("vertex.labels", label, value)
         check_components("vertex.machines", self.machines)
@@ -150,6 +157,7 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
 
 def _check_trainer(trainer: VertexTrainer) -> None:
     at_least("vertex.trainer.gpus", trainer.gpus, 0)
+    at_least("vertex.trainer.max_hours", trainer.max_hours, 0.1)
     if trainer.machine is None and (trainer.topology or trainer.gpu or trainer.gpus):
         raise ConfigError("vertex.trainer.machine", "missing", "Add it: g2-standard-8 or ct5lp-hightpu-4t.")
     if (trainer.gpu is None) != (trainer.gpus == 0):

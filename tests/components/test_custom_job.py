@@ -11,7 +11,6 @@ import sys
 
 import pytest
 from tfx.extensions.google_cloud_ai_platform import training_clients
-from tfx.extensions.google_cloud_ai_platform.trainer import executor as vertex_trainer
 from tfx.types import standard_artifacts
 from tfx.utils import json_utils
 
@@ -46,6 +45,7 @@ def artifact(kind, uri, **properties):
 
 def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypatch):
     """As in a pipeline: the Trainer's step asks for a job, and the job's container does the work."""
+    from shardwright_components.image_trainer.custom_job import Executor
     from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY
     from shardwright_components.image_trainer.spec import Recipe, Running
 
@@ -93,7 +93,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
         "eval_args": json.dumps({"splits": ["eval"]}),
         "custom_config": json_utils.dumps(custom),
     }
-    vertex_trainer.GenericExecutor().Do(inputs, outputs, properties)
+    Executor().Do(inputs, outputs, properties)
 
     ((parent, job),) = asked
     assert parent == "projects/my-project/locations/europe-west4"

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import ConfigError
+from shardwright_components.image_trainer import placement
 from shardwright_components.image_trainer.placement import (
     Machine,
     Placement,
@@ -40,7 +41,9 @@ def test_the_table(accelerator, hosts, machine, wanted):
     ("accelerator", "hosts", "machine", "problem"),
     [
         ("gpu", 1, PLAIN, "trainer.accelerator: 'gpu', but this machine has none"),
-        ("tpu", 1, GPU, "trainer.accelerator: 'tpu', but this machine has none .*libtpu"),
+        ("tpu", 1, GPU, "trainer.accelerator: 'tpu', but this machine has none .*TPU in /dev/vfio"),
+        ("auto", 1, Machine(idle_tpu=True), "'auto', and this machine has a TPU .*libtpu.*LOCK=current-tpu"),
+        ("tpu", 1, Machine(idle_tpu=True), "'tpu', and this machine has a TPU .*libtpu.*LOCK=current-tpu"),
         ("gpu", 2, GPU, "trainer.hosts: 2 hosts with GPUs need JAX"),
     ],
 )
@@ -58,6 +61,40 @@ def test_a_machine_is_told_by_its_device_files(tmp_path):
     assert not Machine.look({}, tmp_path / "elsewhere").gpu
     with pytest.raises(ConfigError, match="'many' is no number"):
         Machine.look({"SHARDWRIGHT_CPU_DEVICES": "many"}, tmp_path)
+
+
+def test_a_tpu_without_its_package_is_seen(tmp_path, monkeypatch):
+    """Before, such a machine trained on its CPU."""
+    monkeypatch.setattr(placement.importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "accel0").touch()
+    seen = Machine.look({}, tmp_path)
+    assert seen == Machine(idle_tpu=True)
+    assert place("cpu", 1, seen).accelerator == "cpu"
+    monkeypatch.setattr(placement.importlib.util, "find_spec", lambda name: name == "libtpu" or None)
+    assert Machine.look({}, tmp_path) == Machine(tpu=True)
+
+
+@pytest.mark.parametrize(
+    ("groups", "pci", "found"),
+    [
+        (["2"], [("0x1ae0", "0x0042"), ("0x1ae0", "0x0063")], True),
+        (["2"], None, True),
+        (["2"], [("0x1ae0", "0x0042")], False),
+        (["2"], [("0x8086", "0x0063")], False),
+        (["vfio"], [("0x1ae0", "0x0063")], False),
+    ],
+)
+def test_a_tpu_behind_vfio_is_told_by_its_pci_numbers(tmp_path, groups, pci, found):
+    """Its group has any number, and other devices than TPUs are passed on that way."""
+    for name in groups:
+        (tmp_path / "dev" / "vfio" / name).mkdir(parents=True)
+    for i, (vendor, device) in enumerate(pci or ()):
+        folder = tmp_path / "pci" / str(i)
+        folder.mkdir(parents=True)
+        (folder / "vendor").write_text(f"{vendor}\n")
+        (folder / "device").write_text(f"{device}\n")
+    seen = Machine.look({}, tmp_path / "dev", tmp_path / "pci")
+    assert (seen.tpu or seen.idle_tpu) is found
 
 
 def test_the_environment_of_a_worker():

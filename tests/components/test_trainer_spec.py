@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.config import parse_config
-from shardwright.errors import DatasetError, UsageError
+from shardwright.errors import ConfigError, DatasetError, UsageError
 from shardwright_components.image_trainer.history import History, read_history, write_history
-from shardwright_components.image_trainer.run_fn import spec_of
+from shardwright_components.image_trainer.placement import Machine
+from shardwright_components.image_trainer.run_fn import run_fn, spec_of
 from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", ("flip_left_right",), 64, 0.5, "eval")
@@ -127,3 +129,10 @@ def test_16_bits_are_computed_with_where_they_are_asked_for():
             assert {weight.dtype for weight in model.weights} == {"float32"}
     finally:
         keras.config.set_dtype_policy(before)
+
+
+def test_a_machine_that_cannot_train_is_refused_before_anything_is_read(monkeypatch):
+    """TFX's arguments name the files that would be read: asking for any of them fails this test."""
+    monkeypatch.setattr(Machine, "look", staticmethod(lambda environment: Machine(idle_tpu=True)))
+    with pytest.raises(ConfigError, match="libtpu is not installed"):
+        run_fn(SimpleNamespace(custom_config={}))

@@ -40,6 +40,10 @@ def test_two_hosts_train_and_the_pipeline_has_one_model(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "k.yaml"]) == 0
     assert "Trainer starts a JobSet of 2 pods" in capsys.readouterr().out
+    # The document insists on the TPU; virtual devices of a CPU take its place here.
+    text = (tmp_path / "k.yaml").read_text(encoding="utf-8")
+    assert text.count('"accelerator": "tpu"') == 1
+    (tmp_path / "k.yaml").write_text(text.replace('"accelerator": "tpu"', '"accelerator": "cpu"'), encoding="utf-8")
     (tmp_path / "volume").mkdir()
     kubernetes = FakeCluster(logs=tmp_path / "pods", environment={"SHARDWRIGHT_CPU_DEVICES": "4"})
     manifests = []

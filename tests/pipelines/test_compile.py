@@ -190,6 +190,9 @@ def test_the_trainer_is_a_custom_job(job):
     from tfx.extensions.google_cloud_ai_platform.constants import ENABLE_VERTEX_KEY, VERTEX_REGION_KEY
     from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
 
+    args = container(job["pipelineSpec"], "Trainer")["args"]
+    assert "shardwright_components.image_trainer.custom_job.Executor" in args
+
     custom = json.loads(parameters(job["pipelineSpec"], "Trainer")["custom_config"]["runtimeValue"]["constant"])
     assert custom[ENABLE_VERTEX_KEY] is True
     assert custom[VERTEX_REGION_KEY] == "europe-west4"
@@ -199,6 +202,7 @@ def test_the_trainer_is_a_custom_job(job):
     assert (pool.machine_spec.machine_type, pool.machine_spec.accelerator_count) == ("g2-standard-8", 1)
     assert pool.container_spec.image_uri == IMAGE
     assert parsed.job_spec.service_account.startswith("trainer@")
+    assert parsed.job_spec.scheduling.timeout.days == 7
 
 
 def test_machines_labels_and_dataflow(job):

@@ -2,8 +2,9 @@
 
 import pytest
 
+from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright_pipelines.machines import check_hosts, check_machine, trainer_slice
+from shardwright_pipelines.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,37 @@ def test_the_hosts_of_a_slice():
 def test_slices_that_a_step_cannot_have(machine, topology, accelerator, message):
     with pytest.raises(ConfigError, match=message):
         trainer_slice("vertex.trainer", machine, topology, accelerator)
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_tpu", "gpu", "wanted"),
+    [
+        ("auto", True, None, "tpu"),
+        ("tpu", True, None, "tpu"),
+        ("auto", False, "NVIDIA_L4", "gpu"),
+        ("auto", False, None, "auto"),
+        ("cpu", False, None, "cpu"),
+    ],
+)
+def test_the_trainer_asks_for_what_its_machine_has(asked, has_tpu, gpu, wanted):
+    config = parse_config({"input": {"images": "x"}, "trainer": {"accelerator": asked}}, base="/")
+    assert with_accelerator(config, "vertex.trainer", has_tpu, gpu).trainer.accelerator == wanted
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_tpu", "gpu", "message"),
+    [
+        ("cpu", False, "NVIDIA_L4", r"trainer\.accelerator: 'cpu', and vertex\.trainer names a GPU\. Set it to gpu"),
+        ("gpu", True, None, r"'gpu', and vertex\.trainer names a TPU\. Set it to tpu"),
+        ("tpu", False, None, r"'tpu', and vertex\.trainer names no TPU\. Name its machine in vertex\.trainer"),
+    ],
+)
+def test_a_trainer_that_asks_for_another_accelerator_is_refused(asked, has_tpu, gpu, message):
+    config = parse_config({"input": {"images": "x"}, "trainer": {"accelerator": asked}}, base="/")
+    with pytest.raises(ConfigError, match=message):
+        with_accelerator(config, "vertex.trainer", has_tpu, gpu)
+
+
+def test_what_no_image_has_is_noted():
+    assert gpu_notes(None) == ()
+    assert "CUDA" in gpu_notes("NVIDIA_L4")[0]

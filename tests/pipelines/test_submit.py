@@ -1,6 +1,7 @@
 """`shardwright submit` and `schedule`: the request that Vertex AI gets, and what is said where it gets none."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -91,14 +92,87 @@ def test_a_run_is_sent_and_its_link_printed(asked, capsys, monkeypatch):
     assert capsys.readouterr().out == "https://console/runs/1\n"
 
 
-def test_a_schedule_is_sent_and_its_link_printed(asked, capsys, monkeypatch):
-    sent = {}
-    monkeypatch.setattr(submitting, "_credentials", lambda wanted: AnonymousCredentials())
-    monkeypatch.setattr(aiplatform.PipelineJobSchedule, "create", lambda self, **options: sent.update(options))
-    monkeypatch.setattr(aiplatform.PipelineJobSchedule, "_dashboard_uri", lambda self: "https://console/schedules/1")
+class Region:
+    """The schedules of a region, as far as the client's class shows them."""
+
+    def __init__(self, monkeypatch):
+        self.there, self.log = [], []
+        kind = aiplatform.PipelineJobSchedule
+        monkeypatch.setattr(submitting, "_credentials", lambda wanted: AnonymousCredentials())
+        monkeypatch.setattr(kind, "create", lambda new, **options: self.add(new._gca_resource.display_name, **options))
+        monkeypatch.setattr(kind, "_dashboard_uri", lambda new: f"https://console/{self.there[-1].resource_name}")
+        monkeypatch.setattr(kind, "list", self.list)
+
+    def add(self, name, *, cron="TZ=Europe/Paris 0 3 1 * *", max_concurrent_run_count=1, done=False, **options):
+        one = SimpleNamespace(display_name=name, cron=cron, max_concurrent_run_count=max_concurrent_run_count)
+        one.resource_name = f"schedules/{len(self.log) + 1}"
+        one.options, one.done = options, lambda: done
+        one._dashboard_uri = lambda: f"https://console/{one.resource_name}"
+        one.delete = lambda: (self.there.remove(one), self.log.append(("deleted", one.resource_name)))
+        self.log.append(("created", one.resource_name))
+        self.there.append(one)
+
+    def list(self, **asked):
+        assert asked == {"filter": 'display_name="clouds"', "project": "my-project", "location": "europe-west4"}
+        return list(self.there)
+
+
+@pytest.fixture
+def region(monkeypatch):
+    return Region(monkeypatch)
+
+
+def test_a_schedule_is_sent_and_its_link_printed(asked, region, capsys):
     assert main(["schedule", "c.yaml", "--cron", "0 4 * * 1"]) == 0
-    assert (sent["cron"], sent["max_run_count"], sent["max_concurrent_run_count"]) == ("0 4 * * 1", 12, 1)
+    (made,) = region.there
+    assert (made.cron, made.options["max_run_count"], made.max_concurrent_run_count) == ("0 4 * * 1", 12, 1)
     assert "schedules/1" in capsys.readouterr().out
+
+
+def test_the_same_schedule_twice_is_one(asked, region, capsys):
+    assert main(["schedule", "c.yaml"]) == 0
+    first = capsys.readouterr().out
+    assert main(["schedule", "c.yaml"]) == 0
+    said = capsys.readouterr()
+    assert said.out == first
+    assert "schedule 'clouds': exists already, so nothing was sent." in said.err
+    assert "Add --replace" in said.err
+    assert region.log == [("created", "schedules/1")]
+
+
+def test_other_times_are_refused_not_ignored(asked, region, capsys):
+    assert main(["schedule", "c.yaml"]) == 0
+    assert main(["schedule", "c.yaml", "--cron", "0 4 * * 1"]) == 2
+    message = "exists with cron 'TZ=Europe/Paris 0 3 1 * *', and vertex.schedule.cron is '0 4 * * 1'. Add --replace"
+    assert message in capsys.readouterr().err
+    assert len(region.there) == 1
+
+
+def test_several_of_one_name_are_shown(asked, region, capsys):
+    region.add("clouds")
+    region.add("clouds")
+    assert main(["schedule", "c.yaml"]) == 2
+    assert "2 schedules of that name exist: https://console/schedules/1, https" in capsys.readouterr().err
+
+
+def test_a_schedule_is_replaced_when_the_new_one_exists(asked, region, capsys):
+    region.add("clouds")
+    region.add("clouds", cron="0 0 * * *")
+    region.add("clouds-2")
+    region.add("clouds", done=True)
+    assert main(["schedule", "c.yaml", "--replace"]) == 0
+    assert region.log[4:] == [("created", "schedules/5"), ("deleted", "schedules/1"), ("deleted", "schedules/2")]
+    assert [one.resource_name for one in region.there] == ["schedules/3", "schedules/4", "schedules/5"]
+    said = capsys.readouterr()
+    assert "schedules/5" in said.out
+    assert "replaced schedules/1" in said.err
+
+
+def test_schedules_that_have_ended_or_have_other_names_do_not_count(asked, region):
+    region.add("clouds-2")
+    region.add("clouds", done=True)
+    assert main(["schedule", "c.yaml"]) == 0
+    assert region.log[2:] == [("created", "schedules/3")]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import graphlib
 import hashlib
 import json
 import re
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class Emulator:
         home: folder of logs and outputs.
         zygote: starts the commands.
         environment: variables of all containers.
+        as_kubeflow: hand artifacts over as Kubeflow's driver does, not as Vertex AI does.
         cache: key -> outputs.
         runs: how many runs there were.
     """
@@ -46,10 +48,12 @@ class Emulator:
     home: Path
     zygote: object
     environment: dict = field(default_factory=dict)
+    as_kubeflow: bool = False
     cache: dict = field(default_factory=dict)
     runs: int = 0
     outputs: dict = field(default_factory=dict)
     _without: frozenset = frozenset()
+    _ids: dict = field(default_factory=dict)
 
     @staticmethod
     def vertex(file, home, zygote, *, folders):
@@ -63,7 +67,7 @@ class Emulator:
         spec, *_ = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
         mounts = Path(home, "mounts")
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
-        return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)})
+        return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)}, as_kubeflow=True)
 
     def run(self, until=None, without=(), **parameters):
         """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
@@ -106,15 +110,35 @@ class Emulator:
         for key, one in task.get("inputs", {}).get("artifacts", {}).items():
             produced = one["taskOutputArtifact"]
             made = self.outputs[produced["producerTask"]]["artifacts"][produced["outputArtifactKey"]]
-            artifacts[key] = {"artifacts": [made]}
+            artifacts[key] = {"artifacts": [self._handed_over(made, produced["outputArtifactKey"])]}
         key = _digest([container, values, {k: a["artifacts"][0]["name"] for k, a in artifacts.items()}])
         if task.get("cachingOptions", {}).get("enableCache") and key in self.cache:
             self.outputs[name] = self.cache[key]
             return CACHED
         if name in self._without:
             return DUE
-        self.outputs[name] = self.cache[key] = self._execute(name, component, container, values, artifacts)
+        self.outputs[name] = self.cache[key] = self._execute(
+            name, component, container, values, artifacts, task.get("retryPolicy", {}).get("maxRetryCount", 0)
+        )
         return RAN
+
+    def _handed_over(self, made, key):
+        """An output of one task as the input of another.
+
+        Kubeflow's driver reads artifacts back from its metadata store (kubeflow/pipelines, backend/src/v2/metadata):
+        the name is the store's number (`toRuntimeArtifact`), the type is always empty (`ToRuntimeArtifact` with the
+        `Schema: ""` of `GetOutputArtifactsByExecutionId`), and two properties were added (`RecordArtifact`).
+        """
+        if not self.as_kubeflow:
+            return made
+        number = self._ids.setdefault(made["name"], len(self._ids) + 1)
+        added = {"display_name": key, "store_session_info": "{}"}
+        return {
+            "name": str(number),
+            "uri": made["uri"],
+            "type": {"instanceSchema": ""},
+            "metadata": {**added, **made["metadata"]},
+        }
 
     def _value(self, source, given):
         if "taskOutputParameter" in source:
@@ -124,7 +148,7 @@ class Emulator:
             return given[source["componentInputParameter"]]
         return source["runtimeValue"]["constant"]
 
-    def _execute(self, name, component, container, values, artifacts):
+    def _execute(self, name, component, container, values, artifacts, retries):
         folder = self.home / "tasks" / f"{self.runs:02d}-{name}"
         folder.mkdir(parents=True)
         output_file = folder / "executor_output.json"
@@ -149,12 +173,16 @@ class Emulator:
         json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
         arguments = [self._resolved(part, executor_input) for part in container["args"]]
         log = folder / "log"
-        code = self.zygote.run(
-            [*container["command"], *arguments],
-            log=log,
-            environment={**{one["name"]: one["value"] for one in container.get("env", ())}, **self.environment},
-            folder=folder / "work",
-        )
+        for attempt in range(1 + retries):
+            code = self.zygote.run(
+                [*container["command"], *arguments],
+                log=log,
+                environment={**{one["name"]: one["value"] for one in container.get("env", ())}, **self.environment},
+                folder=folder / "work" / str(attempt),
+            )
+            if not code:
+                break
+            self._forget_pod(made, output_file)
         if code:
             raise TaskFailed(f"{name} ended with {code}:\n{log.read_text(encoding='utf-8', errors='replace')[-6000:]}")
         said = json.loads(output_file.read_text(encoding="utf-8")) if output_file.exists() else {}
@@ -169,6 +197,14 @@ class Emulator:
             if (folder / key).exists()
         }
         return {"artifacts": made, "parameters": {**written, **said.get("parameterValues", {})}}
+
+    def _forget_pod(self, made, output_file):
+        """What a failed attempt has left in its own pod is lost; the next attempt gets the same places."""
+        output_file.unlink(missing_ok=True)
+        if self.as_kubeflow:
+            for artifact in made.values():
+                folder = Path(folder_of(artifact["uri"], self.environment["SHARDWRIGHT_MOUNTS"]))
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _resolved(self, part, executor_input):
         """An argument with its placeholders filled in, the files and folders of outputs made ready."""

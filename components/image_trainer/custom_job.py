@@ -1,0 +1,153 @@
+"""The Trainer's step on Vertex AI that starts a CustomJob and waits: TFX's own, but that the job ends with the step.
+
+TFX's extension starts a job and forgets it when its step is cancelled or fails: machines with TPUs run on and cost
+money for days. Here a step that is told to end, or that fails while it waits, cancels its job.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from google.api_core.exceptions import GoogleAPICallError, RetryError, ServerError
+from tfx.components.trainer import component as trainer_component
+from tfx.components.trainer import executor as trainer_executor
+from tfx.dsl.components.base import base_executor, executor_spec
+from tfx.extensions.google_cloud_ai_platform.constants import VERTEX_REGION_KEY
+from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
+from tfx.extensions.google_cloud_ai_platform.training_clients import VertexJobClient
+from tfx.utils import json_utils, name_utils
+
+from shardwright.errors import CheckFailed
+
+_SECONDS_BETWEEN_LOOKS = 30.0
+# So many looks may fail consecutively. The library itself retries each for two minutes.
+_NO_ANSWERS = 20
+
+
+class Executor(base_executor.BaseExecutor):
+    """Trains in a CustomJob."""
+
+    def Do(
+        self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
+    ) -> None:
+        """Starts the job that `custom_config` describes, and waits until it has ended.
+
+        Raises:
+            CheckFailed: the job failed or was cancelled.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        told = json_utils.loads(exec_properties["custom_config"])
+        described = dict(told[TRAINING_ARGS_KEY])
+        project = described.pop("project")
+        client = VertexJobClient(told[VERTEX_REGION_KEY])
+        trains = name_utils.get_full_name(trainer_executor.GenericExecutor)
+        job = client.create_training_job(input_dict, output_dict, exec_properties, trains, described, None, {})
+        run_custom_job(client, project, job)
+
+
+class Trainer(trainer_component.Trainer):
+    """TFX's Trainer with this executor."""
+
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+
+def run_custom_job(client: VertexJobClient, project: str, job: dict[str, Any]) -> None:
+    """Runs a job to its end.
+
+    Args:
+        client: of the job's region.
+        project: where it runs.
+        job: a CustomJob as plain values.
+
+    Raises:
+        CheckFailed: the job failed or was cancelled.
+        SystemExit: this process was told to end; the job is cancelled.
+    """
+    with _told_to_end() as ending:
+        # The answer has the name that a job is cancelled by, so it is waited for.
+        client.launch_job(project, job)
+        name = client.get_job_name()
+        print(f"CustomJob {name} started", flush=True)
+        try:
+            with ending.at_once():
+                response = _wait(client)
+        except BaseException:
+            _cancel(client, name)
+            raise
+    if client.get_job_state(response) in client.JOB_STATES_FAILED:
+        state = getattr(client.get_job_state(response), "name", client.get_job_state(response))
+        raise CheckFailed(
+            f"CustomJob {name}: ended as {state}: {response.error}. Read its log in Vertex AI. Checkpoints are kept: "
+            "run the step again, and the training continues from the last one."
+        )
+
+
+class _Ending:
+    """Whether this process was told to end.
+
+    Attributes:
+        number: the signal, 0 for none.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._now = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """The signal's handler."""
+        del frame
+        self.number = number
+        if self._now:
+            sys.exit(128 + number)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Ends this process when the signal comes within, or has come before."""
+        self._now = True
+        if self.number:
+            sys.exit(128 + self.number)
+        try:
+            yield
+        finally:
+            self._now = False
+
+
+@contextmanager
+def _told_to_end() -> Iterator[_Ending]:
+    ending = _Ending()
+    before = signal.signal(signal.SIGTERM, ending.note)
+    try:
+        yield ending
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _wait(client: VertexJobClient) -> Any:
+    """Waits until the job has ended; returns what Vertex AI reports of it."""
+    unanswered = 0
+    while True:
+        try:
+            response = client.get_job()
+        except (ConnectionError, RetryError, ServerError):
+            unanswered += 1
+            if unanswered > _NO_ANSWERS:
+                raise
+            client.create_client()
+        else:
+            unanswered = 0
+            if client.get_job_state(response) in client.JOB_STATES_COMPLETED:
+                return response
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def _cancel(client: VertexJobClient, name: str) -> None:
+    """Cancels the job. A job that has ended in the meantime cannot be cancelled, and need not."""
+    print(f"CustomJob {name}: cancelled with its step", flush=True)
+    with suppress(GoogleAPICallError):
+        client._client.cancel_custom_job(name=name)

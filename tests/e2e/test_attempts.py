@@ -1,0 +1,93 @@
+"""A task of a compiled pipeline that is killed, and the next attempt of it, in a pod that has nothing of the first."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import yaml
+from emulator import RAN, Emulator
+from zygote import Zygote
+
+from shardwright.dataset import Dataset
+from shardwright.sample import write_sample
+from shardwright_pipelines.cli import main
+
+pytestmark = pytest.mark.slow
+
+CONFIG = {
+    "name": "clouds",
+    "input": {"images": "data/train_images", "labels": {"path": "data/train.csv"}},
+    "shards": {"records": 3},
+    "kubeflow": {
+        "image": "registry.example/shardwright:1.0",
+        "data_root": "/data",
+        "push_directory": "/models/clouds",
+        "volumes": [{"claim": "data", "path": "/data"}, {"claim": "models", "path": "/models"}],
+    },
+}
+FINISHED = 2
+# Runs a module; the process is killed when it has finished some shards, and says which shards it writes.
+WATCHED = """
+import os, runpy, signal, sys
+from shardwright.writing.staging import Staging
+last, sys.argv = int(sys.argv[1]), sys.argv[2:]
+write, finished = Staging.write_shard, []
+
+def watched(staging, planned, *more, **named):
+    if staging.result(planned) is None:
+        print("new", planned, flush=True)
+    made = write(staging, planned, *more, **named)
+    finished.append(planned)
+    if len(finished) == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return made
+
+Staging.write_shard = watched
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+class Pods:
+    """Starts commands in a zygote, but those of one component by themselves: the first of them is killed."""
+
+    def __init__(self, zygote, component, staging):
+        self.zygote, self.component, self.staging = zygote, component, staging
+        self.codes, self.staged, self.logs = [], [], []
+
+    def run(self, command, *, log, environment, folder):
+        if not any(part.endswith(f".{self.component}.executor.Executor") for part in command):
+            return self.zygote.run(command, log=log, environment=environment, folder=folder)
+        folder.mkdir(parents=True)
+        last = 10**6 if self.codes else FINISHED
+        with log.open("w") as said:
+            called = [sys.executable, "-c", WATCHED, str(last), *command[2:]]
+            own = {**os.environ, **environment}
+            code = subprocess.run(called, stdout=said, stderr=said, cwd=folder, env=own, check=False).returncode
+        self.codes.append(code)
+        self.staged.append(len(list(self.staging.glob("*/done/*"))))
+        self.logs.append(log.read_text())
+        return code
+
+
+def test_the_next_attempt_uses_the_shards_that_a_killed_one_finished(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_sample(str(tmp_path / "data"), images=20, height=64, width=96, seed=3)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "clouds.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "k.yaml"]) == 0
+    with Zygote() as zygote:
+        staging = tmp_path / "models" / ".shardwright-staging"
+        pods = Pods(zygote, "image_example_gen", staging)
+        pipeline = Emulator.kubeflow("k.yaml", tmp_path / "home", pods, folders={"/models": f"{tmp_path}/models"})
+        done = pipeline.run(until="ImageExampleGen", data_root=str(tmp_path / "data"))
+    assert done == {"InputResolver": RAN, "ImageExampleGen": RAN}
+    assert pods.codes == [-signal.SIGKILL, 0], pods.logs[-1]
+    assert pods.staged[0] >= FINISHED
+    new = sum(line.startswith("new PlannedShard") for line in pods.logs[1].splitlines())
+    uri = pipeline.outputs["ImageExampleGen"]["artifacts"]["examples"]["uri"]
+    dataset = Dataset.open(tmp_path / "home" / "mounts" / uri.replace("://", "/"))
+    assert new == len(dataset.manifest.shards) - pods.staged[0]
+    # When the dataset is whole, nothing is left on the volume.
+    assert list(staging.iterdir()) == []

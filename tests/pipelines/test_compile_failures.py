@@ -1,0 +1,74 @@
+"""What compiled documents say about failures: retries, finished work that is kept, no fallback to the CPU.
+
+The documents are the golden ones, which `test_compile` holds to what is compiled.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shardwright.config import parse_config
+from shardwright_pipelines import kubeflow, vertex
+from shardwright_pipelines.compiling import staging_notes
+
+GOLDEN = Path(__file__).parent / "golden"
+(_VERTEX,) = yaml.safe_load_all((GOLDEN / "vertex.yaml").read_text(encoding="utf-8"))
+_KUBEFLOW, _ = yaml.safe_load_all((GOLDEN / "kubeflow.yaml").read_text(encoding="utf-8"))
+SPECS = {"vertex": _VERTEX["pipelineSpec"], "kubeflow": _KUBEFLOW}
+CONFIG = {
+    "input": {"images": "x"},
+    "vertex": {"pipeline_root": "gs://bucket/runs/clouds"},
+    "kubeflow": {"push_directory": "/models/clouds", "volumes": [{"claim": "models", "path": "/models"}]},
+}
+
+
+@pytest.mark.parametrize(("target", "accelerator"), [("vertex", "gpu"), ("kubeflow", "tpu")])
+def test_the_trainer_may_not_fall_back_to_the_cpu(target, accelerator):
+    given = SPECS[target]["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
+    custom = json.loads(given["custom_config"]["runtimeValue"]["constant"])
+    assert custom["running"] == {"accelerator": accelerator}
+
+
+@pytest.mark.parametrize("target", SPECS)
+def test_every_task_is_tried_again(target):
+    tasks = SPECS[target]["root"]["dag"]["tasks"].values()
+    assert len(tasks) == 13
+    for task in tasks:
+        policy = {"maxRetryCount": 2, "backoffDuration": "60s", "backoffFactor": 2, "backoffMaxDuration": "1800s"}
+        assert task["retryPolicy"] == policy
+
+
+def test_finished_work_outlives_an_attempt():
+    """The Trainer of this configuration trains in a CustomJob on Vertex AI, which is told there."""
+
+    def staged(spec):
+        executors = spec["deploymentSpec"]["executors"]
+        told = {
+            label: {one["name"]: one["value"] for one in executor["container"]["env"]}.get("SHARDWRIGHT_STAGING")
+            for label, executor in executors.items()
+        }
+        return {label: place for label, place in told.items() if place}
+
+    writers = ("ImageExampleGen_executor", "ImageTransform_executor")
+    assert staged(SPECS["vertex"]) == dict.fromkeys(writers, "gs://bucket/runs/clouds/staging")
+    assert staged(SPECS["kubeflow"]) == dict.fromkeys((*writers, "Trainer_executor"), "/models/.shardwright-staging")
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "used"),
+    [
+        (vertex, "gs://fast/staging/", "gs://fast/staging"),
+        (vertex, "s3://fast/staging", "gs://bucket/runs/clouds/staging"),
+        (vertex, "/scratch", "gs://bucket/runs/clouds/staging"),
+        (kubeflow, "gs://fast/staging", "gs://fast/staging"),
+        (kubeflow, "/models/staging", "/models/staging"),
+        (kubeflow, "/scratch", "/models/.shardwright-staging"),
+    ],
+)
+def test_run_staging_is_used_or_noted(kind, own, used):
+    config = parse_config({**CONFIG, "run": {"staging": own}}, base="/")
+    assert kind._staging(config) == used
+    notes = staging_notes(config, used, "no bucket")
+    assert [f"run.staging: '{own}'" in note for note in notes] == ([] if own.startswith(used) else [True])
