@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TypeAlias
 
+from shardwright.escaping import escape
+
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
@@ -50,8 +52,7 @@ def _predict(options: argparse.Namespace) -> int:
         layout = f" in the layout of {found.dialect}" if found.dialect else ""
         print(f"{found.out}: {found.images} images, {found.rows} rows{layout}")
     for failure in found.failures:
-        key = failure.key if failure.key.isprintable() else ascii(failure.key)
-        print(f"shardwright: {key}: {failure.code}: {failure.reason}", file=sys.stderr)
+        print(f"shardwright: {escape(failure.key)}: {failure.code}: {escape(failure.reason)}", file=sys.stderr)
     return 1 if found.failures else 0
 
 
