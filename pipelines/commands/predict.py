@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import TypeAlias
 
 from shardwright.escaping import escape
@@ -60,9 +61,11 @@ def _told_by(path: str) -> str:
     from shardwright.errors import UsageError
     from shardwright.predictions.submission import LAYOUTS, told_by_header
     from shardwright.storage import open_table
+    from shardwright.storage.limits import bounded_lines
 
-    with open_table(path) as file:
-        header = next(csv.reader(file), [])
+    header: list[str] = []
+    with open_table(path) as file, suppress(ValueError, csv.Error):  # It is not a table, and has no known header.
+        header = next(csv.reader(bounded_lines(file)), [])
     name = told_by_header(header)
     if name is None:
         known = "; ".join(f"{name}: {','.join(layout.header)}" for name, layout in LAYOUTS.items())

@@ -15,12 +15,12 @@ the mask's path without extension, with a group `image` and, where a file holds 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.limited_pattern import LimitedPattern
 from shardwright.sources.classes import as_integer
 from shardwright.sources.key_layouts import SPLIT_FOLDERS
 
@@ -122,7 +122,7 @@ def tell_mask_layout(
         UsageError: two layouts fit equally.
     """
     if pattern is not None:
-        compiled = re.compile(pattern)
+        compiled = LimitedPattern(pattern, "input.labels.pattern")
         by_pattern = _by_pattern(compiled, images)
         return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
@@ -191,7 +191,7 @@ def _by_class_suffix(
     return names
 
 
-def _by_pattern(pattern: re.Pattern[str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+def _by_pattern(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
     def names(stem: str) -> tuple[str, str] | None:
         match = pattern.search(stem)
         groups = match.groupdict() if match else {}
