@@ -45,10 +45,11 @@ class _Loader(yaml.SafeLoader):
         """Counts nodes as they come; those of a document that is too long are not even read."""
         self._nodes += 1
         self._depth += 1
-        if self._nodes > _MOST_NODES:
-            raise ConstructorError(None, None, f"more than {_MOST_NODES:,} values", self.peek_event().start_mark)
-        if self._depth > _DEEPEST:
-            raise ConstructorError(None, None, f"values more than {_DEEPEST} deep", self.peek_event().start_mark)
+        if self._nodes > _MOST_NODES or self._depth > _DEEPEST:
+            parser: Any = self  # Its stubs are without types.
+            few = self._nodes <= _MOST_NODES
+            what = f"values more than {_DEEPEST} deep" if few else f"more than {_MOST_NODES:,} values"
+            raise ConstructorError(None, None, what, parser.peek_event().start_mark)
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:

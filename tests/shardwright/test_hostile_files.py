@@ -63,7 +63,7 @@ def test_the_limit_of_images_is_an_option(images, tmp_path):
         run({**images, "images": {"max_bytes": 4 * GIB}}, tmp_path / "no")
     size = os.path.getsize(tmp_path / "images" / "cat" / "0.png")
     with pytest.raises(
-        UsageError, match=r"input.images: each of the 2 files has more bytes than images.max_bytes \(\d+\)"
+        UsageError, match=r"input.images: each of the 2 files has more bytes than images.max_bytes"
     ):
         run({**images, "images": {"max_bytes": size - 1}}, tmp_path / "none")
 
