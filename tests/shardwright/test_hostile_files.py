@@ -9,11 +9,12 @@ from ingesting import changed, ledger, run, tree
 from PIL import Image
 
 from shardwright.errors import ConfigError, UsageError
-from shardwright.ingest import masks
+from shardwright.ingest import declared, masks
 from shardwright.masks.polygons import PolygonError, rasterize, read_polygon
 from shardwright.sharding import shard_count
 from shardwright.sources.tables import Table
 from shardwright.storage import limits, open_file, read_bytes, read_each
+from shardwright.writing.mirror import working_folder
 from shardwright_pipelines.cli import main
 
 GIB = 1 << 30
@@ -62,9 +63,7 @@ def test_the_limit_of_images_is_an_option(images, tmp_path):
     with pytest.raises(ConfigError, match=r"images.max_bytes"):
         run({**images, "images": {"max_bytes": 4 * GIB}}, tmp_path / "no")
     size = os.path.getsize(tmp_path / "images" / "cat" / "0.png")
-    with pytest.raises(
-        UsageError, match=r"input.images: each of the 2 files has more bytes than images.max_bytes"
-    ):
+    with pytest.raises(UsageError, match=r"input.images: each of the 2 files has more bytes than images.max_bytes"):
         run({**images, "images": {"max_bytes": size - 1}}, tmp_path / "none")
 
 
@@ -104,11 +103,13 @@ def test_labels_of_twenty_gigabytes(images, tmp_path, name):
         run(changed(images, labels={"path": path}), tmp_path / "out")
 
 
-def test_lists_and_classes_of_a_gigabyte(images, tmp_path):
+def test_lists_and_classes_are_limited(images, tmp_path, monkeypatch):
     path = str(sparse(tmp_path / "list.txt", GIB))
     with pytest.raises(ConfigError, match=r"input.classes: .*1,073,741,824 bytes"):
         run(changed(images, classes=path), tmp_path / "out")
-    with pytest.raises(UsageError, match=r"split.lists.train: .*1,073,741,824 bytes"):
+    monkeypatch.setattr(declared, "MOST_LIST_BYTES", 10)
+    path = str(sparse(tmp_path / "list.txt", 11))
+    with pytest.raises(UsageError, match=r"split.lists.train: .*11 bytes"):
         run({**images, "split": {"by": "predefined", "lists": {"train": path}}}, tmp_path / "out")
 
 
@@ -205,3 +206,17 @@ def test_export_of_a_key_in_a_thousand_folders(small_dataset, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     deep = small_dataset(tmp_path / "deep", key_of=lambda split, number: "a/" * 199 + f"{number}")
     assert main(["export", str(deep), "--out", str(tmp_path / "out")]) == 0
+
+
+def test_the_working_folder_is_ours_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = working_folder("gs://bucket/staging")
+    assert [place.stat().st_mode & 0o777 for place in (folder, folder.parent)] == [0o700, 0o700]
+    assert working_folder("gs://bucket/staging") == folder
+    folder.chmod(0o777)
+    with pytest.raises(UsageError, match="other users may write there"):
+        working_folder("gs://bucket/staging")
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(UsageError, match="is not a folder of this user"):
+        working_folder("gs://bucket/staging")
