@@ -111,7 +111,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="shardwright",
         description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
         "and training on them.",
