@@ -12,7 +12,7 @@ from setuptools import find_namespace_packages, setup
 HERE = Path(__file__).parent
 VERSION = next(
     line.split('"')[1]
-    for line in (HERE / "shardwright/__init__.py").read_text(encoding="utf-8").splitlines()
+    for line in (HERE / "src/shardwright/__init__.py").read_text(encoding="utf-8").splitlines()
     if line.startswith("__version__")
 )
 
@@ -29,26 +29,44 @@ setup(
     packages=[p for p in find_namespace_packages("src") if "__pycache__" not in p],
     package_data={"": ["*.pbtxt", "*.yaml", "py.typed"]},
     install_requires=[
-        # The ranges cover both stacks (requirements/*.lock hold the exact versions). Beam 2.69 to 2.76 is in neither.
-        "apache-beam>=2.59,<2.69; python_version < '3.11'",
+        # The ranges cover both stacks (requirements/*.lock hold the exact versions). Beam 2.60 to 2.76 is in neither.
+        "absl-py>=1.4",
+        "apache-beam>=2.59,<2.60; python_version < '3.11'",
         "apache-beam>=2.77,<2.78; python_version >= '3.11'",
-        "boto3>=1.35",
+        "boto3>=1.36",  # PutObject with IfNoneMatch, which commits a manifest, came within 1.35.
+        "botocore>=1.36",
+        "google-api-core>=2.15",
+        "google-auth>=2.20",
         "google-cloud-aiplatform<2",
-        "google-cloud-storage>=2.19",
+        "google-cloud-storage>=2.19,<4",
         "google-crc32c>=1.5",
+        "google-resumable-media>=2.7",
+        "h5py>=3.10",
         "jax<=0.4.34; python_version < '3.11'",
         "jax>=0.8; python_version >= '3.11'",
-        "keras>=3.10",
+        "keras>=3.10,<4",
         "kfp>=2.5,<2.17",
+        "ml-metadata>=1.16,<2",
         "numpy>=1.26",
-        "pillow>=10",
+        "pillow>=11.3,<13",  # AvifImagePlugin came with 11.3; the arguments of decoders are not a public interface.
+        "protobuf>=3.20",
+        "pyarrow>=10",
         "pyyaml>=6",
+        "requests>=2.28",
         "rich>=13",
         "tensorboard>=2.16",
         "tensorflow>=2.16,<2.17; python_version < '3.11'",
         "tensorflow>=2.21,<2.22; python_version >= '3.11'",
+        "tensorflow-data-validation>=1.16,<2",
+        "tensorflow-metadata>=1.16,<2",
+        "tensorflow-model-analysis>=0.47,<1",
+        "tensorflow-transform>=1.16,<2",
         "tfx>=1.16,<1.17; python_version < '3.11'",
         "tfx>=1.21,<1.22; python_version >= '3.11'",
+        "tfx-bsl>=1.16,<2",
+        "urllib3>=1.26",
     ],
+    # `shardwright bench` against emulated object stores.
+    extras_require={"bench": ["gcp-storage-emulator", "moto[s3]", "werkzeug"]},
     entry_points={"console_scripts": ["shardwright=shardwright_pipelines.cli:main"]},
 )

@@ -22,6 +22,7 @@ from tfx.dsl.io import fileio
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx_entry
 
 from shardwright.errors import ShardwrightError
+from shardwright.escaping import escape_message, escaped_streams
 from shardwright.writing.mirror import put_folder
 from shardwright_components.beam_runner import in_process_beam
 from shardwright_components.cluster import Cluster
@@ -60,10 +61,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--shared", help="with --jobset: folder of a volume that its pods and this one mount")
     options, rest = parser.parse_known_args(list(arguments))
     try:
-        with in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+        with escaped_streams(), in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
             _run(rest, options.artifacts, scratch, _work(options, list(rest)))
     except ShardwrightError as error:
-        print(f"shardwright: {error}", file=sys.stderr, flush=True)
+        print(f"shardwright: {escape_message(str(error))}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 

@@ -8,10 +8,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import shardwright
+from shardwright.console import tell
 from shardwright.errors import ShardwrightError, told_of_file
+from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright_pipelines.commands import (
     bench,
     clean,
@@ -52,6 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done; 1 the data or the run failed a check; 2 the call or the configuration is wrong.
     """
     _hold_standard_streams()
+    with escaped_streams():
+        return _run_command(arguments)
+
+
+def _run_command(arguments: Sequence[str] | None) -> int:
     try:
         try:
             options = _parser().parse_args(arguments)
@@ -61,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # What cannot be written is met here, not by Python's own words when it ends.
             sys.stdout.flush()
     except ShardwrightError as error:
-        print(f"shardwright: {error}", file=sys.stderr)
+        print(f"shardwright: {escape_message(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("shardwright: interrupted; run the same command again to go on.", file=sys.stderr)
@@ -72,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         # A path that nobody looked at before: its name is too long, a file lies where a folder should, no permission.
-        print(f"shardwright: {told_of_file(error)}", file=sys.stderr)
+        print(f"shardwright: {escape_message(told_of_file(error))}", file=sys.stderr)
         if error.filename is None:
             _drop_output()
         return 1 if error.errno in _NO_ROOM else 2
@@ -96,8 +103,15 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses a call in one line, whatever the arguments contain; those of the commands are such, too."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(escape(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="shardwright",
         description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
         "and training on them.",
@@ -182,9 +196,6 @@ def _ingest(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.ingest import ingest
     from shardwright.provenance.in_force import settle
-
-    def tell(note: str) -> None:
-        print(f"  {note}", flush=True)
 
     manifest = ingest(settle(load_config(options.config)), options.out, workers=options.workers, tell=tell)
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))

@@ -21,6 +21,7 @@ from pathlib import Path
 from shardwright.config import Config, load_config
 from shardwright.config.sections import TELL
 from shardwright.config.trainer import BLESSED, FRESH
+from shardwright.console import tell
 from shardwright.drift.watch import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.importing import importing_much
@@ -65,14 +66,14 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     prepared = prepare_input(config, config_file)
     config = prepared.config
     for note in prepared.notes:
-        print(f"  {note}", flush=True)
+        tell(note)
     run_root = Path(root_of(config))
     try:
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
     for line in _room(config, prepared, str(run_root)):
-        print(f"  {line}", flush=True)
+        tell(line)
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     said = "above" if verbose else str(log_file)
     with only_run_in(run_root), _working_in(run_root, config, prepared), quiet(log_file, verbose=verbose):

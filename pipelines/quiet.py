@@ -13,12 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from shardwright.escaping import EscapingFormatter, escaping
+
 
 @contextmanager
 def quiet(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterator[None]:
     """Sends the noise of libraries to `log_file` while the block runs; with `verbose` it stays on the terminal."""
     if verbose:
-        logging.basicConfig(level=logging.INFO)
+        shown = logging.StreamHandler()
+        shown.setFormatter(EscapingFormatter(logging.BASIC_FORMAT))
+        logging.basicConfig(level=logging.INFO, handlers=[shown])
         yield
         return
     Path(log_file).parent.mkdir(parents=True, exist_ok=True)
@@ -28,10 +32,10 @@ def quiet(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterato
     os.dup2(log, 2)
     os.close(log)
     before = sys.stderr
-    sys.stderr = os.fdopen(terminal, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False)
+    sys.stderr = escaping(os.fdopen(terminal, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False))
     logging.captureWarnings(True)
     handler = logging.StreamHandler(os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace", buffering=1))
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     root.handlers = [handler]

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
+from shardwright.escaping import escape, escaped_streams, unescaped
+
 _SECONDS_BETWEEN_LINES = 5.0
+
+
+def tell(note: str) -> None:
+    """Prints a note about the work as one indented line."""
+    print(f"  {escape(note)}", flush=True)
 
 
 class Progress(Protocol):
@@ -70,7 +77,10 @@ def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progres
         from rich.console import Console
 
         columns = ("  {task.description}", bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
-        with bars.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        # The bar needs the terminal's control sequences. While it is shown, rich replaces the standard streams with its
+        # own; text that others print goes through ours first.
+        console = Console(file=unescaped(sys.stderr))
+        with bars.Progress(*columns, console=console, transient=True) as shown, escaped_streams():
             yield _Bar(partial(shown.advance, shown.add_task(label, total=total)))
     else:
         yield _Lines(label, total)

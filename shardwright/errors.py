@@ -6,11 +6,17 @@ not one of these is a defect of ours and keeps its traceback.
 
 import os
 
+from shardwright.escaping import escape
+
 
 class ShardwrightError(Exception):
     """Base of all errors that are shown without a traceback."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """Returns the message; names in it come from outside, and a notebook obeys escape sequences, too."""
+        return escape(super().__str__(), lines=True)
 
 
 class UsageError(ShardwrightError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -15,6 +16,7 @@ from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
 from shardwright.errors import ShardwrightError
+from shardwright.escaping import escaping
 from shardwright.freed_memory import keep_freed
 
 _In = TypeVar("_In")
@@ -93,6 +95,7 @@ def _start(environment: Mapping[str, str], begun: Event) -> None:
     os.environ.clear()
     os.environ.update(environment)
     _end_with_parent()
+    sys.stderr = escaping(sys.stderr)  # Warnings of libraries may name what is in a file.
     keep_freed()
     begun.set()
 

@@ -12,11 +12,15 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.errors import ConfigError
+
 # A target of 150 MB then means 100 to 200 MB: on average a shard holds at most 4/3 of the target, and as shards are
 # as few as that allows, two or more of them hold at least 2/3 of it.
 _MOST_NUMERATOR, _MOST_DENOMINATOR = 4, 3
 _SHARDS_PER_HOST = 10
 _LEAST_SIZE = 10_000_000
+# Each shard is several files, also an empty one; nobody has more hosts than this that read a split of few records.
+_MOST_EMPTY = 10_000
 
 
 def shard_count(
@@ -35,7 +39,7 @@ def shard_count(
         total_bytes: their size together.
         target_size: bytes a shard shall have; on average shards have 2/3 to 4/3 of it, one alone may have less. Never
             more shards than records.
-        count: this very number, whatever the data; shards beyond the records are empty.
+        count: this very number; shards beyond the records are empty.
         records_per_shard: at most so many records in one.
         hosts: machines that will share the shards; for `target_size`. At least ten shards each, a multiple of their
             number, as far as shards of 10 MB or more allow.
@@ -45,12 +49,19 @@ def shard_count(
 
     Raises:
         ValueError: not exactly one of the three options is given, or `hosts` without `target_size`.
+        ConfigError: `count` is more than 10,000 and more than the records.
     """
     if sum(option is not None for option in (target_size, count, records_per_shard)) != 1:
         raise ValueError("give exactly one of target_size, count, records_per_shard")
     if hosts is not None and target_size is None:
         raise ValueError("hosts is for target_size")
     if count is not None:
+        if count > max(records, _MOST_EMPTY):
+            raise ConfigError(
+                "shards.count",
+                f"{count:,} shards for {records:,} records are mostly empty",
+                f"Give at most {max(records, _MOST_EMPTY):,}, or shards.records instead.",
+            )
         return count
     if records_per_shard is not None:
         return max(1, -(-records // records_per_shard))

@@ -1,5 +1,6 @@
 """What is installed: the wheel, its requirements against the locks, the names beside a user's own folders."""
 
+import ast
 import email
 import json
 import os
@@ -7,8 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,7 @@ SHARDWRIGHT = Path(sys.executable).with_name("shardwright")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel that `pip install .` would install, built from a copy and without a network."""
+    """The wheel that users get: a copy of the tree becomes an sdist, and a wheel is built from that sdist alone."""
     copy = tmp_path_factory.mktemp("wheel")
     for name in [*PACKAGES, "src"]:
         shutil.copytree(
@@ -41,9 +44,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     for name in ("setup.py", "setup.cfg", "LICENSE", "README.md"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, copy)
-    build = "from setuptools import build_meta; print(build_meta.build_wheel('dist'))"
-    done = subprocess.run([sys.executable, "-c", build], cwd=copy, capture_output=True, text=True, check=True)
-    return zipfile.ZipFile(copy / "dist" / done.stdout.splitlines()[-1])
+    unpacked = tmp_path_factory.mktemp("sdist")
+    with tarfile.open(_build("sdist", copy)) as sdist:
+        sdist.extractall(unpacked)
+    (source,) = unpacked.iterdir()
+    return zipfile.ZipFile(_build("wheel", source))
+
+
+def _build(kind: str, folder: Path) -> Path:
+    build = f"from setuptools import build_meta; print(build_meta.build_{kind}('dist'))"
+    done = subprocess.run([sys.executable, "-c", build], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder / "dist" / done.stdout.splitlines()[-1]
 
 
 def _member(wheel: zipfile.ZipFile, name: str) -> str:
@@ -85,6 +97,80 @@ def test_requirements_admit_what_the_locks_pin(wheel: zipfile.ZipFile, lock: str
     assert len(asked) > 10
     for one in asked:
         assert pins[one.name.lower()] in one.specifier, f"{one} does not admit {one.name} {pins[one.name.lower()]}"
+
+
+# `google` is shared by many distributions; the longest prefix decides.
+GOOGLE = {
+    "google.api_core": "google-api-core",
+    "google.auth": "google-auth",
+    "google.cloud.aiplatform": "google-cloud-aiplatform",
+    "google.cloud.storage": "google-cloud-storage",
+    "google.protobuf": "protobuf",
+    "google.resumable_media": "google-resumable-media",
+}
+# Declared though no module imports it: users look at the curves of a training with it.
+USED_BY_PEOPLE = {"tensorboard"}
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """Whole names of the modules that a file imports, of `google` also the names taken from a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{name.name}" for name in node.names]
+            yield from names if node.module in ("google", "google.cloud") else [node.module]
+
+
+def _providers() -> dict[str, set[str]]:
+    """Top-level import name -> the installed distributions it comes from."""
+    found: dict[str, set[str]] = {}
+    for one in metadata.distributions():
+        listed = (one.read_text("top_level.txt") or "").split()
+        files = [file.parts[0] for file in one.files or () if len(file.parts) > 1 and file.suffix == ".py"]
+        for top in {*listed, *files}:
+            found.setdefault(top, set()).add(one.metadata["Name"].lower().replace("_", "-"))
+    return found
+
+
+def test_what_is_imported_is_declared_and_the_other_way_round(wheel: zipfile.ZipFile) -> None:
+    wanted: dict[str, set[str]] = {}  # an imported module -> the distributions that provide it
+    providers = _providers()
+    for folder in PACKAGES:
+        for path in (ROOT / folder).rglob("*.py"):
+            for name in _imported(path):
+                top = name.split(".")[0]
+                if top in sys.stdlib_module_names or top in PACKAGES.values():
+                    continue
+                prefix = next((prefix for prefix in GOOGLE if f"{name}.".startswith(f"{prefix}.")), "")
+                owners = {GOOGLE[prefix]} if top == "google" else providers[top]
+                wanted.setdefault(name, owners)
+    lines = email.message_from_string(_member(wheel, "METADATA")).get_all("Requires-Dist", [])
+    declared = {Requirement(line).name.lower().replace("_", "-") for line in lines}
+    assert len(wanted) > 20
+    assert not {name: owners for name, owners in wanted.items() if not owners & declared}
+    assert declared - set().union(*wanted.values()) == USED_BY_PEOPLE
+
+
+@pytest.mark.parametrize(
+    ("package", "taken", "refused"),
+    [
+        ("pillow", ["11.3.0", "12.3.0"], ["11.0.0", "13.0.0"]),  # AvifImagePlugin came with 11.3
+        ("boto3", ["1.36.0", "1.44.5"], ["1.35.0"]),  # IfNoneMatch of PutObject
+        ("botocore", ["1.36.0", "1.44.5"], ["1.35.0"]),
+        ("apache-beam", ["2.59.0"], ["2.60.0", "2.68.0"]),  # on Python 3.10
+    ],
+)
+def test_ranges_hold_only_versions_that_work(
+    wheel: zipfile.ZipFile, package: str, taken: list[str], refused: list[str]
+) -> None:
+    lines = email.message_from_string(_member(wheel, "METADATA")).get_all("Requires-Dist", [])
+    (range_,) = [
+        one.specifier
+        for one in map(Requirement, lines)
+        if one.name == package and (one.marker is None or one.marker.evaluate({"python_version": "3.10"}))
+    ]
+    assert [version for version in taken + refused if version in range_] == taken
 
 
 @pytest.fixture

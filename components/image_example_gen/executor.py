@@ -12,6 +12,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from shardwright.config.images import FULL
+from shardwright.console import tell
 from shardwright.errors import UsageError
 from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, copied_note, plan_ingest, write_shard
 from shardwright.provenance.blessed_data import kept_from
@@ -72,7 +73,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 )
             copied = copied_note(plan, staging.results(plan.dataset.shards))
             for note in copied:
-                print(f"  {note}", flush=True)
+                tell(note)
             notes = [*plan.notes, *copied]
             build = {"runner": "tfx", "notes": notes, **kept_from(location)}
             manifest = commit(staging, plan.dataset, examples.uri, build)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from shardwright.dataset import Dataset
+from shardwright.escaping import escape
 
 _SHOWN = 8
 
@@ -21,4 +22,4 @@ def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
 def shown(keys: Sequence[str]) -> str:
     """The first keys, and how many more there are."""
     more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    return ", ".join(key if key.isprintable() else ascii(key) for key in keys[:_SHOWN]) + more
+    return ", ".join(escape(key) for key in keys[:_SHOWN]) + more

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.errors import ShardwrightError, UsageError, told_of_file
+from shardwright.escaping import escape, escaping
 from shardwright_components.image_trainer.spec import TrainSpec
 
 Message = dict[str, Any]
@@ -71,7 +72,7 @@ def run_worker(
             for line in process.stdout or ():
                 message = _parsed(line)
                 if message is None:
-                    log.write(line)
+                    log.write(escape(line, lines=True))
                     log.flush()
                 elif _ERROR in message:
                     failure = str(message[_ERROR])
@@ -115,6 +116,7 @@ def main(work: Callable[[TrainSpec], None]) -> None:
     parser.add_argument("--spec", type=Path, required=True)
     spec = TrainSpec.read(parser.parse_args().spec)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    sys.stderr = escaping(sys.stderr)
     _silence_tensorflow()
     code = 1
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
-from shardwright.console import progress
+from shardwright.console import progress, tell
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
 from shardwright.ingest.places import absolute_places, location_json
 from shardwright.provenance.blessed_data import BlessedData, settle
@@ -54,7 +54,7 @@ class Executor(base_executor.BaseExecutor):
         copied = None if asked is None or found is None else asked.copied_from(found)
         surveyed = survey_input(recipe, location if copied is None else replace(location, earlier=copied))
         for note in surveyed.survey.notes:
-            print(f"  {note}", flush=True)
+            tell(note)
         with progress(len(surveyed.listing.keys), "hashing the input") as shown:
             fingerprint = hash_input(surveyed, shown).fingerprint
         newest = surveyed.delivered.newest
@@ -66,7 +66,7 @@ class Executor(base_executor.BaseExecutor):
             _write(output_dict, SETTLED_RECIPE, settled.recipe.to_json())
             _write(output_dict, SETTLED_DRIFT, settled.drift)
             place = "none yet, since no model was ever blessed" if found is None else found.place
-            print(f"  dataset of the model in force: {place}", flush=True)
+            tell(f"dataset of the model in force: {place}")
         _write(output_dict, FINGERPRINT, fingerprint)
         _write(output_dict, LOCATION, location_json(location))
 

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
+from shardwright.console import tell
+
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _LOG = "compile.log"
 
@@ -50,7 +52,7 @@ def _compile(options: argparse.Namespace) -> int:
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(out)
     for note in compiled.notes:
-        print(f"  {note}")
+        tell(note)
     tasks = compiled.job["pipelineSpec"]["root"]["dag"]["tasks"]
     print(f"{out}: {len(tasks)} tasks; parameters data_root (default {compiled.data_root}), span ({config.input.span})")
     return 0

@@ -24,7 +24,7 @@ def add(commands: _Commands) -> None:
 
 def _get(options: argparse.Namespace) -> int:
     from shardwright.inspection import fetch, view_record
-    from shardwright_pipelines.commands.inspect import record_text
+    from shardwright_pipelines.commands.inspect import print_record
 
     found = fetch(options.dataset, options.key)
     view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")
@@ -34,7 +34,7 @@ def _get(options: argparse.Namespace) -> int:
         place = {"key": found.key, "split": found.split, "shard": found.shard, "record": found.record}
         print(json.dumps({**place, **dataclasses.asdict(view)}, indent=1, ensure_ascii=True))
     else:
-        print(record_text(view, found.payload))
+        print_record(view, found.payload)
     return 0
 
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from shardwright.escaping import escape, unescaped
+
 if TYPE_CHECKING:
     from shardwright.inspection import DatasetView, FileView, RecordView
 
@@ -45,7 +47,10 @@ def _inspect(options: argparse.Namespace) -> int:
     if options.record is not None:
         payload = record_of_file(options.path, options.record)
         record = view_record(payload, f"{options.path}, record {options.record}")
-        print(_json(record) if options.json else record_text(record, payload))
+        if options.json:
+            print(_json(record))
+        else:
+            print_record(record, payload)
         return 0
     file = view_file(options.path)
     print(_json(file) if options.json else file_text(file))
@@ -74,7 +79,7 @@ def dataset_text(view: DatasetView) -> str:
 def file_text(view: FileView) -> str:
     """A file of TFRecords as text."""
     packed = ", compressed" if view.compressed else ""
-    lines = [f"{_plain(view.path)}: {view.records:,} records, {view.bytes / 1e6:,.2f} MB{packed}"]
+    lines = [f"{escape(view.path)}: {view.records:,} records, {view.bytes / 1e6:,.2f} MB{packed}"]
     if view.features:
         rows = [("feature", "type", "records", "values", "bytes at most", "first")]
         rows += [
@@ -91,19 +96,26 @@ def file_text(view: FileView) -> str:
         lines += ["", _table(rows)]
     if view.looked_into < view.records:
         lines.append(f"(features of the first {view.looked_into:,} records)")
-    lines += [f"! {_plain(problem)}" for problem in view.others]
+    lines += [f"! {escape(problem)}" for problem in view.others]
     if view.damaged:
         lines.append(f"{view.damaged:,} record{'' if view.damaged == 1 else 's'} cannot be read")
     return "\n".join(lines)
 
 
-def record_text(view: RecordView, payload: bytes) -> str:
-    """A record as text, with its picture where the terminal can show one."""
+def record_text(view: RecordView) -> str:
+    """A record as text."""
     rows = [("feature", "type", "values", "bytes", "begins with")]
     rows += [(one.name, one.kind, str(one.values), str(one.bytes or ""), _cut(one.shown)) for one in view.features]
-    text = f"{_plain(view.where)}: {view.bytes:,} bytes\n\n{_table(rows)}"
+    return f"{escape(view.where)}: {view.bytes:,} bytes\n\n{_table(rows)}"
+
+
+def print_record(view: RecordView, payload: bytes) -> None:
+    """Prints a record as text, with its picture where the terminal can show one."""
+    print(record_text(view))
     picture = _picture(view, payload) if sys.stdout.isatty() else ""
-    return f"{text}\n\n{picture}" if picture else text
+    if picture:
+        # The colours are control sequences of ours.
+        unescaped(sys.stdout).write(f"\n{picture}\n")
 
 
 def _picture(view: RecordView, payload: bytes) -> str:
@@ -123,17 +135,12 @@ def _range(least: int, most: int) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def _plain(text: str) -> str:
-    """Names are from strangers: nothing in them reaches a terminal as a command."""
-    return text if text.isprintable() else ascii(text)
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    shown = [[_plain(cell) for cell in row] for row in rows]
+    shown = [[escape(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]) - 1)]
     lines = ([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]] for row in shown)
     return "\n".join(_GAP.join(line).rstrip() for line in lines)

@@ -7,7 +7,10 @@ import csv
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import TypeAlias
+
+from shardwright.escaping import escape
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -50,8 +53,7 @@ def _predict(options: argparse.Namespace) -> int:
         layout = f" in the layout of {found.dialect}" if found.dialect else ""
         print(f"{found.out}: {found.images} images, {found.rows} rows{layout}")
     for failure in found.failures:
-        key = failure.key if failure.key.isprintable() else ascii(failure.key)
-        print(f"shardwright: {key}: {failure.code}: {failure.reason}", file=sys.stderr)
+        print(f"shardwright: {escape(failure.key)}: {failure.code}: {escape(failure.reason)}", file=sys.stderr)
     return 1 if found.failures else 0
 
 
@@ -59,9 +61,11 @@ def _told_by(path: str) -> str:
     from shardwright.errors import UsageError
     from shardwright.predictions.submission import LAYOUTS, told_by_header
     from shardwright.storage import open_table
+    from shardwright.storage.limits import bounded_lines
 
-    with open_table(path) as file:
-        header = next(csv.reader(file), [])
+    header: list[str] = []
+    with open_table(path) as file, suppress(ValueError, csv.Error):  # It is not a table, and has no known header.
+        header = next(csv.reader(bounded_lines(file)), [])
     name = told_by_header(header)
     if name is None:
         known = "; ".join(f"{name}: {','.join(layout.header)}" for name, layout in LAYOUTS.items())

@@ -7,6 +7,8 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
+from shardwright.escaping import escape
+
 if TYPE_CHECKING:
     from shardwright.preflight import Facts, Report
 
@@ -63,7 +65,7 @@ def _text(report: Report, facts: Facts) -> str:
     rows = [("", "rule", "where", "what")]
     for finding in report.findings:
         what = f"{finding.problem}. {finding.fix}"
-        rows.append((finding.severity, finding.rule, finding.where, what if what.isprintable() else ascii(what)))
+        rows.append((finding.severity, finding.rule, finding.where, escape(what)))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [
         _GAP.join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[3]])

@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
+from shardwright.console import tell
+
 if TYPE_CHECKING:
     from shardwright.config.labels import LabelsConfig
 
@@ -52,7 +54,7 @@ def _relabel(options: argparse.Namespace) -> int:
         print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     for note in notes:
-        print(f"  {note}")
+        tell(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
     print(f"{options.out}: {totals['written']} images relabelled, {totals['rejected']} rejected{again}")

@@ -7,6 +7,9 @@ import json
 from collections import Counter
 from typing import TypeAlias
 
+from shardwright.console import tell
+from shardwright.escaping import escape
+
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOWN = 5
 
@@ -52,12 +55,12 @@ def _retry(options: argparse.Namespace) -> int:
         print(json.dumps({**made, "notes": notes, "retried": rows}, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     for note in notes:
-        print(f"  {note}")
+        tell(note)
     counts = Counter(one.status for one in retried)
     shown = [one for one in retried if one.after is not None and one.status == REJECTED]
     for one in shown[:_SHOWN]:
         assert one.after is not None
-        print(f"  still rejected: {one.after.key!a}: {one.after.code}: {one.after.reason}")
+        print(f"  still rejected: {escape(one.after.key)}: {one.after.code}: {escape(one.after.reason)}")
     if len(shown) > _SHOWN:
         print(f"  and {len(shown) - _SHOWN} more; the ledger names them")
     others = ", ".join(f"{status} {count}" for status, count in sorted(counts.items()) if status != WRITTEN)

@@ -7,6 +7,8 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
+from shardwright.escaping import escape
+
 if TYPE_CHECKING:
     from shardwright.verify import Report
 
@@ -39,7 +41,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _text(report: Report) -> str:
     rows = [("file", "where", "what is wrong")]
-    rows += [(_shown(finding.file), finding.place, finding.problem) for finding in report.findings]
+    rows += [(escape(finding.file), finding.place, escape(finding.problem)) for finding in report.findings]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{file:{widths[0]}}{_GAP}{place:{widths[1]}}{_GAP}{problem}" for file, place, problem in rows]
     shards = f"{report.shards} shard{'' if report.shards == 1 else 's'}"
@@ -47,7 +49,3 @@ def _text(report: Report) -> str:
     if not report.findings:
         return f"{report.dataset}: whole; {read}"
     return "\n".join([*lines, f"{report.dataset}: {len(report.findings)} findings; {read}"])
-
-
-def _shown(name: str) -> str:
-    return name if name.isprintable() else ascii(name)

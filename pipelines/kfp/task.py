@@ -18,8 +18,10 @@ from typing import Any
 
 from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED
+from shardwright.console import tell
 from shardwright.dataset import Dataset
 from shardwright.errors import ConfigError, ShardwrightError
+from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright.provenance.in_force import asks_for_blessed
 from shardwright.storage import buckets, is_remote
 from shardwright.writing.mirror import put_folder
@@ -32,13 +34,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0, or the exit code of an error that a user is meant to see.
     """
+    with escaped_streams():
+        return _run_step(arguments)
+
+
+def _run_step(arguments: Sequence[str] | None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
             code: int = options.step(options, Path(scratch))
             return code
     except ShardwrightError as error:
-        print(f"shardwright: {error}", file=sys.stderr, flush=True)
+        print(f"shardwright: {escape_message(str(error))}", file=sys.stderr, flush=True)
         return error.exit_code
 
 
@@ -66,7 +73,7 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
         raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step alone knows none", "Name a dataset.")
     if options.data_root:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
-    manifest = ingest(config, options.dataset, tell=lambda note: print(f"  {note}", flush=True))
+    manifest = ingest(config, options.dataset, tell=tell)
     _write(options.fingerprint, manifest.fingerprint, scratch)
     print(f"{len(manifest.shards)} shards, {manifest.totals['written']} images, fingerprint {manifest.fingerprint}")
     return 0
@@ -82,7 +89,7 @@ def _verify(options: argparse.Namespace, scratch: Path) -> int:
     _write(options.findings, json.dumps(findings, sort_keys=True, indent=1, ensure_ascii=False) + "\n", scratch)
     _write(options.whole, "false" if report.findings else "true", scratch)
     for finding in report.findings:
-        print(ascii(f"{finding.file} {finding.place}: {finding.problem}")[1:-1], file=sys.stderr)
+        print(escape(f"{finding.file} {finding.place}: {finding.problem}"), file=sys.stderr)
     print(f"{report.shards} shards, {report.records} records read; {len(report.findings)} findings")
     return 1 if report.findings and options.strict else 0
 

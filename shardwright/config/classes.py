@@ -19,6 +19,7 @@ from pathlib import Path
 
 from shardwright.errors import ConfigError
 from shardwright.masks.colours import colour_number
+from shardwright.storage.limits import MOST_LIST_BYTES, read_within
 
 _PATH = "input.classes"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -97,7 +98,7 @@ def _of_objects(entries: Sequence[Mapping[object, object]]) -> dict[object, obje
 def _read_file(name: str, base: str) -> object:
     file = Path(base, name)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_within(str(file), 0, None, MOST_LIST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(_PATH, f"{name!r} cannot be read ({error})", "Give a JSON or CSV file.") from None
     if file.suffix.lower() == ".json":

@@ -12,6 +12,8 @@ from shardwright.errors import ConfigError
 HEADER, FULL = "header", "full"
 # Largest side that an image may be resized to; as `transform.size`.
 _LARGEST_SIDE = 16384
+# No record can be larger: protocol buffers end at 2 GiB.
+_MOST_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class ImagesConfig:
 
     `verify: header` checks what a file says of itself; `full` decodes it before anything is planned, so that what
     cannot be decoded is rejected, and adds the features `image/hash/*` and `image/quality/*` (`shardwright.probe`).
+    A file of more than `max_bytes` is rejected unread, one of more than `max_pixels` is rejected by its header.
 
     `orientation: apply` turns images that Exif says are to be turned and encodes these anew. `resize` brings the pixels
     (after that turn) to `size`: [height, width], for `longest_side` one number. `reencode` stores all images as `jpeg`,
@@ -33,6 +36,7 @@ class ImagesConfig:
 
     verify: str = HEADER
     max_pixels: int = 200_000_000
+    max_bytes: int = 1 << 30
     orientation: str = "keep"
     resize: str = "none"
     size: tuple[int, int] | int | None = None
@@ -46,6 +50,7 @@ class ImagesConfig:
     def __post_init__(self) -> None:
         one_of("images.verify", self.verify, (HEADER, FULL))
         at_least("images.max_pixels", self.max_pixels, 1)
+        between("images.max_bytes", self.max_bytes, 1, _MOST_BYTES)
         one_of("images.orientation", self.orientation, ("keep", "apply"))
         one_of("images.reencode", self.reencode, ("none", "jpeg", "png", "tensor", "raw"))
         between("images.quality", self.quality, 1, 100)

@@ -20,6 +20,7 @@ import yaml
 from shardwright.config import sections
 from shardwright.config.classes import read_classes
 from shardwright.config.split import SplitConfig
+from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
 from shardwright.spans import Choice
 
@@ -44,13 +45,18 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> sec
     """
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        # Not a regular file alone: a shell's `<(...)` is a pipe.
+        with file.open("rb") as opened:
+            data = opened.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
     except FileNotFoundError:
         raise UsageError(f"{file}: no such configuration file. Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read as UTF-8 text ({error}). Give a YAML file.") from None
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{file}: has more than {MOST_BYTES:,} bytes. Give the YAML file of a configuration.")
     try:
-        raw = yaml.load(text, Loader=_UniqueKeyLoader)
+        raw = parse_yaml(text)
     except yaml.YAMLError as error:
         raise UsageError(f"{file}: not valid YAML: {_yaml_problem(error)}") from None
     except (ValueError, RecursionError) as error:
@@ -87,21 +93,6 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
         raise ConfigError("base", "not a key", "Remove it.")
     config = parse_section(sections.Config, fields, "")
     return dataclasses.replace(config, base=base)
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a mapping that names a key twice, where YAML would silently let the last one win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, (list, dict)):
-                raise yaml.constructor.ConstructorError(None, None, "a list or mapping as a key", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:

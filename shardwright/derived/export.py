@@ -69,6 +69,8 @@ IMAGE_LABEL, IMAGE_CLASS, IMAGE = "image_label", "image_class", "image"
 _MASK_HEADS = {IMAGE_LABEL: ("Image_Label",), IMAGE_CLASS: ("ImageId", "ClassId"), IMAGE: ("ImageId",)}
 _ENCODED = "EncodedPixels"
 _LABEL_HEAD = ("image", "label")
+# Python deletes folders by recursion, and needs an open file for each.
+_DEEPEST = 200
 _LONGEST_NAME = 255
 
 
@@ -343,6 +345,11 @@ def _place(root: Path, name: str) -> Path:
     if not whole or "\0" in name or any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
         raise DatasetError(
             f"the key {name!a} is no path of a file within a folder. Leave it out by --classes or --splits."
+        )
+    if len(parts) > _DEEPEST:
+        raise DatasetError(
+            f"the key {name!a} lies in {len(parts) - 1} folders, and at most {_DEEPEST - 1} are made. "
+            "Leave it out by --classes or --splits."
         )
     path = root.joinpath(*parts)
     try:

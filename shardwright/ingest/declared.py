@@ -18,6 +18,7 @@ from shardwright.sources.exported import Exported
 from shardwright.sources.names import NameIndex
 from shardwright.splits import NOWHERE, folder_split, split_named
 from shardwright.storage import Refusal, read_bytes
+from shardwright.storage.limits import MOST_LIST_BYTES
 
 CONFLICTING = "conflicting_splits"
 _SHOWN = 3
@@ -112,7 +113,7 @@ def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[s
 
 def _lines(option: str, path: str) -> list[str]:
     try:
-        text = read_bytes(path).decode("utf-8-sig")
+        text = read_bytes(path, most=MOST_LIST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{option}: {path} cannot be read ({error.strerror or error}). Check the path.") from None
     except UnicodeDecodeError as error:

@@ -38,9 +38,9 @@ from shardwright.writing.staging import origins_path
 
 _KIND = "ingest"
 # Options of `images` by which a file is refused or looked at, not stored otherwise.
-_LOOKING = frozenset(("verify", "max_pixels"))
+_LOOKING = frozenset(("verify", "max_pixels", "max_bytes"))
 # Options of `images` by which a file is refused before it is looked at.
-_REFUSING = ("max_pixels", "convert")
+_REFUSING = ("max_pixels", "max_bytes", "convert")
 _INDEXES_AT_ONCE = 8
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +9,7 @@ from shardwright.config.split import GroupConfig
 from shardwright.errors import CheckFailed
 from shardwright.ingest.declared import column_fields
 from shardwright.ingest.inputs import SurveyedInput
+from shardwright.limited_pattern import LimitedPattern
 from shardwright.storage import Refusal
 
 CONFLICTING = "conflicting_groups"
@@ -50,7 +50,7 @@ def image_groups(options: GroupConfig, surveyed: SurveyedInput) -> Groups:
 
 
 def _by_pattern(pattern: str, keys: Sequence[str]) -> list[str]:
-    found = map(re.compile(pattern).search, keys)
+    found = map(LimitedPattern(pattern, "split.group.pattern").search, keys)
     return [(match[1] or "") if match else "" for match in found]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from shardwright.storage import (
     FileHash,
     Listing,
     Refusal,
+    check_table,
     hash_file,
     in_parallel,
     is_folder,
@@ -44,6 +46,7 @@ from shardwright.storage import (
     read_start,
     readers,
 )
+from shardwright.storage.limits import MOST_BYTES
 
 # Files with these endings are images to begin with: they must be annotated, and whether they can be read is found out
 # when they are. Any other file is looked into first.
@@ -125,6 +128,8 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     listing, tables = delivered.listing, delivered.labels
     labels = tables[-1].path if tables else None
     files = [part.path for part in tables if not is_folder(part.path)]
+    for file in files:
+        check_table(file)
     spans = delivered.spans(recipe.input.on_conflict)
     export = None if spans.parts else find_export(labels, listing.root, recipe.task)
     further = tuple(export.files) if export is not None else ()
@@ -142,6 +147,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         records = _open_records(recipe, listing, told)
         source, listing = records, records.listing
     else:
+        listing = _within(listing, recipe.images.max_bytes)
         no_images = _not_images(listing)
         source = open_source(
             task=recipe.task,
@@ -265,7 +271,10 @@ def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Ite
     remote = is_remote(listing.root)
     together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(places) // (threads * threads)))
     hashed = in_parallel(
-        lambda some: [hash_file(listing.path(i), listing.pin(i)) for i in some],
+        # What is too large to be read, such as an XML file, is rejected as unreadable. It is not hashed either.
+        lambda some: [
+            hash_file(listing.path(i), listing.pin(i)) if listing.sizes[i] <= MOST_BYTES else None for i in some
+        ],
         (places[begin : begin + together] for begin in range(0, len(places), together)),
         threads=threads,
         weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
@@ -287,6 +296,25 @@ def _add_files(
 
 def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:
     total.update(canonical_json(row).encode("utf-8") + b"\n")
+
+
+def _within(listing: Listing, most: int) -> Listing:
+    """The same files, of which those that are too large are refused: nobody hashes or reads them."""
+    small = [i for i, size in enumerate(listing.sizes) if size <= most]
+    if len(small) == len(listing.keys):
+        return listing
+    if not small:
+        raise UsageError(
+            f"input.images: each of the {len(listing.keys)} files has more bytes than images.max_bytes ({most}). "
+            "Check the path, or raise images.max_bytes."
+        )
+    refused = [
+        Refusal(listing.keys[i], "too_many_bytes", f"the file has {size:,} bytes, images.max_bytes is {most:,}")
+        for i, size in enumerate(listing.sizes)
+        if size > most
+    ]
+    checksums = [listing.checksums[i] for i in small] if listing.checksums else ()
+    return dataclasses.replace(listing.part(small), refused=[*listing.refused, *refused], checksums=checksums)
 
 
 def _not_images(listing: Listing) -> dict[int, Refusal]:

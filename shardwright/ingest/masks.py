@@ -11,6 +11,11 @@ from shardwright.masks.rle import RleError, Runs, union
 from shardwright.orientation import UPRIGHT
 from shardwright.sources.base import IGNORE, NO_LABEL, NO_ROW, Sample
 
+# Of one image: far more than any data set has, few enough to be drawn.
+_MOST_MASKS = 100_000
+# Runs of an image, 16 bytes each, that are held before they are joined.
+_JOINED_AT = 1 << 22
+
 
 class BadMask(ValueError):
     """A row's mask is broken or does not fit the image: `code` and `reason` are for the ledger."""
@@ -40,15 +45,34 @@ def read_masks(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[int, Ru
     parts: dict[int, tuple[list[Runs], list[Runs]]] = {label: ([], []) for label in range(len(classes))}
     if plan.ignore:
         parts[IGNORE] = ([], [])
+    if len(sample.masks) > _MOST_MASKS:
+        raise BadMask(
+            "too_many_masks", f"the image has {len(sample.masks):,} masks; at most {_MOST_MASKS:,} are joined"
+        )
+    held, most = 0, _JOINED_AT
     for label, text, row in sample.masks:
         try:
             displayed = are_displayed(plan, text, frames)
             height, width = frames.size(displayed)
             for drawn, runs in plan.dialect.masks(label, text, height=height, width=width):
                 parts[drawn][displayed].append(runs)
+                held += len(runs)
+                if held > most:
+                    held = _join(parts)
+                    most = max(_JOINED_AT, 2 * held)
         except RleError as error:
             raise BadMask(error.code, f"{_place(plan, label, row)}: {error}") from None
     return {label: _joined(stored, displayed, frames) for label, (stored, displayed) in parts.items()}
+
+
+def _join(parts: dict[int, tuple[list[Runs], list[Runs]]]) -> int:
+    """Joins what is held of each class, so many large masks need no more memory than one; returns the runs left."""
+    held = 0
+    for frames in parts.values():
+        for runs in frames:
+            runs[:] = [union(runs)] if runs else []
+            held += len(runs[0]) if runs else 0
+    return held
 
 
 def are_displayed(plan: IngestPlan, text: str, frames: Frames) -> bool:

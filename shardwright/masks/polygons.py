@@ -23,6 +23,8 @@ from shardwright.masks.rle import RleError, Runs, places
 _LARGEST = 2**31
 # Crossings of outline and columns that are held at a time; a polygon may have more than memory would hold.
 _AT_ONCE = 1 << 22
+# An image of 30,000 columns has 2,200 outlines from side to side then.
+_MOST_CROSSINGS = 1 << 26
 
 
 class PolygonError(RleError):
@@ -67,12 +69,18 @@ def rasterize(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs
 
     Returns:
         The runs, int64 (m, 2).
+
+    Raises:
+        PolygonError: its outline goes to and fro so often that drawing it would take minutes.
     """
     following = np.roll(corners, -1, axis=0)
     backwards = (following[:, 0] < corners[:, 0])[:, None]
     left, right = np.where(backwards, following, corners), np.where(backwards, corners, following)
     first = _first_centre(left[:, 0], width)
     counts = _first_centre(right[:, 0], width) - first
+    total = int(counts.sum())
+    if total > _MOST_CROSSINGS:
+        raise PolygonError(f"its outline crosses {total:,} columns of pixels; at most {_MOST_CROSSINGS:,} are read")
     crossing = np.flatnonzero(counts)
     parts = np.split(crossing, np.flatnonzero(np.diff(np.cumsum(counts[crossing]) // _AT_ONCE)) + 1)
     changes = np.empty(0, np.int64)

@@ -31,6 +31,7 @@ from shardwright.masks.regions import find_regions
 from shardwright.masks.rle import Runs, normalize
 from shardwright.masks.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
 from shardwright.storage import open_table
+from shardwright.storage.limits import bounded_lines
 
 DEFAULT = "clouds"
 
@@ -102,8 +103,8 @@ def told_by_table(path: str) -> str | None:
     """The layout that the header of a table is of; `None` for another one, and where there is no such table."""
     try:
         with open_table(path) as file:
-            header = next(csv.reader(file), [])
-    except (ShardwrightError, OSError, UnicodeDecodeError, csv.Error):
+            header = next(csv.reader(bounded_lines(file)), [])
+    except (ShardwrightError, OSError, ValueError, csv.Error):
         return None
     return told_by_header(header)
 

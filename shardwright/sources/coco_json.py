@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from shardwright.masks.coco import CocoMasks, mask_text
 from shardwright.sources.base import Annotation, Images, Survey, Values
 from shardwright.sources.classes import ClassMap, as_integer, check_names, map_classes
 from shardwright.sources.names import NameIndex, is_text
-from shardwright.storage import Listing, Refusal, open_table
+from shardwright.storage import Listing, Refusal, limits, open_table
 
 _SHOWN_NAMES = 3
 _SHOWN_CLASSES = 20
@@ -284,7 +285,8 @@ class CocoJson:
         if not categories:
             raise UsageError(f"{self._path}: 'categories' is empty. Add the categories of the annotations.")
         names = tuple(categories.values())
-        twice = [f"{name!r} ({number})" for number, name in categories.items() if names.count(name) > 1]
+        times = Counter(names)
+        twice = [f"{name!r} ({number})" for number, name in categories.items() if times[name] > 1]
         if twice:
             raise UsageError(
                 f"{self._path}: two categories have one name: {', '.join(twice[:2])}. Write input.classes: as a list "
@@ -305,7 +307,7 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
         UsageError: it is not JSON, or not COCO's.
     """
     try:
-        with open_table(path) as file:
+        with open_table(path, limits.MOST_JSON_BYTES) as file:
             document = json.load(file, object_hook=partial(_slim, masks=masks, boxes=boxes))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no JSON in UTF-8 ({error}). Mend the file, or give a CSV.") from None

@@ -140,7 +140,7 @@ def _why_lines(label_format: str, labels: str) -> str:
     name = os.path.basename(labels)
     if name.lower().endswith((".jsonl", ".ndjson", ".jsonlines")):
         return f"{name} ends with {os.path.splitext(name)[1]}"
-    with open_table(labels) as file, suppress(UnicodeDecodeError, ValueError):
+    with open_table(labels) as file, suppress(ValueError, RecursionError):
         # The first line of a JSON document of many lines is no object by itself, and one of a single line is COCO's.
         first, second = file.readline(_LOOK_INTO), file.readline(_LOOK_INTO)
         if isinstance(json.loads(first), dict) and (label_format == "captions" or isinstance(json.loads(second), dict)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from shardwright.limited_pattern import LimitedPattern
 from shardwright.sources.key_source import KeySource
 
 # All before the last `_<number>`.
@@ -28,7 +29,7 @@ class FileNames(KeySource):
         pattern: str | None,
     ) -> None:
         super().__init__(keys, skip, classes, notes)
-        self._pattern = _LABEL_NUMBER if pattern is None else re.compile(pattern)
+        self._pattern = _LABEL_NUMBER if pattern is None else LimitedPattern(pattern, "input.labels.pattern")
 
     def _label(self, key: str) -> str:
         return _find(self._pattern, key)
@@ -47,6 +48,6 @@ def name_label(key: str) -> str:
     return _find(_LABEL_NUMBER, key)
 
 
-def _find(pattern: re.Pattern[str], key: str) -> str:
+def _find(pattern: re.Pattern[str] | LimitedPattern, key: str) -> str:
     match = pattern.search(key)
     return (match["label"] or "") if match else ""

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 from collections.abc import Iterator, Sequence
 
 from shardwright.config.labels import LabelsConfig
 from shardwright.errors import ConfigError, UsageError
+from shardwright.limited_pattern import LimitedPattern
 from shardwright.sources.mask_folders import tell_folder
 from shardwright.sources.mask_images import LOSSY, list_masks
 from shardwright.sources.mask_layouts import SUFFIXES, ImageStems, pattern_names
@@ -92,7 +92,7 @@ def _split(images: Listing, masks: Sequence[bool], how: str) -> tuple[Listing, f
 
 def _by_pattern(images: Listing, both: dict[int, str], pattern: str) -> set[int]:
     stems = ImageStems(images.keys, frozenset())
-    named = pattern_names(re.compile(pattern), stems)
+    named = pattern_names(LimitedPattern(pattern, "input.labels.pattern"), stems)
     found = {i: named(os.path.splitext(key)[0]) for i, key in both.items()}
     return {i for i, name in found.items() if name is not None and stems.find(name[0], bare=True) != i}
 

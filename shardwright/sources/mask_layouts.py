@@ -15,13 +15,13 @@ the mask's path without extension, with a group `image` and, where a file holds 
 from __future__ import annotations
 
 import os
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
+from shardwright.limited_pattern import LimitedPattern
 from shardwright.sources.classes import as_integer
 from shardwright.sources.export_record import RECORD_FILE, ExportRecord
 from shardwright.sources.key_layouts import is_split_folder
@@ -148,7 +148,7 @@ def tell_mask_layout(
         UsageError: two layouts fit equally.
     """
     if pattern is not None:
-        compiled = re.compile(pattern)
+        compiled = LimitedPattern(pattern, "input.labels.pattern")
         by_pattern = pattern_names(compiled, images)
         return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
@@ -217,7 +217,7 @@ def _by_class_suffix(
     return names
 
 
-def pattern_names(pattern: re.Pattern[str], images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
     """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
 
     def names(stem: str) -> tuple[str, str] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from shardwright.errors import UsageError
+from shardwright.limited_pattern import LimitedPattern
 
 _AMBIGUOUS = -1
 
@@ -36,7 +36,8 @@ class NameIndex:
         exact: bool = False,
     ) -> None:
         self._keys = keys
-        self._by_pattern = None if pattern is None else _by_pattern(keys, skip, re.compile(pattern))
+        limited = None if pattern is None else LimitedPattern(pattern, "input.labels.key_pattern")
+        self._by_pattern = None if limited is None else _by_pattern(keys, skip, limited)
         self._skip = skip
         self._exact = exact
         self._last: tuple[str, int | None] = ("", None)
@@ -109,7 +110,7 @@ def is_text(name: str) -> bool:
     return True
 
 
-def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: re.Pattern[str]) -> dict[str, int]:
+def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPattern) -> dict[str, int]:
     named: dict[str, int] = {}
     for i, key in enumerate(keys):
         match = pattern.search(key) if i not in skip else None

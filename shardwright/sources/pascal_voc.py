@@ -27,7 +27,7 @@ from shardwright.sources.mask_layouts import ImageStems, Place
 from shardwright.sources.mask_values import ValueMap, have_ids, listed_ids, map_ids
 from shardwright.sources.voc_code import VocFiles, palette_colour, size_text
 from shardwright.sources.voc_palette import without_palette
-from shardwright.sources.voc_xml import FLAGS, VocImage, read_voc
+from shardwright.sources.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
 from shardwright.storage import (
     Listing,
     NothingThere,
@@ -37,6 +37,7 @@ from shardwright.storage import (
     read_bytes,
     readers,
 )
+from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
 MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
 _BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
@@ -158,9 +159,11 @@ class PascalVoc:
 
     def _read_xml(self, number: int) -> VocImage | RleError:
         try:
-            return read_voc(read_bytes(self._xml.path(number), self._xml.pin(number)))
+            return read_voc(read_bytes(self._xml.path(number), self._xml.pin(number), MOST_XML_BYTES))
         except RleError as error:
             return error
+        except TooLarge as error:
+            return VocError(str(error.strerror))
         except OSError:
             return RleError("the file cannot be read; check its permissions")
 
@@ -241,7 +244,7 @@ class PascalVoc:
             if name == _UNION:
                 continue
             try:
-                text = read_bytes(self._lists.path(i), self._lists.pin(i)).decode("utf-8-sig")
+                text = read_bytes(self._lists.path(i), self._lists.pin(i), MOST_LIST_BYTES).decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Mend the list.") from None
             except OSError:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from shardwright.errors import UsageError
 from shardwright.masks.rle_dialects import dialect_of_header
-from shardwright.storage import open_table
+from shardwright.storage import limits, open_table
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 
@@ -47,8 +47,6 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
 # Beside the ids of classes, some tables have their names.
 _ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "categoryname", "classtext", "name"))
 _DELIMITERS = (",", ";", "\t")
-# A mask of a large image is a field of megabytes; the limit is the largest that a C long takes everywhere.
-_LONGEST_FIELD = 2**31 - 1
 
 
 class Row(NamedTuple):
@@ -87,15 +85,19 @@ class Table:
         """
         with open_table(path) as file:
             try:
-                first = file.readline()
-                while first and not first.strip():
-                    first = file.readline()
+                first = next(filter(str.strip, limits.bounded_lines(file)), "")
             except UnicodeDecodeError as error:
                 raise _not_utf8(path, error) from None
+            except limits.LineTooLong as error:
+                raise _too_long(path, error) from None
         if not first:
             raise UsageError(f"{path}: the file is empty. Give a CSV with a header line.")
         delimiter = max(_DELIMITERS, key=first.count)
-        header = next(csv.reader([first], delimiter=delimiter, strict=False), [])
+        csv.field_size_limit(limits.LONGEST_LINE)
+        try:
+            header = next(csv.reader([first], delimiter=delimiter, strict=False), [])
+        except csv.Error as error:
+            raise UsageError(f"{path}: the header is not CSV ({error}). Fix the file.") from None
         return Table(path, tuple(name.strip() for name in header), delimiter)
 
     def rows(self) -> Iterator[Row]:
@@ -104,9 +106,10 @@ class Table:
         Raises:
             UsageError: the text cannot be read as UTF-8 or as CSV; names the line.
         """
-        csv.field_size_limit(_LONGEST_FIELD)
+        # A quote that is never closed makes one field of all that follows.
+        csv.field_size_limit(limits.LONGEST_LINE)
         with open_table(self.path) as file:
-            reader = csv.reader(file, delimiter=self.delimiter)
+            reader = csv.reader(limits.bounded_lines(file), delimiter=self.delimiter)
             line, below_header = 1, False
             try:
                 for fields in reader:
@@ -117,6 +120,8 @@ class Table:
                     line = reader.line_num + 1
             except UnicodeDecodeError as error:
                 raise _not_utf8(self.path, error) from None
+            except limits.LineTooLong as error:
+                raise _too_long(self.path, error) from None
             except csv.Error as error:
                 raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Mend the file.") from None
 
@@ -206,6 +211,10 @@ def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[in
 def shown_header(header: Sequence[str]) -> str:
     """Column names, for messages."""
     return ", ".join(repr(name) for name in header)
+
+
+def _too_long(path: str, error: limits.LineTooLong) -> UsageError:
+    return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
 
 
 def _not_utf8(path: str, error: UnicodeDecodeError) -> UsageError:

@@ -17,7 +17,7 @@ from xml.parsers import expat
 from shardwright.boxes import Box
 from shardwright.masks.rle import RleError
 
-_MOST_BYTES = 4 << 20
+MOST_XML_BYTES = 4 << 20
 _DEEPEST = 16
 _LONGEST = 200
 _SHOWN = 40
@@ -71,8 +71,8 @@ def read_voc(data: bytes) -> VocImage:
     Raises:
         VocError: too large, no XML, with a document type, or without a size or an edge.
     """
-    if len(data) > _MOST_BYTES:
-        raise VocError(f"it has {len(data)} bytes; an annotation has at most {_MOST_BYTES}")
+    if len(data) > MOST_XML_BYTES:
+        raise VocError(f"it has {len(data)} bytes; an annotation has at most {MOST_XML_BYTES}")
     reader = _Reader()
     parser = expat.ParserCreate()
     parser.StartElementHandler = reader.start

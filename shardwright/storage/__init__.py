@@ -14,6 +14,7 @@ import google_crc32c
 
 from shardwright.storage import buckets, local, remote
 from shardwright.storage.ahead import read_in_order
+from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
 from shardwright.storage.listing import Listing, NothingThere, Refusal
 from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import in_parallel
@@ -25,6 +26,7 @@ __all__ = [
     "Listing",
     "NothingThere",
     "Refusal",
+    "check_table",
     "file_states",
     "hash_bytes",
     "hash_file",
@@ -81,38 +83,55 @@ def is_folder(path: str) -> bool:
     return remote.is_folder(path) if is_remote(path) else os.path.isdir(path)
 
 
-def open_table(path: str) -> IO[str]:
+def open_table(path: str, most: int | None = None) -> IO[str]:
     """Opens a CSV as UTF-8 text without a byte-order mark, line ends as they are.
 
+    Args:
+        path: the file.
+        most: bytes that it may have, for one that is read whole.
+
     Raises:
-        UsageError: it is missing, no file, or cannot be opened.
+        UsageError: it is missing, not a regular file, too large, or cannot be opened.
     """
-    return (remote if is_remote(path) else local).open_text(path)
+    return (remote if is_remote(path) else local).open_text(path, most)
+
+
+def check_table(path: str) -> None:
+    """Refuses a table of this machine that is not a regular file, or too large, before anything of it is read.
+
+    A missing one is left to those who know what it is for.
+
+    Raises:
+        UsageError: see above.
+    """
+    if not is_remote(path) and os.path.lexists(path):
+        open_table(path, MOST_TABLE_BYTES).close()
 
 
 def open_file(path: str, pin: str = "") -> IO[bytes]:
-    """Opens a file for reading; it can be sought in. `OSError` when it cannot be read. For `pin` see `read_bytes`."""
-    return buckets.open_object(path, pin) if is_remote(path) else open(path, "rb")
+    """Opens a regular file for reading; it can be sought in. `OSError` if it cannot be. For `pin` see `read_bytes`."""
+    return buckets.open_object(path, pin) if is_remote(path) else open_regular(path)
 
 
-def read_bytes(path: str, pin: str = "") -> bytes:
+def read_bytes(path: str, pin: str = "", most: int = MOST_BYTES) -> bytes:
     """A whole file, or the part of one that `part_path` names. `OSError` when it cannot be read.
 
     Args:
         path: the file.
         pin: the version of an object that it must be (`Listing.pin`).
+        most: bytes that it may have; of a larger file nothing is read, and that is an `OSError`, too.
 
     Raises:
         CheckFailed: the object is another version.
     """
-    return _read(split_part(path), pin)
+    return _read(split_part(path), pin, most)
 
 
 def read_start(path: str, size: int, pin: str = "") -> bytes:
     """At most the first `size` bytes of a file. See `read_bytes`."""
     part = split_part(path)
     stop = part.start + size
-    return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin)
+    return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin, MOST_BYTES)
 
 
 def hash_bytes(data: bytes) -> FileHash:
@@ -152,15 +171,12 @@ def _hash_all(file: IO[bytes]) -> FileHash:
     return FileHash(digest.digest(), checksum)
 
 
-def _read(part: Part, pin: str) -> bytes:
-    if is_remote(part.path):
-        return buckets.read(part.path, pin, part.start, part.stop)
-    if part.stop is None and not part.start:
-        with open(part.path, "rb", buffering=0) as file:  # A buffer would only be made and thrown away.
-            return file.readall()
-    with open(part.path, "rb") as file:
-        file.seek(part.start)
-        return file.read() if part.stop is None else file.read(part.stop - part.start)
+def _read(part: Part, pin: str, most: int) -> bytes:
+    if not is_remote(part.path):
+        return read_within(part.path, part.start, part.stop, most)
+    if part.stop is not None:
+        check_size(part.path, part.stop - part.start, most)
+    return buckets.read(part.path, pin, part.start, part.stop)
 
 
 def read_each(

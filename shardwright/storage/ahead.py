@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
+from shardwright.storage.limits import MOST_BYTES, check_size, regular
 from shardwright.storage.parts import Part
 
 _AHEAD = 8
@@ -64,6 +65,7 @@ def _taken(waiting: deque[tuple[_Item, _Opened]]) -> tuple[_Item, bytes | None]:
 def _read(descriptor: int, part: Part) -> bytes:
     position, pieces = part.start, []
     stop = os.fstat(descriptor).st_size if part.stop is None else part.stop
+    check_size(part.path, stop - part.start, MOST_BYTES)
     # One call, but for a file of gigabytes, and for one that has become shorter.
     while position < stop and (piece := os.pread(descriptor, stop - position, position)):
         pieces.append(piece)
@@ -73,7 +75,7 @@ def _read(descriptor: int, part: Part) -> bytes:
 
 def _opened(part: Part) -> _Opened:
     try:
-        descriptor = os.open(part.path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = regular(part.path, os.O_RDONLY)
     except OSError:
         return _Opened(part, None)
     with suppress(OSError):  # It is advice only, and some file systems take none.

@@ -9,6 +9,7 @@ from typing import IO
 
 from shardwright.errors import UsageError
 from shardwright.storage.gathered import Found, Gathered
+from shardwright.storage.limits import TooLarge, check_size, regular
 from shardwright.storage.listing import (
     EVERYTHING,
     Listing,
@@ -37,16 +38,22 @@ def list_names(folder: str) -> list[str]:
     return sorted(entry.name for entry in found if not (entry.is_symlink() and os.path.isdir(entry.path)))
 
 
-def open_text(path: str) -> IO[str]:
+def open_text(path: str, most: int | None) -> IO[str]:
     """See `shardwright.storage.open_table`."""
     try:
-        return open(path, encoding="utf-8-sig", newline="")
+        file = open(path, encoding="utf-8-sig", newline="", opener=regular)  # noqa: SIM115 (it is returned)
     except FileNotFoundError:
         raise UsageError(f"input.labels.path: {path} does not exist. Check the path.") from None
     except IsADirectoryError:
         raise UsageError(f"input.labels.path: {path} is a folder. Give a CSV file.") from None
     except OSError as error:
         raise UsageError(f"input.labels.path: {path} cannot be opened ({error.strerror}).") from None
+    try:
+        check_size(path, os.fstat(file.fileno()).st_size, most)
+    except TooLarge as error:
+        file.close()
+        raise UsageError(f"input.labels.path: {path}: {error.strerror}. Split the file.") from None
+    return file
 
 
 def _split(images: str) -> tuple[str, tuple[str, ...]]:

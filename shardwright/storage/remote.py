@@ -13,6 +13,7 @@ from typing import IO
 from shardwright.errors import UsageError
 from shardwright.storage import buckets
 from shardwright.storage.gathered import Found, Gathered
+from shardwright.storage.limits import TooLarge, check_size
 from shardwright.storage.listing import (
     EVERYTHING,
     Listing,
@@ -47,10 +48,14 @@ def list_names(folder: str) -> list[str]:
     return sorted(name for name in found if name and not name.startswith("."))
 
 
-def open_text(path: str) -> IO[str]:
+def open_text(path: str, most: int | None) -> IO[str]:
     """See `shardwright.storage.open_table`."""
     try:
+        info = buckets.stat(path) if most is not None else None
+        check_size(path, 0 if info is None else info.size, most)
         return io.TextIOWrapper(buckets.open_object(path), encoding="utf-8-sig", newline="")
+    except TooLarge as error:
+        raise UsageError(f"input.labels.path: {path}: {error.strerror}. Split the file.") from None
     except FileNotFoundError:
         if is_folder(path):
             raise UsageError(f"input.labels.path: {path} is a folder. Give a CSV file.") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shardwright.escaping import escape
+
 MISSING = "missing"
 STRAY = "stray"
 SIZE = "size"
@@ -48,7 +50,7 @@ class Finding:
         parts = [] if self.record is None else [f"record {self.record}"]
         parts += [] if self.line is None else [f"line {self.line}"]
         if self.key is not None:
-            parts.append(f"key {self.key if self.key.isprintable() else ascii(self.key)}")
+            parts.append(f"key {escape(self.key)}")
         return ", ".join(parts)
 
 

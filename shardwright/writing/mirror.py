@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,13 +26,18 @@ def working_folder(url: str) -> Path:
     """This machine's folder for a staging folder on a bucket, the same for every run of this user; made where missing.
 
     Raises:
-        UsageError: it is another user's.
+        UsageError: it is another user's, a link, or others may write into it.
     """
     folder = Path(tempfile.gettempdir(), f"shardwright-{os.getuid()}", fingerprint(url)[:32])
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for place in (folder, folder.parent):
-        if place.stat().st_uid != os.getuid():
-            raise UsageError(f"{place}: belongs to another user. Set TMPDIR to a folder of your own.")
+    for place in (folder.parent, folder):
+        # The name is known to everybody who shares the temporary folder: somebody else may have been there first.
+        with suppress(FileExistsError):
+            place.mkdir(mode=0o700)
+        found = place.lstat()
+        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+            raise UsageError(f"{place}: is not a folder of this user. Set TMPDIR to a folder of your own.")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise UsageError(f"{place}: other users may write there. Run `chmod go-w {place}`, or set TMPDIR.")
     return folder
 
 

@@ -9,7 +9,7 @@ import logging, os, sys, warnings
 from shardwright_pipelines.quiet import quiet
 with quiet(sys.argv[1], verbose=len(sys.argv) > 2):
     os.write(2, b"from C++\\n")
-    logging.getLogger("apache_beam.x").warning("from logging")
+    logging.getLogger("apache_beam.x").warning("from logging\\x1b[2J\\nforged")
     from absl import logging as absl_logging
     absl_logging.info("from absl")
     warnings.warn("from warnings")
@@ -32,10 +32,14 @@ def test_noise_goes_to_the_log(tmp_path: Path) -> None:
     said = log.read_text()
     for source in ("from C++", "from logging", "from absl", "from warnings", "from a child"):
         assert source in said, said
+    # What names contain neither steers the terminal that shows the log nor forges a line of it.
+    assert "\x1b" not in said
+    assert "from logging\\u001b[2J\n  forged\n" in said
 
 
 def test_verbose_shows_it(tmp_path: Path) -> None:
     shown = run(str(tmp_path / "run.log"), "-v")
     for source in ("from C++", "from logging", "from warnings", "for people"):
         assert source in shown
+    assert "\x1b" not in shown
     assert not (tmp_path / "run.log").exists()

@@ -85,4 +85,4 @@ def test_it_works_without_tensorflow(dataset):
 def test_a_name_with_a_line_end_stays_in_its_line(dataset, capsys):
     (dataset / "Split-train" / "a\nb").write_bytes(b"")
     assert cli.main(["verify", str(dataset)]) == 1
-    assert "'Split-train/a\\nb'" in capsys.readouterr().out
+    assert "Split-train/a\\u000ab" in capsys.readouterr().out

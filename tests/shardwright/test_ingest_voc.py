@@ -1,7 +1,10 @@
 """Pascal VOC through the whole ingest: masks, ignored borders, boxes and lists; what is broken is in the ledger."""
 
+import os
+
 import numpy as np
 import pytest
+from guarded import guarded
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
@@ -102,6 +105,15 @@ def test_masks_borders_and_boxes(tmp_path, voc):
         rows = np.stack([example[f"bbox/{side}"] for side in ("xmin", "ymin", "xmax", "ymax")], axis=1)
         truth = [[(a - 1) / 30, (b - 1) / 21, c / 30, d / 21] for _, a, b, c, d in boxes]
         assert np.array_equal(rows, np.array(truth, np.float32))
+
+
+def test_an_xml_file_of_twenty_gigabytes_is_not_read(tmp_path, voc):
+    raw, root = voc
+    os.truncate(root / "Annotations" / "000.xml", 20 << 30)
+    with guarded():
+        run({**raw, "rejects": {"max": 0.1}}, tmp_path / "out")
+    row = ledger(tmp_path / "out")["000.jpg"]
+    assert (row.code, "21,474,836,480 bytes" in row.reason) == ("bad_xml", True)
 
 
 def test_the_palettes_colours_do_as_well(tmp_path, voc):

@@ -1,0 +1,113 @@
+"""What is opened and how much of it is read: regular files, up to a limit that is compared before anything is read.
+
+The limits protect a run from input that was made to use up its memory: sparse files of terabytes, lines without an end.
+They are far above what the formats need. `images.max_bytes` is an option; the others are documented in
+`docs/ingest.md`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import IO
+
+# Protocol buffers end at 2 GiB, so no larger file can become a record, and no larger record can be read.
+MOST_BYTES = 2**31 - 1
+# Read whole and kept as Python objects of several times the size.
+MOST_JSON_BYTES = 4 << 30
+# Tables are streamed, but hashed first; the largest known have three gigabytes.
+MOST_TABLE_BYTES = 16 << 30
+# Lists of names: of classes, of the images of a split.
+MOST_LIST_BYTES = 256 << 20
+# A mask of a large image is a field of megabytes.
+LONGEST_LINE = 64 << 20
+
+
+class TooLarge(OSError):
+    """A file, or a part of one, is larger than what is read at once."""
+
+    def __init__(self, path: str, size: int, most: int) -> None:
+        super().__init__(errno.EFBIG, f"it has {size:,} bytes, more than the {most:,} that are read at once", path)
+
+    def __reduce__(self) -> tuple[type[OSError], tuple[object, ...]]:
+        return (OSError, (self.errno, self.strerror, self.filename))
+
+
+class LineTooLong(ValueError):
+    """A line of a table has no end within `LONGEST_LINE`; `line` is its number, from 1."""
+
+    def __init__(self, line: int, most: int) -> None:
+        super().__init__(f"line {line} is longer than {most:,} characters")
+        self.line = line
+
+
+def open_regular(path: str, *, buffered: bool = True) -> IO[bytes]:
+    """Opens a file of this machine; a pipe or a device, which may never answer or never end, is refused unread.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    return open(path, "rb", buffering=-1 if buffered else 0, opener=regular)
+
+
+def regular(path: str, flags: int) -> int:
+    """Opens a regular file, for the parameter `opener` of `open`."""
+    # Without O_NONBLOCK, opening a pipe waits for somebody who writes into it.
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise OSError(errno.EINVAL, "it is a pipe, a device or a socket, not a regular file", path)
+    return descriptor
+
+
+def read_within(path: str, start: int, stop: int | None, most: int) -> bytes:
+    """Reads a file of this machine, or a part of it.
+
+    Args:
+        path: the file.
+        start: the first byte.
+        stop: the byte after the last, `None` for the end of the file.
+        most: bytes that are read at most.
+
+    Raises:
+        TooLarge: there is more. Nothing was read.
+        OSError: it cannot be read.
+    """
+    with open_regular(path, buffered=False) as file:
+        end = os.fstat(file.fileno()).st_size
+        check_size(path, (end if stop is None else min(stop, end)) - start, most)
+        if stop is None and not start:
+            return file.read()
+        file.seek(start)
+        if stop is None:
+            return file.read()
+        data = file.read(max(0, stop - start))
+        # One call, but for a part of gigabytes.
+        while len(data) < stop - start and (more := file.read(stop - start - len(data))):
+            data += more
+        return data
+
+
+def check_size(path: str, size: int, most: int | None) -> None:
+    """Raises `TooLarge` where a file, or a part of one, has more bytes than may be read."""
+    if most is not None and size > most:
+        raise TooLarge(path, size, most)
+
+
+def bounded_lines(file: IO[str]) -> Iterator[str]:
+    """Yields the lines of a text with their ends.
+
+    Raises:
+        LineTooLong: one is longer than any that a table needs.
+    """
+    most, number = LONGEST_LINE, 0
+    while line := file.readline(most + 1):
+        number += 1
+        if len(line) > most:
+            raise LineTooLong(number, most)
+        yield line
