@@ -18,6 +18,7 @@ from shardwright.errors import DatasetError
 from shardwright.fingerprint import sha256_file
 from shardwright.foreign_json import foreign_json
 from shardwright.storage import is_folder, read_bytes
+from shardwright.storage.durable import write_file
 
 BLESSING_FILE = "BLESSED.json"
 # In `Blessing.examples`.
@@ -75,13 +76,7 @@ def write_blessing(push_directory: str | os.PathLike[str], blessing: Blessing) -
     """Replaces the blessing in force, atomically."""
     target = Path(push_directory, BLESSING_FILE)
     text = json.dumps(_plain(blessing), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    temporary = target.with_name(f".{BLESSING_FILE}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        # Without this a crash of the machine may leave the new name on an empty file.
-        os.fsync(file.fileno())
-    temporary.replace(target)
+    write_file(target, text)
 
 
 def baseline_digest(push_directory: str | os.PathLike[str]) -> str:

@@ -19,6 +19,7 @@ from shardwright.errors import DatasetError
 from shardwright.foreign_json import foreign_json
 from shardwright.provenance.sealed import sealed_json
 from shardwright.storage import buckets, hash_file, is_remote
+from shardwright.storage.durable import write_file
 from shardwright.storage.objects import split_url
 
 LINEAGE_FILE = "lineage.json"
@@ -70,10 +71,7 @@ def write_lineage(
         row["files"] = files_digest(os.fspath(directory))
     if os.environ.get(IMAGE_VARIABLE):
         row["image"] = os.environ[IMAGE_VARIABLE]
-    target = Path(directory, LINEAGE_FILE)
-    temporary = target.with_name(f".{LINEAGE_FILE}.{os.getpid()}")
-    temporary.write_text(sealed_json(row), encoding="utf-8")
-    temporary.replace(target)
+    write_file(Path(directory, LINEAGE_FILE), sealed_json(row))
 
 
 def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shardwright.errors import UsageError
+from shardwright.storage.durable import make_folder
 
 
 @contextmanager
@@ -65,7 +66,7 @@ def _locked(folder: Path, make: bool) -> int | None:
     """
     while True:
         if make:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:

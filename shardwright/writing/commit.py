@@ -19,7 +19,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.manifest import LedgerRow, Manifest
 from shardwright.provenance import lineage
 from shardwright.provenance.sealed import sealed_json
-from shardwright.storage import buckets, is_remote
+from shardwright.storage import buckets, durable, is_remote
 from shardwright.writing import bucket_output
 from shardwright.writing.assembly import assembling, discard
 from shardwright.writing.staging import PlannedShard, ShardResult, Staging, origins_path
@@ -163,7 +163,7 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
         manifest = _assemble(assembled, staging, plan, results, build)
         for name, staged in _staged_files(results).items():
             staging.place(staged, assembled / name)
-        os.rename(assembled, target)
+        durable.rename_folder(assembled, target)
     return manifest
 
 

@@ -1,0 +1,86 @@
+"""A power cut leaves no dataset or the whole one, nothing that was not flushed is trusted, and a new run ends well."""
+
+import json
+
+import pytest
+from ingesting import run, tree
+from power_cuts import LOST, restore, simulated_disk
+
+from shardwright.dataset import Dataset
+from shardwright.errors import DatasetError
+from shardwright.fingerprint import sha256_file
+from shardwright.manifest import index_path, shard_path
+from shardwright.provenance.sealed import is_whole
+from shardwright.writing.staging import PlannedShard, Staging
+
+_EVERY = 12
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory, image_input):
+    return {**image_input(tmp_path_factory.mktemp("in"), images=12), "shards": {"records": 8}}
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory, raw):
+    """The whole dataset's files, and all that power cuts in an ingest may leave."""
+    root = tmp_path_factory.mktemp("disk")
+    with simulated_disk(root) as disk:
+        run(raw, root / "made" / "out")
+        after = disk.after_cut(LOST)
+    return tree(root / "made" / "out"), disk.states, after
+
+
+def sound_staged(folder):
+    """How many shards a resumed run would take over; each is what its row says."""
+    count = 0
+    for file in sorted(folder.glob("made/.out.staging/*/done/[!.]*")):
+        try:
+            row = json.loads(file.read_bytes())
+        except ValueError:
+            continue
+        planned = PlannedShard(row["split"], row["number"], row["total"])
+        staging = Staging(str(file.parents[1]), file.parents[1].name, tools=row["tools"])
+        result = staging.result(planned)
+        if result is not None:
+            count += 1
+            shard = shard_path(*planned)
+            assert sha256_file(staging.path(shard)) == result.info.sha256
+            assert sha256_file(staging.path(index_path(shard))) == result.index_sha256
+    return count
+
+
+def test_a_power_cut_leaves_no_dataset_or_a_whole_one(tmp_path, cut):
+    whole, states, _ = cut
+    assert len(states) > 2 * _EVERY
+    there, kept = 0, 0
+    for number, state in enumerate(states):
+        folder = tmp_path / "cuts" / str(number)
+        restore(state, folder)
+        out = folder / "made" / "out"
+        if out.exists():
+            there += 1
+            assert tree(out) == whole
+            assert all(is_whole((out / name).read_text()) for name in ("build.json", "lineage.json"))
+        else:
+            with pytest.raises(DatasetError):
+                Dataset.open(out)
+        kept += sound_staged(folder) > 0
+    assert there
+    assert kept
+
+
+def test_a_run_after_a_power_cut_makes_the_dataset(tmp_path, raw, cut):
+    whole, states, _ = cut
+    for number, state in list(enumerate(states))[::_EVERY]:
+        folder = tmp_path / "cuts" / str(number)
+        restore(state, folder)
+        run(raw, folder / "made" / "out")
+        assert tree(folder / "made" / "out") == whole
+        assert [place.name for place in (folder / "made").iterdir()] == ["out"], "leftovers"
+
+
+def test_what_was_reported_as_written_survives(tmp_path, cut):
+    whole, _, after = cut
+    restore(after, tmp_path / "after")
+    assert tree(tmp_path / "after" / "made" / "out") == whole
