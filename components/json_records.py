@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shardwright.errors import DatasetError
+from shardwright.storage.durable import write_file
 
 _Record = TypeVar("_Record")
 
@@ -23,7 +24,7 @@ def write_record(file: Path, record: object, *, allow_nan: bool = True) -> None:
         ValueError: a value is no number, and may not be.
     """
     text = json.dumps(vars(record), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=allow_nan) + "\n"
-    file.write_text(text, encoding="utf-8")
+    write_file(file, text)
 
 
 def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record:
