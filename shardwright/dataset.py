@@ -11,12 +11,11 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from shardwright.errors import DatasetError, NotThere
-from shardwright.foreign_json import foreign_json
-from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
+from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, IndexRow, LedgerRow, Manifest, ShardInfo, index_path
 from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
 from shardwright.tfrecords.records import RecordError, read_records
@@ -94,6 +93,8 @@ class Dataset:
             raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
         dataset = Dataset(root, Manifest.from_json(text, file))
         listed = _listed_sizes(root) if is_remote(root) else None
+        if listed is None:
+            _refuse_links(root, dataset.manifest)
         for split in dataset.splits:
             for shard in dataset.shards(split):
                 _check_size(shard, _size(shard) if listed is None else listed.get(shard.path))
@@ -220,9 +221,8 @@ class Dataset:
             with open_file(shard.index) as lines:
                 before = -1
                 for line in self._proven(lines, index_path(shard.path)):
-                    row = foreign_json(line)
-                    key, offset = row["key"], row["offset"]
-                    if type(key) is not str or type(offset) is not int or not before < offset < shard.bytes:
+                    key, offset, _ = IndexRow.from_json(line)
+                    if not before < offset < shard.bytes:
                         raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")
                     before = offset
                     yield key, offset
@@ -259,6 +259,17 @@ def _listed_sizes(root: str) -> dict[str, int]:
     """Name below a root on an object store -> size; one listing, where every single question would take its time."""
     start = len(split_url(root)[2]) + 1
     return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
+
+
+def _refuse_links(root: str, manifest: Manifest) -> None:
+    """Refuses a dataset in which a file, or a folder, is a link: it may lead anywhere."""
+    files = [*(shard.path for shard in manifest.shards), *manifest.parts]
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
+    for path in (*sorted(folders - {"."}), *files):
+        if os.path.islink(os.path.join(root, path)):
+            raise DatasetError(
+                f"{os.path.join(root, path)}: is a link. A dataset contains files, not links. Copy it there instead."
+            )
 
 
 def _size(shard: LocatedShard) -> int | None:

@@ -20,6 +20,7 @@ from shardwright.manifest import LedgerRow, Manifest
 from shardwright.provenance import lineage
 from shardwright.provenance.sealed import sealed_json
 from shardwright.storage import buckets, durable, is_remote
+from shardwright.untrusted import inside
 from shardwright.writing import bucket_output
 from shardwright.writing.assembly import assembling, discard
 from shardwright.writing.damaged import refuse_doubtful, replace_damaged
@@ -171,7 +172,7 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
             return found
         manifest = _assemble(assembled, staging, plan, results, build)
         for name, staged in _staged_files(results).items():
-            staging.place(staged, assembled / name)
+            staging.place(staged, inside(assembled, name))
         if is_committed(target):
             replace_damaged(assembled, target, plan.fingerprint)
         else:
@@ -275,8 +276,9 @@ def _assemble(
         recipe=plan.recipe,
     )
     for name in plan.kept:
-        (folder / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(staging.path(name), folder / name)
+        target = inside(folder, name)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(staging.path(name), target)
     versions = {"versions": lineage.package_versions(), **build}
     write_text(folder / layout.BUILD_FILE, sealed_json(versions))
     write_text(folder / layout.MANIFEST_FILE, manifest.to_json())

@@ -39,6 +39,7 @@ from shardwright.provenance.sealed import sealed_lines
 from shardwright.shard_names import ShardNames
 from shardwright.storage import buckets, durable, in_parallel, is_remote, readers
 from shardwright.tfrecords.records import RecordWriter
+from shardwright.untrusted import inside
 from shardwright.writing.leases import leased, remove_unless_leased
 from shardwright.writing.ledger_rows import RowSorter, merged
 from shardwright.writing.locked import locked_folder
@@ -174,7 +175,7 @@ class Staging:
 
     def path(self, relative: str) -> Path:
         """A path inside the staging folder."""
-        return Path(self.root, relative)
+        return inside(self.root, relative)
 
     def location(self, name: str) -> str:
         """Where a finished file of the folder can be read by any worker: its path, or its URL."""

@@ -7,10 +7,19 @@ from ingesting import run, tree
 from power_cuts import LOST, restore, simulated_disk
 
 from shardwright.dataset import Dataset
+from shardwright.derived.derive import Derived, derive
+from shardwright.derived.export import ExportOptions, export
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import sha256_file
+from shardwright.ingest.tasks import new_tasks, publish_tasks
 from shardwright.manifest import index_path, shard_path
+from shardwright.predictions.tuning import Decision, write_decision
+from shardwright.provenance.blessing import Blessing, write_blessing
+from shardwright.provenance.lineage import write_lineage
 from shardwright.provenance.sealed import is_whole
+from shardwright.report.write import write_whole
+from shardwright.sample import write_sample
+from shardwright.writing.mirror import put_folder
 from shardwright.writing.staging import PlannedShard, Staging
 
 _EVERY = 12
@@ -84,3 +93,66 @@ def test_what_was_reported_as_written_survives(tmp_path, cut):
     whole, _, after = cut
     restore(after, tmp_path / "after")
     assert tree(tmp_path / "after" / "made" / "out") == whole
+
+
+def blessing(folder):
+    write_blessing(folder, Blessing("1", "digest", {"dice": 0.5}))
+
+
+def lineage(folder):
+    write_lineage(folder, kind="model", fingerprint="f", parents={}, recipe={})
+
+
+def page(folder):
+    write_whole(folder / "report" / "report.html", "<html>")
+
+
+def decision(folder):
+    write_decision(folder / "decision.json", Decision.fixed(2), ["a", "b"])
+
+
+def samples(folder):
+    write_sample(folder / "sample", images=1, height=64, width=64)
+
+
+def task_files(folder):
+    made = new_tasks(str(folder), "tasks")
+    (made / "one").write_text("text")
+    publish_tasks(str(folder), made)
+
+
+def copied_folder(folder):
+    (folder / "from").mkdir()
+    (folder / "from" / "one").write_text("text")
+    put_folder(folder / "from", str(folder / "to"))
+    (folder / "from" / "one").unlink()
+
+
+@pytest.mark.parametrize("write", [blessing, lineage, page, decision, samples, task_files, copied_folder])
+def test_other_files_survive_or_are_not_there(tmp_path, write):
+    with simulated_disk(tmp_path) as disk:
+        write(tmp_path)
+        after = disk.after_cut(LOST)
+    written = {p.relative_to(tmp_path).as_posix(): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    assert written
+    assert {path: data for path, data in after.items() if data is not None} == written
+    if write is copied_folder:  # Its caller publishes it.
+        return
+    for state in disk.states:
+        assert all(state[path] == data for path, data in written.items() if path in state)
+
+
+def test_a_subset_and_an_export_survive(tmp_path, small_dataset):
+    source = Dataset.open(small_dataset(tmp_path / "source"))
+    (tmp_path / "disk").mkdir()
+    with simulated_disk(tmp_path / "disk") as disk:
+        derive([source], tmp_path / "disk" / "subset", Derived("subset", {}), quiet=True)
+        export(source, str(tmp_path / "disk" / "export"), ExportOptions(masks="png"))
+        after = disk.after_cut(LOST)
+    whole = {name: tree(tmp_path / "disk" / name) for name in ("subset", "export")}
+    assert all(whole.values())
+    for number, state in enumerate([after, *disk.states]):
+        restore(state, tmp_path / str(number))
+        for name, files in whole.items():
+            there = tmp_path / str(number) / name
+            assert tree(there) == files if there.exists() or state is after else True
