@@ -23,6 +23,8 @@ from shardwright.tfrecords.records import RecordError, read_records
 if TYPE_CHECKING:
     from shardwright.looking.examples import Example, Examples
 
+IS_LINK = "is a link. A dataset contains files, not links. Copy it there instead."
+
 __all__ = ["Dataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
 
 
@@ -94,7 +96,8 @@ class Dataset:
         dataset = Dataset(root, Manifest.from_json(text, file))
         listed = _listed_sizes(root) if is_remote(root) else None
         if listed is None:
-            _refuse_links(root, dataset.manifest)
+            for link in links(root, dataset.manifest):
+                raise DatasetError(f"{os.path.join(root, link)}: {IS_LINK}")
         for split in dataset.splits:
             for shard in dataset.shards(split):
                 _check_size(shard, _size(shard) if listed is None else listed.get(shard.path))
@@ -221,8 +224,8 @@ class Dataset:
             with open_file(shard.index) as lines:
                 before = -1
                 for line in self._proven(lines, index_path(shard.path)):
-                    key, offset, _ = IndexRow.from_json(line)
-                    if not before < offset < shard.bytes:
+                    key, offset, length = IndexRow.from_json(line)
+                    if not before < offset <= shard.bytes - length:
                         raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")
                     before = offset
                     yield key, offset
@@ -261,15 +264,13 @@ def _listed_sizes(root: str) -> dict[str, int]:
     return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
 
 
-def _refuse_links(root: str, manifest: Manifest) -> None:
-    """Refuses a dataset in which a file, or a folder, is a link: it may lead anywhere."""
+def links(root: str, manifest: Manifest) -> Iterator[str]:
+    """The files and folders of a dataset on this machine that are links, which may lead anywhere."""
     files = [*(shard.path for shard in manifest.shards), *manifest.parts]
     folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     for path in (*sorted(folders - {"."}), *files):
         if os.path.islink(os.path.join(root, path)):
-            raise DatasetError(
-                f"{os.path.join(root, path)}: is a link. A dataset contains files, not links. Copy it there instead."
-            )
+            yield path
 
 
 def _size(shard: LocatedShard) -> int | None:

@@ -24,6 +24,7 @@ from shardwright.untrusted import (
     either,
     file_name,
     is_file_name,
+    is_text,
     listed,
     mapped,
     optional,
@@ -93,7 +94,7 @@ class LedgerRow:
         """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
         row = LedgerRow(**foreign_json(line))
         texts = (row.key, row.code, row.reason)
-        sound = all(type(value) is str for value in texts) and row.status in STATUSES
+        sound = all(map(is_text, texts)) and row.status in STATUSES
         sound = sound and all(value is None or (type(value) is int and value >= 0) for value in (row.shard, row.index))
         if not sound or type(row.split) is not str or not (row.split == "" or is_file_name(row.split)):
             raise ValueError(f"{line[:80]!a} is not a row of a ledger")
@@ -118,7 +119,7 @@ class IndexRow(NamedTuple):
         """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is none."""
         row = foreign_json(line)
         key, offset, length = row["key"], row["offset"], row["length"]
-        if type(key) is not str or type(offset) is not int or type(length) is not int:
+        if not is_text(key) or type(offset) is not int or type(length) is not int:
             raise ValueError(f"{line[:80]!a} is not a row of an index")
         if not 0 <= offset <= MOST or not _LEAST_RECORD <= length <= MOST:
             raise ValueError(f"{line[:80]!a}: no such place in a file")

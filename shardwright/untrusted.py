@@ -23,6 +23,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff]")
 # A class's name is part of features' names; see `config.checks.may_be_named`.
 _NOT_IN_CLASSES = re.compile(r"[\x00-\x1f/\ud800-\udfff]")
+_HALVES = re.compile(r"[\ud800-\udfff]")
 # Of file systems.
 _LONGEST_NAME = 255
 _SHOWN = 60
@@ -30,7 +31,7 @@ _SHOWN = 60
 
 def text(value: Any, name: str) -> str:
     """A text."""
-    if type(value) is not str:
+    if not is_text(value):
         raise _wrong(value, name, "a text")
     return value
 
@@ -82,6 +83,11 @@ def class_name(value: Any, name: str) -> str:
     if type(value) is not str or _NOT_IN_CLASSES.search(value):
         raise _wrong(value, name, "the name of a class")
     return value
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a text that UTF-8 can hold: JSON can escape halves of characters."""
+    return type(value) is str and (value.isascii() or not _HALVES.search(value))
 
 
 def is_file_name(value: str) -> bool:
