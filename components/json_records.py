@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
 from shardwright.storage.durable import write_file
+from shardwright.untrusted import fields
 
 _Record = TypeVar("_Record")
 
@@ -40,6 +42,6 @@ def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record
         DatasetError: there is no such file, or something else is in it.
     """
     try:
-        return kind(**json.loads(file.read_text(encoding="utf-8")))
+        return kind(**fields(kind)(foreign_json(file.read_text(encoding="utf-8")), ""))
     except (OSError, ValueError, TypeError) as error:
         raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None

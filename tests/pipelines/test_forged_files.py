@@ -9,10 +9,14 @@ import pytest
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import fingerprint
+from shardwright.loader import dataset_statistics
 from shardwright.provenance.ancestry import artifact_at, read_artifact
 from shardwright.provenance.blessing import BLESSING_FILE, Blessing, read_blessing, write_blessing
 from shardwright.provenance.lineage import LINEAGE_FILE, read_lineage, write_lineage
 from shardwright.provenance.sealed import sealed_json
+from shardwright.report.troubles import read_verdict
+from shardwright_components.evaluator.summary import read_details, read_evaluation
+from shardwright_components.image_trainer.history import read_history
 from shardwright_pipelines.cli import main
 
 HOSTILE = [
@@ -128,3 +132,36 @@ def test_a_forged_blessing_names_no_model_elsewhere(tmp_path, name):
         with pytest.raises(DatasetError):
             artifact_at(str(push))
     assert refused >= 8
+
+
+RECORDS = {
+    "summary.json": (read_evaluation, {"metrics": {"dice": 0.5}, "baseline": {}, "blessed": True, "reasons": ["a"]}),
+    "evaluation.json": (
+        read_details,
+        {"pictures": [{"file": "a.png", "kind": "best"}], "slices": [], "classes": ["a"], "confusion": None},
+    ),
+    "history.json": (
+        read_history,
+        {"fingerprint": "f", "parameters": 1, "steps_per_epoch": 1, "eval_split": "eval", "best_epoch": 1}
+        | {"loss": [0.5], "evaluation": [{"dice": 0.5}]},
+    ),
+    "verdict.json": (read_verdict, [{"kind": "DRIFT", "where": "a", "what": "b", "keys": ["c"]}]),
+    "statistics.json": (dataset_statistics, {"mean": [1, 2, 3], "std": [1, 2, 3], "size": [2, 2]}),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_forged_records_of_a_model_are_refused_or_read(tmp_path, name):
+    read, sound = RECORDS[name]
+    (tmp_path / name).write_text(json.dumps(sound))
+    assert read(tmp_path)
+    refused = 0
+    for value in HOSTILE:
+        row = sound[0] if isinstance(sound, list) else sound
+        for forged in [value, *({**row, one: value} for one in row), {**row, "more": value}]:
+            (tmp_path / name).write_text(json.dumps([forged] if isinstance(sound, list) else forged))
+            try:
+                read(tmp_path)
+            except DatasetError as error:
+                refused += str(error).isprintable()
+    assert refused > 2 * len(HOSTILE)
