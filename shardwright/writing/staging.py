@@ -303,8 +303,7 @@ class Staging:
         if self.mirror:
             self.mirror.move(Path(self.root), names)
             return
-        places = [place for name in names for place in (PurePosixPath(name), *PurePosixPath(name).parents)]
-        durable.flush(Path(self.root, place) for place in places)
+        durable.flush(place for name in names for place in (self.path(name), self.path(name).parent))
 
     def write_file(self, name: str, data: bytes) -> None:
         """Writes a file of this machine's folder; `write_shard` or `share` hands it to others."""

@@ -34,10 +34,7 @@ class WholeFile:
         return self._hash.hexdigest()
 
     def __enter__(self) -> WholeFile:
-        if self._flushed:
-            make_folder(self._target.parent)
-        else:
-            self._target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._target.parent)
         self._file = self._temporary.open("wb")
         return self
 
