@@ -23,8 +23,8 @@ MOST = 2**63 - 1
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # Control characters have no place in a file's name; `/`, `\` and NUL make it a path or end it.
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff]")
-# A class's name is part of features' names; see `config.checks.may_be_named`.
-_NOT_IN_CLASSES = re.compile(r"[\x00-\x1f/\ud800-\udfff]")
+# A class's name is part of features' names, never of a path; see `config.checks.may_be_named`.
+_NOT_IN_CLASSES = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 _HALVES = re.compile(r"[\ud800-\udfff]")
 # Of file systems.
 _LONGEST_NAME = 255

@@ -58,10 +58,14 @@ def flush(paths: Iterable[str | os.PathLike[str]]) -> None:
 
 def flush_tree(folder: str | os.PathLike[str]) -> None:
     """Flushes all files and folders below a folder, and the folder."""
-    folders, files = [], []
-    for here, _, names in os.walk(folder):
-        folders.append(here)
-        files += [path for name in names if not os.path.islink(path := os.path.join(here, name))]
+    folders, files = [os.fspath(folder)], []
+    for here in folders:  # It grows on the way.
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    files.append(entry.path)
     flush(files)
     flush(folders)
 

@@ -231,7 +231,7 @@ def test_a_link_is_no_part_of_a_dataset(tmp_path, forged, there, capsys, path):
 
 
 def test_a_dataset_with_unusual_names_is_none_that_is_forged(tmp_path, small_dataset):
-    names = ("Fish & chips", "..", "a\\b", "é", "x" * 200, " ")
+    names = ("Fish & chips", "..", "a\\b", "/etc", "é", "x" * 200, " ")
     keys = {"train": [2], "eval": [1]}
     made = small_dataset(tmp_path, classes=names, counts=keys, key_of=lambda split, n: f"../{split}\x1b/{n} é")
     dataset = Dataset.open(made)
