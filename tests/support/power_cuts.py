@@ -46,11 +46,14 @@ class Disk:
     def flushed(self, descriptor):
         """Takes note of an open file or folder as it is now."""
         with self._lock:
-            inode, path = self._hold(os.dup(descriptor)), os.readlink(f"/proc/self/fd/{descriptor}")
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            if not Path(path).is_relative_to(self._root):
+                return
+            inode = self._hold(os.dup(descriptor))
             if inode not in self._folders:
                 self._data[inode] = Path(path).read_bytes()
                 return
-            flags = os.O_RDONLY | os.O_NOFOLLOW
+            flags = os.O_PATH | os.O_NOFOLLOW
             self._names[inode] = {name: self._hold(os.open(f"{path}/{name}", flags)) for name in os.listdir(path)}
 
     def _hold(self, descriptor):
