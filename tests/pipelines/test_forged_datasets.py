@@ -186,20 +186,22 @@ def test_a_split_that_leads_elsewhere_is_refused(tmp_path, forged, there, capsys
         if shard["split"] == "train":
             shard["split"] = name
     forged(there)
-    for command in commands("keys"):
+    # The first one is tried with all of them, the others with those that write.
+    for command in list(commands("keys"))[: None if name == "../../evil" else 4]:
         assert ends_well(command, tmp_path, capsys) in (1, 2), command
         assert not os.path.exists("out")
 
 
 def test_commands_end_well_with_what_the_parser_takes(tmp_path, forged, there, capsys):
-    """Each forgery meets one command: the slow test below tries them all."""
+    """Every third forgery meets one command: the slow test below tries them all."""
     seen, some = set(), list(commands("keys"))
     for path, _, forgery in accepted(there):
         if path not in seen:
             seen.add(path)
-            forged(forgery)
-            ends_well(some[len(seen) % len(some)], tmp_path, capsys)
-            remove_outputs()
+            if len(seen) % 3 == 0:
+                forged(forgery)
+                ends_well(some[len(seen) // 3 % len(some)], tmp_path, capsys)
+                remove_outputs()
     assert len(seen) > 3 * len(some)
 
 
