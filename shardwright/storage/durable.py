@@ -89,6 +89,13 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
     flush([Path(target).parent])
 
 
+def remove(file: str | os.PathLike[str]) -> None:
+    """Deletes a file if it is there: after a power failure it does not come back."""
+    with suppress(FileNotFoundError):
+        os.unlink(file)
+        flush([Path(file).parent])
+
+
 def rename_folder(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Renames a folder: after a power failure the name has all that is in it, or does not exist."""
     flush_tree(source)

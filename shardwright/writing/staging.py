@@ -246,6 +246,8 @@ class Staging:
         # An earlier version may have finished it without them.
         if finished is not None and finished.beside.keys() >= set(beside):
             return finished
+        # A row of an earlier attempt would vouch for what is written now before it is flushed.
+        durable.remove(self.path(_done(planned)))
         rows = RowSorter(self._scratch())
         count, first, last, copied, damaged = 0, None, None, 0, 0
         marks: Counter[str] = Counter()
@@ -287,8 +289,7 @@ class Staging:
             damaged=damaged,
             beside={name: self.path(name).stat().st_size for name in beside},
         )
-        kept = (origins_path(shard),) if origins else ()
-        self._store((shard, index, _rows(planned), *kept, *beside))
+        self._store((shard, index, _rows(planned), *([origins_path(shard)] if origins else []), *beside))
         self.write_file(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         if self.mirror:
             self.mirror.move(Path(self.root), (_done(planned),))

@@ -20,7 +20,7 @@ from shardwright.provenance.sealed import is_whole
 from shardwright.report.write import write_whole
 from shardwright.sample import write_sample
 from shardwright.writing.mirror import put_folder
-from shardwright.writing.staging import PlannedShard, Staging
+from shardwright.writing.staging import Outcome, PlannedShard, Staging
 
 _EVERY = 12
 
@@ -77,6 +77,20 @@ def test_a_power_cut_leaves_no_dataset_or_a_whole_one(tmp_path, cut):
         kept += sound_staged(folder) > 0
     assert there
     assert kept
+
+
+def test_a_shard_that_is_written_again_is_not_vouched_for_by_its_old_row(tmp_path):
+    planned = PlannedShard("train", 0, 1)
+    made = tmp_path / "made" / ".out.staging"
+    made.mkdir(parents=True)
+    before = Staging.open(made, "f" * 64, "encoder 1")
+    before.write_shard(planned, [Outcome("a", b"1111")])
+    with simulated_disk(tmp_path) as disk:
+        Staging.open(made, "f" * 64, "encoder 2").write_shard(planned, [Outcome("a", b"2222")])
+    for number, state in enumerate(disk.states):
+        restore(state, tmp_path / "cuts" / str(number))
+        sound_staged(tmp_path / "cuts" / str(number))
+    assert disk.states
 
 
 def test_a_run_after_a_power_cut_makes_the_dataset(tmp_path, raw, cut):
