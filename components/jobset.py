@@ -28,6 +28,8 @@ from typing import Any
 
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
+from shardwright.storage import durable
+from shardwright.writing.mirror import put_folder
 from shardwright.writing.staging import STAGING_VARIABLE
 from shardwright_components.cluster import Cluster
 from shardwright_components.image_trainer.hosts import COORDINATOR, HOSTS
@@ -117,7 +119,7 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
         print(f"JobSet {cluster.namespace}/{task.name} {'started' if made else 'is there already'}", flush=True)
         _wait(cluster, f"{sets}/{task.name}", task)
         for target, source in _places(opened, handed, "outputs"):
-            shutil.copytree(source, target, dirs_exist_ok=True)
+            put_folder(Path(source), target)
         said = json.loads(Path(handed["outputs"]["outputFile"]).read_text(encoding="utf-8"))
         backwards = {there: here for here, there in _places(opened, handed, "outputs")}
         change_uris(said.get("artifacts", {}), lambda uri: backwards.get(uri, uri))
@@ -190,7 +192,7 @@ def _copy_once(source: Path, target: Path) -> None:
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     shutil.copytree(source, part)
-    os.rename(part, target)
+    durable.rename_folder(part, target)
 
 
 def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
+from shardwright.storage.durable import write_file
+from shardwright.untrusted import fields
 
 _Record = TypeVar("_Record")
 
@@ -23,7 +26,7 @@ def write_record(file: Path, record: object, *, allow_nan: bool = True) -> None:
         ValueError: a value is no number, and may not be.
     """
     text = json.dumps(vars(record), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=allow_nan) + "\n"
-    file.write_text(text, encoding="utf-8")
+    write_file(file, text)
 
 
 def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record:
@@ -39,6 +42,6 @@ def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record
         DatasetError: there is no such file, or something else is in it.
     """
     try:
-        return kind(**json.loads(file.read_text(encoding="utf-8")))
+        return kind(**fields(kind)(foreign_json(file.read_text(encoding="utf-8")), ""))
     except (OSError, ValueError, TypeError) as error:
         raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None

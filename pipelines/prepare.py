@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from shardwright.ingest import (
 from shardwright.manifest import MULTI, NONE
 from shardwright.provenance.in_force import asks_for_blessed, settle, without_blessed
 from shardwright.schema import check_schema, render_schema, schema_file_for
+from shardwright.storage.durable import write_file
 from shardwright_components.image_trainer.checked_model import check_model
 from shardwright_components.image_transform.features import stored_features
 from shardwright_components.image_transform.ingested import ingested_options
@@ -185,9 +185,7 @@ def _render(config: Config, surveyed: SurveyedInput) -> str:
 
 
 def _write_schema(text: str, file: Path) -> None:
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(file)
+        write_file(file, text)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written ({error}). Copy the configuration to a folder of yours.") from None

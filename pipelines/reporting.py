@@ -17,6 +17,7 @@ from tfx.orchestration import metadata
 from tfx.orchestration.beam import beam_dag_runner
 
 from shardwright_components.beam_runner import in_process_beam
+from shardwright_components.flushed_outputs import flush_artifact
 
 _STATES = metadata_store_pb2.Execution.State
 
@@ -70,6 +71,10 @@ class _ReportingDoFn(beam_dag_runner.PipelineNodeAsDoFn):
                 _record.failure = (self._node_id, error)
             raise
         report = self._report(time.monotonic() - started)
+        if not report.cached:
+            # Our executors have done so before TFX recorded the outputs; those of stock components have not.
+            for uri in (uri for uris in report.outputs.values() for uri in uris):
+                flush_artifact(uri)
         _record.nodes.append(report)
         _record.on_node(report)
 

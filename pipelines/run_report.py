@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from shardwright.report.model import model_chapter
 from shardwright.report.page import Chapter, render, see
 from shardwright.report.troubles import DRIFT, SKEW, Trouble, read_verdict, trouble_chapter
 from shardwright.report.write import write_whole
-from shardwright_components.evaluator.summary import DETAILS_FILE, read_evaluation
+from shardwright_components.evaluator.summary import read_details, read_evaluation
 from shardwright_components.image_trainer.history import read_history
 
 
@@ -53,8 +52,7 @@ def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[st
         DatasetError: there is no evaluation or no history.
     """
     folder = Path(evaluation)
-    details = folder / DETAILS_FILE
-    told = json.loads(details.read_text(encoding="utf-8")) if details.is_file() else {}
+    told = read_details(folder)
     history = None if training is None else vars(read_history(training))
     return model_chapter(vars(read_evaluation(folder)), told, history, folder)
 

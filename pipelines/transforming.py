@@ -14,6 +14,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.manifest import Manifest
 from shardwright.storage import is_remote
+from shardwright.storage.durable import rename_folder
 from shardwright.writing.commit import committed
 from shardwright.writing.places import refuse_within
 from shardwright.writing.staging import STAGING_VARIABLE
@@ -74,7 +75,7 @@ def transform_dataset(
         shutil.rmtree(own, ignore_errors=True)
         found = Dataset.open(folder / EXAMPLES).manifest
         folder.chmod(0o755)
-        os.rename(folder, out)
+        rename_folder(folder, out)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return found

@@ -11,18 +11,19 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from shardwright.errors import DatasetError, NotThere
-from shardwright.foreign_json import foreign_json
-from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, LedgerRow, Manifest, ShardInfo, index_path
+from shardwright.manifest import LEDGER_FOLDER, MANIFEST_FILE, IndexRow, LedgerRow, Manifest, ShardInfo, index_path
 from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
 from shardwright.tfrecords.records import RecordError, read_records
 
 if TYPE_CHECKING:
     from shardwright.looking.examples import Example, Examples
+
+IS_LINK = "is a link. A dataset contains files, not links. Copy it there instead."
 
 __all__ = ["Dataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
 
@@ -94,6 +95,9 @@ class Dataset:
             raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
         dataset = Dataset(root, Manifest.from_json(text, file))
         listed = _listed_sizes(root) if is_remote(root) else None
+        if listed is None:
+            for link in links(root, dataset.manifest):
+                raise DatasetError(f"{os.path.join(root, link)}: {IS_LINK}")
         for split in dataset.splits:
             for shard in dataset.shards(split):
                 _check_size(shard, _size(shard) if listed is None else listed.get(shard.path))
@@ -220,9 +224,8 @@ class Dataset:
             with open_file(shard.index) as lines:
                 before = -1
                 for line in self._proven(lines, index_path(shard.path)):
-                    row = foreign_json(line)
-                    key, offset = row["key"], row["offset"]
-                    if type(key) is not str or type(offset) is not int or not before < offset < shard.bytes:
+                    key, offset, length = IndexRow.from_json(line)
+                    if not before < offset <= shard.bytes - length:
                         raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")
                     before = offset
                     yield key, offset
@@ -259,6 +262,15 @@ def _listed_sizes(root: str) -> dict[str, int]:
     """Name below a root on an object store -> size; one listing, where every single question would take its time."""
     start = len(split_url(root)[2]) + 1
     return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
+
+
+def links(root: str, manifest: Manifest) -> Iterator[str]:
+    """The files and folders of a dataset on this machine that are links, which may lead anywhere."""
+    files = [*(shard.path for shard in manifest.shards), *manifest.parts]
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
+    for path in (*sorted(folders - {"."}), *files):
+        if os.path.islink(os.path.join(root, path)):
+            yield path
 
 
 def _size(shard: LocatedShard) -> int | None:

@@ -6,14 +6,33 @@ Both are canonical: the same dataset has the same bytes here, whoever wrote it, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.foreign_json import foreign_json
+from shardwright.untrusted import (
+    MOST,
+    anything,
+    choice,
+    class_name,
+    count,
+    digest,
+    either,
+    file_name,
+    is_file_name,
+    is_text,
+    listed,
+    mapped,
+    optional,
+    record,
+    relative_path,
+    text,
+    truth,
+)
 
 FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
@@ -34,6 +53,9 @@ MULTI = "multi"
 NONE = "none"
 # In place of a class's name: the mask of what neither loss nor metric counts.
 IGNORED = "ignore"
+
+# Length and checksums of a record.
+_LEAST_RECORD = 16
 
 # Names among the totals, there only where they count something: images whose files say where they were taken, and
 # images that Exif turns and whose masks or boxes were taken as drawn on the turned picture.
@@ -70,7 +92,38 @@ class LedgerRow:
     @staticmethod
     def from_json(line: str) -> LedgerRow:
         """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
-        return LedgerRow(**foreign_json(line))
+        row = LedgerRow(**foreign_json(line))
+        texts = (row.key, row.code, row.reason)
+        sound = all(map(is_text, texts)) and row.status in STATUSES
+        sound = sound and all(value is None or (type(value) is int and value >= 0) for value in (row.shard, row.index))
+        if not sound or type(row.split) is not str or not (row.split == "" or is_file_name(row.split)):
+            raise ValueError(f"{line[:80]!a} is not a row of a ledger")
+        return row
+
+
+class IndexRow(NamedTuple):
+    """One line of an index: where a record is in its shard.
+
+    Attributes:
+        key: key of the record.
+        offset: of its frame.
+        length: of its frame.
+    """
+
+    key: str
+    offset: int
+    length: int
+
+    @staticmethod
+    def from_json(line: str | bytes) -> IndexRow:
+        """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is none."""
+        row = foreign_json(line)
+        key, offset, length = row["key"], row["offset"], row["length"]
+        if not is_text(key) or type(offset) is not int or type(length) is not int:
+            raise ValueError(f"{line[:80]!a} is not a row of an index")
+        if not 0 <= offset <= MOST or not _LEAST_RECORD <= length <= MOST:
+            raise ValueError(f"{line[:80]!a}: no such place in a file")
+        return IndexRow(key, offset, length)
 
 
 @dataclass(frozen=True)
@@ -162,19 +215,18 @@ class Manifest:
             raw = foreign_json(text)
             version = raw["format_version"]
             if version != FORMAT_VERSION:
-                raise DatasetError(
-                    f"{where}: layout version {version!r}, this one reads {FORMAT_VERSION}. Use a newer shardwright."
-                )
-            shards = tuple(ShardInfo(**row) for row in raw.pop("shards"))
+                known = f"this one reads {FORMAT_VERSION}"
+                raise DatasetError(f"{where}: layout version {version!a:.20}, {known}. Use a newer shardwright.")
+            _MANIFEST(raw, "")
+            shards = tuple(_shard(row) for row in raw.pop("shards"))
+            if len({shard.path for shard in shards}) < len(shards):
+                raise ValueError("two shards have the same path")
+            _check_parts(raw["parts"], shards)
             manifest = Manifest(**{**raw, "classes": tuple(raw["classes"]), "shards": shards})
-            for path in (*(shard.path for shard in manifest.shards), *manifest.parts):
-                if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                    raise DatasetError(
-                        f"{where}: names a file outside of the dataset: {path!a}. It was not made by us."
-                    )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            computed = manifest._computed_digest()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DatasetError(f"{where}: no readable manifest ({error}). Write the dataset anew.") from None
-        if manifest.digest != manifest._computed_digest():
+        if manifest.digest != computed:
             raise DatasetError(f"{where}: damaged, its digest does not fit its content. Write the dataset anew.")
         return manifest
 
@@ -200,6 +252,82 @@ class Manifest:
         plain = self._plain()
         del plain["digest"]
         return fingerprint(plain)
+
+
+# Of a recipe, the options that readers of a dataset look at; a later version may have more.
+_RECIPE = record(
+    {},
+    {
+        "images": record(
+            {},
+            {
+                **dict.fromkeys(("verify", "orientation", "resize", "reencode", "convert", "strip_metadata"), text),
+                **dict.fromkeys(("max_pixels", "quality", "chroma"), count),
+                "optimize": truth,
+                "size": optional(either(count, listed(count, length=2))),
+            },
+            closed=False,
+        ),
+        "features": record({}, {"preset": text, "map": mapped(text)}, closed=False),
+        "split": mapped(anything),
+        "text": mapped(record({}, {"output": text, "vocabulary": text, "length": optional(count)}, closed=False)),
+        **dict.fromkeys(("encoding", "resize", "masks", "labels"), text),
+        "size": optional(listed(count, length=2)),
+    },
+    closed=False,
+)
+_MANIFEST = record(
+    {
+        "format_version": count,
+        "kind": choice("ingest", "transform"),
+        "task": choice("segmentation", "classification"),
+        "classes": listed(class_name, unique=True),
+        "labels": choice(MASKS, SINGLE, MULTI, NONE),
+        "recipe": _RECIPE,
+        "recipe_fingerprint": digest,
+        "parent": optional(text),
+        "fingerprint": digest,
+        "features": mapped(choice("bytes", "int64", "float32")),
+        "names": mapped(text),
+        "totals": mapped(count, required=("inputs", *STATUSES)),
+        "shards": listed(
+            record(
+                {
+                    "split": file_name,
+                    "path": relative_path,
+                    "records": count,
+                    "bytes": count,
+                    "sha256": digest,
+                    "first_key": optional(text),
+                    "last_key": optional(text),
+                }
+            )
+        ),
+        "parts": mapped(digest, key=relative_path),
+        "digest": digest,
+    }
+)
+
+
+def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
+    indexes = {index_path(shard.path) for shard in shards}
+    if indexes >= parts.keys():
+        raise ValueError(f"parts lacks a file of {LEDGER_FOLDER}")
+    if missing := sorted(indexes - parts.keys()):
+        raise ValueError(f"parts lacks {missing[0]!a}")
+    foreign = sorted(name for name in parts.keys() - indexes if not name.startswith(LEDGER_FOLDER))
+    if foreign:
+        raise ValueError(f"parts: {foreign[0]!a} is neither the index of a shard nor a part of the ledger")
+
+
+def _shard(row: Mapping[str, Any]) -> ShardInfo:
+    """A shard whose values are of the right types, as `_MANIFEST` has checked."""
+    shard = ShardInfo(**row)
+    if str(PurePosixPath(shard.path).parent) != f"Split-{shard.split}":
+        raise ValueError(f"shard {shard.path!a} is not in the folder of its split, Split-{shard.split}")
+    if shard.records * _LEAST_RECORD > shard.bytes:
+        raise ValueError(f"shard {shard.path!a}: {shard.records} records are not in {shard.bytes} bytes")
+    return shard
 
 
 def dataset_fingerprint(kind: str, recipe: Mapping[str, Any], parent: str | None) -> str:

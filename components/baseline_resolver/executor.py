@@ -13,6 +13,7 @@ from tfx.utils import path_utils
 from shardwright.errors import CheckFailed
 from shardwright.provenance.blessing import BLESSING_FILE, model_digest, read_blessing
 from shardwright.provenance.lineage import LINEAGE_FILE
+from shardwright_components.flushed_outputs import flushed_outputs
 
 PUSH_DIRECTORY = "push_directory"
 BASELINE_DIGEST = "baseline_digest"
@@ -32,6 +33,7 @@ def has_baseline(model: Artifact) -> bool:
 class Executor(base_executor.BaseExecutor):
     """Copies the blessed model into a Model artifact."""
 
+    @flushed_outputs
     def Do(
         self,
         input_dict: dict[str, list[Artifact]],

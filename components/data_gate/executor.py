@@ -18,6 +18,7 @@ from shardwright.report.write import REPORT_FILE
 from shardwright.schema import parse_schema
 from shardwright_components.data_gate.anomalies import Anomaly, read_anomalies, table
 from shardwright_components.data_gate.offenders import name_offenders, records_of
+from shardwright_components.flushed_outputs import flushed_outputs
 from shardwright_components.mounts import place_of
 
 DECISION_FILE = "decision.json"
@@ -26,6 +27,7 @@ DECISION_FILE = "decision.json"
 class Executor(base_executor.BaseExecutor):
     """Raises `CheckFailed` with a readable table unless every anomaly is of an allowed kind."""
 
+    @flushed_outputs
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:

@@ -35,6 +35,7 @@ from shardwright_components.evaluator.summary import (
     write_details,
     write_evaluation,
 )
+from shardwright_components.flushed_outputs import flushed_outputs
 from shardwright_components.mounts import place_of
 
 Artifacts = dict[str, list[Artifact]]
@@ -45,6 +46,7 @@ _SHOWN = 3
 class Executor(executor.Executor):
     """Evaluates a model and compares it with the last blessed one, where there is one that can be compared."""
 
+    @flushed_outputs
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Runs TFX's Evaluator, then writes summaries, pictures and `lineage.json` beside TFMA's results.
 

@@ -14,10 +14,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shardwright import untrusted
+from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
 from shardwright_components.json_records import read_record, write_record
 
 SUMMARY_FILE = "summary.json"
 DETAILS_FILE = "evaluation.json"
+_PICTURE = untrusted.record(
+    {"file": untrusted.text, "kind": untrusted.text},
+    {"key": untrusted.text, "score": untrusted.measured},
+    closed=False,
+)
+_SLICE = untrusted.record(
+    {"by": untrusted.text, "images": untrusted.measured, "metrics": untrusted.mapped(untrusted.measured)}, closed=False
+)
+_DETAILS = untrusted.record(
+    {},
+    {
+        "pictures": untrusted.listed(_PICTURE),
+        "slices": untrusted.listed(_SLICE),
+        "classes": untrusted.listed(untrusted.text),
+        "confusion": untrusted.optional(untrusted.listed(untrusted.listed(untrusted.measured))),
+    },
+    closed=False,
+)
 # Property of the evaluation: where its images lie. One of a run on this machine, which works in a folder, has none.
 EXAMPLES_PLACE = "examples_place"
 
@@ -121,6 +142,21 @@ def details(evaluation_dir: str, classes: Sequence[str]) -> dict[str, Any]:
             row["baseline"] = _figures(measured[True][key])
         rows.append(row)
     return {"classes": list(classes), "slices": rows, "confusion": _confusion(measured[False][()], len(classes))}
+
+
+def read_details(evaluation_dir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads `evaluation.json`; nothing where there is none.
+
+    Raises:
+        DatasetError: it is damaged.
+    """
+    file = Path(evaluation_dir, DETAILS_FILE)
+    try:
+        return dict(_DETAILS(foreign_json(file.read_text(encoding="utf-8")), ""))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{file}: no readable evaluation ({error}). Run the Evaluator again.") from None
 
 
 def write_details(evaluation_dir: str | os.PathLike[str], value: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.errors import DatasetError, StorageError
-from shardwright.storage import buckets, is_remote
+from shardwright.storage import buckets, durable, is_remote
 from shardwright.writing.leases import leased, remove_unless_leased
 from shardwright.writing.locked import LOCK_FILE, held_folder
 
@@ -226,14 +226,11 @@ class CheckpointFolder:
                 self._upload(f"{self._place}/{name}", file.name)
             return
         folder = Path(self._place)
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(folder)
         # One name for all: what a kill leaves is overwritten by the next checkpoint.
         temporary = folder / _PART
-        with temporary.open("wb") as local:
-            local.write(data)
-            local.flush()
-            os.fsync(local.fileno())
-        temporary.replace(folder / name)
+        temporary.write_bytes(data)
+        durable.replace(temporary, folder / name)
 
     def _upload(self, url: str, file: str) -> None:
         for seconds in _PAUSES:

@@ -23,6 +23,7 @@ from shardwright.predictions.metrics import headline
 from shardwright.provenance.lineage import LINEAGE_FILE, write_lineage
 from shardwright.storage import hash_file
 from shardwright.writing.staging import STAGING_VARIABLE
+from shardwright_components.flushed_outputs import flush_artifact
 from shardwright_components.image_trainer.checkpoints import CheckpointFolder
 from shardwright_components.image_trainer.class_weights import balanced_weights
 from shardwright_components.image_trainer.hosts import this_host
@@ -98,6 +99,7 @@ def run_fn(fn_args: Any) -> None:
     # The model's artifact begins two folders above: <model>/Format-Serving.
     model_root = Path(fn_args.serving_model_dir).parent
     shutil.copyfile(Path(fn_args.serving_model_dir, LINEAGE_FILE), model_root / LINEAGE_FILE)
+    flush_artifact(str(model_root))
 
 
 def train_and_export(
@@ -179,6 +181,8 @@ def train_and_export(
                 recipe=recipe.to_dict(),
                 files=kind == "model",
             )
+        for folder in (run_folder, export_folder):
+            flush_artifact(str(folder))
         checkpoints.remove()
     return spec
 

@@ -33,6 +33,7 @@ from shardwright.writing.staging import Staging
 from shardwright.writing.watch import shards_shown
 from shardwright.writing.whole_files import write_bytes, write_text
 from shardwright_components.beam_runner import reachable, staging_root
+from shardwright_components.flushed_outputs import flushed_outputs
 from shardwright_components.image_transform import post
 from shardwright_components.image_transform.analyze import GraphPlan, served_sums, write_transform_graph
 from shardwright_components.image_transform.figures import one_size, sums_file
@@ -59,6 +60,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     else in the component's own temporary folder, and those that an earlier attempt finished are used again.
     """
 
+    @flushed_outputs
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:

@@ -9,6 +9,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
 from shardwright.schema import parse_schema
+from shardwright_components.flushed_outputs import flushed_outputs
 
 SCHEMA_TEXT = "schema_text"
 SCHEMA = "schema"
@@ -18,6 +19,7 @@ _FILE = "schema.pbtxt"
 class Executor(base_executor.BaseExecutor):
     """Writes `schema.pbtxt`."""
 
+    @flushed_outputs
     def Do(
         self,
         input_dict: dict[str, list[Artifact]],

@@ -13,6 +13,7 @@ from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_i
 from shardwright.ingest.places import absolute_places, location_json
 from shardwright.provenance.blessed_data import BlessedData, settle
 from shardwright.spans import NEWEST
+from shardwright_components.flushed_outputs import flushed_outputs
 
 RECIPE = "recipe"
 PLACES = "places"
@@ -27,6 +28,7 @@ SETTLED_RECIPE, SETTLED_DRIFT = SETTLED = ("settled_recipe", "settled_drift")
 class Executor(base_executor.BaseExecutor):
     """Says where the input lies and what it holds; ImageExampleGen refuses to read anything else."""
 
+    @flushed_outputs
     def Do(
         self,
         input_dict: dict[str, list[Artifact]],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from shardwright import untrusted
 from shardwright.errors import DatasetError, UsageError
+from shardwright.foreign_json import foreign_json
 from shardwright.provenance.blessing import BLESSING_FILE, read_blessing
 from shardwright.storage import is_remote
 
@@ -19,6 +20,30 @@ _SERVING = "serving_default"
 _SAVED = "saved_model.pb"
 # Where TFX's Trainer puts it within its artifact.
 _FORMAT = "Format-Serving"
+
+
+_RECORDS = {
+    "training": untrusted.record(
+        {
+            "task": untrusted.choice("segmentation", "classification"),
+            "multi": untrusted.truth,
+            "fingerprint": untrusted.text,
+        },
+        {"submission": untrusted.text},
+        closed=False,
+    ),
+    "preparation": untrusted.record(
+        {"height": untrusted.count, "width": untrusted.count, "resize": untrusted.text},
+        {
+            "ingested": untrusted.mapped(untrusted.anything),
+            "texts": untrusted.listed(
+                untrusted.record({"column": untrusted.text, "feature": untrusted.text}, closed=False)
+            ),
+        },
+        closed=False,
+    ),
+    "classes": untrusted.listed(untrusted.class_name, unique=True),
+}
 
 
 @dataclass(frozen=True)
@@ -112,17 +137,17 @@ def open_model(place: str) -> ExportedModel:
         loaded = tf.saved_model.load(os.fspath(folder))
         return ExportedModel(
             folder=os.fspath(folder),
-            task=str(training["task"]),
-            multi=bool(training["multi"]),
-            classes=tuple(str(name) for name in _read(folder, "classes")),
-            height=int(preparation["height"]),
-            width=int(preparation["width"]),
-            resize=str(preparation["resize"]),
-            fingerprint=str(training["fingerprint"]),
-            submission=str(training.get("submission", "")),
+            task=training["task"],
+            multi=training["multi"],
+            classes=tuple(_read(folder, "classes")),
+            height=preparation["height"],
+            width=preparation["width"],
+            resize=preparation["resize"],
+            fingerprint=training["fingerprint"],
+            submission=training.get("submission", ""),
             loaded=loaded,
             ingested=dict(preparation.get("ingested", {})),
-            texts=tuple((str(c["column"]), str(c["feature"])) for c in preparation.get("texts", ())),
+            texts=tuple((c["column"], c["feature"]) for c in preparation.get("texts", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, tf.errors.OpError) as error:
         problem = str(error).splitlines()[0][:200]
@@ -132,4 +157,5 @@ def open_model(place: str) -> ExportedModel:
 
 
 def _read(folder: Path, name: str) -> Any:
-    return json.loads(Path(folder, "assets", f"{name}.json").read_text(encoding="utf-8"))
+    text = Path(folder, "assets", f"{name}.json").read_text(encoding="utf-8")
+    return _RECORDS[name](foreign_json(text), f"{name}.json")

@@ -27,7 +27,7 @@ from shardwright.image_files.image_header import ImageError
 from shardwright.ingest.prepare import KEEP, frames_of, prepare
 from shardwright.predictions.restore import restore_to_file
 from shardwright.predictions.submission import DEFAULT, Layout, choose_layout, mask_rows
-from shardwright.storage import Listing, in_parallel, is_remote, list_inputs, read_bytes, readers
+from shardwright.storage import Listing, durable, in_parallel, is_remote, list_inputs, read_bytes, readers
 from shardwright_components.predictor.model import ExportedModel, open_model
 from shardwright_components.predictor.texts import Texts, read_texts
 
@@ -127,7 +127,7 @@ def predict(
         if not done:
             first = f": {failures[0].key}: {failures[0].reason}" if failures else ""
             raise CheckFailed(f"{images}: none of {len(failures)} images could be predicted{first}")
-        temporary.replace(target)
+        durable.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
     return Prediction(str(target), writer.name, done, rows, tuple(sorted(failures)))

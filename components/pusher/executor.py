@@ -16,6 +16,7 @@ from shardwright.errors import CheckFailed
 from shardwright.provenance.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
 from shardwright.provenance.lineage import read_lineage
 from shardwright_components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
+from shardwright_components.flushed_outputs import flush_artifact, flushed_outputs
 from shardwright_components.pusher.answers import check_answers
 
 EVALUATION = "evaluation"
@@ -26,6 +27,7 @@ Artifacts = dict[str, list[Artifact]]
 class Executor(executor.Executor):
     """Pushes a blessed model and replaces `BLESSED.json`; the same model is not pushed a second time."""
 
+    @flushed_outputs
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:
         """Pushes.
 
@@ -55,6 +57,8 @@ class Executor(executor.Executor):
             super().Do(input_dict, output_dict, exec_properties)
             version = pushed.get_string_custom_property("pushed_version")
             _check_copy(Path(folder, version), digest)
+            # Before the blessing names it.
+            flush_artifact(os.path.join(folder, version))
         evaluation = artifact_utils.get_single_instance(input_dict[EVALUATION])
         summary = read_evaluation(evaluation.uri)
         lineage = read_lineage(Path(folder, version))

@@ -23,11 +23,13 @@ from shardwright.report.write import REPORT_FILE, write_whole
 from shardwright.schema import parse_schema
 from shardwright_components.data_gate.anomalies import read_anomalies
 from shardwright_components.data_gate.offenders import name_offenders, records_of
+from shardwright_components.flushed_outputs import flushed_outputs
 
 
 class Executor(base_executor.BaseExecutor):
     """Looks at the examples once, at the anomalies, and at the reference where there is one."""
 
+    @flushed_outputs
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:

@@ -13,6 +13,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from shardwright.dataset import Dataset
+from shardwright_components.flushed_outputs import flushed_outputs
 from shardwright_components.statistics_gen.slices import slices
 
 STATISTICS_FILE = "FeatureStats.pb"
@@ -22,6 +23,7 @@ _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes `Split-<name>/FeatureStats.pb`: the data set `All Examples`, which all readers take, and one a slice."""
 
+    @flushed_outputs
     def Do(
         self, input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], exec_properties: dict[str, Any]
     ) -> None:

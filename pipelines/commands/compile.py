@@ -25,6 +25,7 @@ def add(commands: _Commands) -> None:
 def _compile(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
+    from shardwright.storage.durable import write_file
 
     config_file, out = Path(options.config).absolute(), Path(options.out)
     if "://" in options.out:
@@ -48,9 +49,7 @@ def _compile(options: argparse.Namespace) -> int:
 
         compiled = compile_kubeflow(config, config_file)
         text = kubeflow_document(config, compiled)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(out)
+    write_file(out, text)
     for note in compiled.notes:
         tell(note)
     tasks = compiled.job["pipelineSpec"]["root"]["dag"]["tasks"]

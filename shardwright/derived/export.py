@@ -58,6 +58,7 @@ from shardwright.sources.export_record import (
 )
 from shardwright.sources.exported import features_line
 from shardwright.storage import is_remote
+from shardwright.storage.durable import rename_folder
 from shardwright.writing.assembly import assembling
 from shardwright.writing.places import refuse_within
 
@@ -168,7 +169,7 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
         (partial / RECORD_FILE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         if target.exists():
             target.rmdir()  # Empty, as `_done` has seen.
-        partial.rename(target)
+        rename_folder(partial, target)
     return {**told, "existed": False}
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.storage import in_parallel, open_file
+from shardwright.storage.durable import replace as replace_file
 
 _CHUNK = 4 << 20
 _FILES_AT_ONCE = 4
@@ -109,7 +110,7 @@ def _fetch(url: str, file: Path, sha256: str) -> None:
                 out.write(data)
         if digest.hexdigest() != sha256:
             raise DatasetError(f"{url}: its SHA-256 is not the manifest's. `shardwright verify` tells what is damaged.")
-        os.replace(name, file)
+        replace_file(name, file)
     except FileNotFoundError:
         raise DatasetError(f"{url}: named by the manifest, but it is not there. Write the dataset anew.") from None
     except OSError as error:

@@ -12,7 +12,6 @@ Nothing of it is in a recipe or a fingerprint: with it or without, the same data
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +28,7 @@ from shardwright.fingerprint import sha256_bytes
 from shardwright.ingest.copying import CopySource, examples_at, stored_image
 from shardwright.ingest.origins import INPUTS_FILE, InputOrigin, read_inputs, read_stored
 from shardwright.ingest.previous import named_dataset
-from shardwright.manifest import index_path
+from shardwright.manifest import IndexRow, index_path
 from shardwright.probe.known_files import KnownFiles
 from shardwright.provenance.sealed import unsealed_lines
 from shardwright.storage import FileHash, Listing, hash_bytes, in_parallel, open_file, read_bytes
@@ -247,8 +246,7 @@ class Earlier:
 
 
 def _entry(line: bytes) -> tuple[str, int, int]:
-    row = json.loads(line)
-    return str(row["key"]), int(row["offset"]), int(row["length"])
+    return IndexRow.from_json(line)
 
 
 def _matched(listing: Listing, origins: Iterable[InputOrigin]) -> Iterator[tuple[int, InputOrigin]]:

@@ -10,11 +10,11 @@ A store's checksum may differ between equal datasets, so none of this is in the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from shardwright.fingerprint import canonical_json, sha256_bytes
+from shardwright.foreign_json import foreign_json
 from shardwright.frames import Frames
 from shardwright.image_files.image_header import ImageHeader
 from shardwright.ingest.contents import Contents
@@ -24,6 +24,7 @@ from shardwright.probe.quality import Quality
 from shardwright.probe.row import ALGORITHM, ProbeRow
 from shardwright.provenance.sealed import sealed_lines, unsealed_lines
 from shardwright.storage import Listing
+from shardwright.untrusted import is_text
 from shardwright.writing.staging import ORIGINS_FOLDER
 
 INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
@@ -86,12 +87,14 @@ def read_inputs(lines: Iterable[bytes]) -> Iterator[InputOrigin]:
         ValueError, TypeError, KeyError: the file is damaged, which may turn out after its last row.
     """
     rows = unsealed_lines(lines)
-    header = json.loads(next(rows, b"{}"))
+    header = foreign_json(next(rows, b"{}"))
     if header["version"] != _VERSION:
         return
     probed = header["probe"] == ALGORITHM
     for line in rows:
-        key, size, sha256, crc32c, checksum, told = json.loads(line)
+        key, size, sha256, crc32c, checksum, told = foreign_json(line)
+        if not (is_text(key) and is_text(checksum) and type(size) is int and type(crc32c) is int):
+            raise ValueError(f"not an input: {line!r}"[:_SHOWN])
         yield InputOrigin(key, size, bytes.fromhex(sha256), crc32c, checksum, _row(told) if probed and told else None)
 
 
@@ -138,7 +141,7 @@ def read_stored(lines: Iterable[bytes]) -> dict[int, StoredOrigin]:
     """
     found = {}
     for line in unsealed_lines(lines):
-        offset, (sha256, tools, (height, width, orientation), told, stored) = json.loads(line)
+        offset, (sha256, tools, (height, width, orientation), told, stored) = foreign_json(line)
         # A seal is no signature: a stranger may have written it.
         if not all(type(size) is int and size > 0 for size in (height, width, orientation, *told[1:4])):
             raise ValueError(f"no sizes of an image: {line!r}"[:_SHOWN])

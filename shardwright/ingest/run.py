@@ -21,6 +21,7 @@ from shardwright.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.processes import in_processes, warm_up
 from shardwright.storage import is_remote
 from shardwright.writing.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
+from shardwright.writing.damaged import damage
 from shardwright.writing.locked import locked_folder
 from shardwright.writing.mirror import local_folder
 from shardwright.writing.places import lies_within, refuse_within, staging_beside
@@ -91,6 +92,8 @@ def ingest(
         _tell_marks(found, config, tell)
         return found
     prepared.check_rejects()
+    if tell is not None and (damaged := damage(out, plan.dataset.fingerprint)):
+        tell(f"{damaged} It is replaced: all that is left of it says that it was this dataset.")
     try:
         staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
     except OSError as error:

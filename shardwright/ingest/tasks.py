@@ -29,7 +29,7 @@ from shardwright.ingest.contents import Contents
 from shardwright.ingest.line_files import LineFiles
 from shardwright.manifest import shard_name
 from shardwright.sources.base import NO_LABEL, Annotation, Mask, Sample, Values
-from shardwright.storage import Listing
+from shardwright.storage import Listing, durable
 from shardwright.writing.mirror import Mirror
 from shardwright.writing.staging import PlannedShard, Staging
 
@@ -127,7 +127,7 @@ def write_labels(
 
 def publish_tasks(staging_root: str, folder: Path) -> None:
     """Makes the task files appear, all together, under the name that they were made for."""
-    folder.rename(Path(staging_root, folder.stem))
+    durable.rename_folder(folder, Path(staging_root, folder.stem))
 
 
 def share_tasks(staging: Staging, shards: Mapping[PlannedShard, npt.NDArray[np.int64]], name: str = _FOLDER) -> None:

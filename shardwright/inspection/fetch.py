@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shardwright.dataset import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import canonical_json
-from shardwright.foreign_json import foreign_json
+from shardwright.manifest import IndexRow
 from shardwright.storage import open_file, read_bytes
 from shardwright.storage.parts import part_path
 from shardwright.tfrecords.records import RecordError, unframe
@@ -56,10 +56,10 @@ def fetch(directory: str, key: str) -> Fetched:
             try:
                 with open_file(shard.index) as lines:
                     for number, line in enumerate(lines):
-                        if wanted in line and (row := foreign_json(line))["key"] == key:
-                            return _read(shard, number, row["offset"], row["length"], key)
+                        if wanted in line and (row := IndexRow.from_json(line)).key == key:
+                            return _read(shard, number, row.offset, row.length, key)
                         if part and part in line.lower() and len(near) < _NEAR:
-                            near.append(str(foreign_json(line)["key"]))
+                            near.append(IndexRow.from_json(line).key)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
     raise UsageError(f"{dataset.root}: no record has the key {key!a}. {_why(dataset, key, near)}")

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
+from shardwright.foreign_json import foreign_json
 from shardwright.image_files.images import read_header
 from shardwright.storage import read_bytes
 from shardwright.tfrecords.records import decode_example
+from shardwright.untrusted import anything, count, listed, mapped, measured, optional, record, text
 
 # What is in a dataset was checked when it was written.
 _ANY_SIZE = 2**31
 STATISTICS_FILE = "statistics.json"
+_STATISTICS = record(
+    {"mean": listed(measured, length=3), "std": listed(measured, length=3)},
+    {
+        "class_frequency": mapped(measured),
+        "pixel_frequency": mapped(measured),
+        "size": optional(listed(count, length=2)),
+        "policy": text,
+        "ingested": mapped(anything),
+    },
+    closed=False,
+)
 
 
 def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
@@ -32,13 +44,11 @@ def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """
     file = os.path.join(directory, STATISTICS_FILE)
     try:
-        found = json.loads(read_bytes(file))
-        if len(found["mean"]) == len(found["std"]) == 3:
-            return dict(found)
-        problem = "mean and std are not three numbers each"
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = str(error)
-    raise DatasetError(f"{file}: no readable statistics ({problem}). Give what ImageTransform wrote, or other figures.")
+        return dict(_STATISTICS(foreign_json(read_bytes(file)), ""))
+    except (OSError, ValueError) as error:
+        raise DatasetError(
+            f"{file}: no readable statistics ({error}). Give what ImageTransform wrote, or other figures."
+        ) from None
 
 
 def image_size(dataset: Dataset) -> tuple[int, int]:
@@ -58,8 +68,8 @@ def image_size(dataset: Dataset) -> tuple[int, int]:
         height, width = size
         return int(height), int(width)
     for split in dataset.splits:
-        for _, record in dataset.records(split):
-            example = decode_example(record)
+        for _, payload in dataset.records(split):
+            example = decode_example(payload)
             sides = [example.get(dataset.manifest.stored(f"image/{side}")) for side in ("height", "width")]
             if sides[0] is not None and sides[1] is not None:
                 return int(sides[0][0]), int(sides[1][0])

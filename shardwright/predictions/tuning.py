@@ -22,6 +22,7 @@ from shardwright.foreign_json import foreign_json
 from shardwright.masks.regions import areas_and_hits, remove_small
 from shardwright.masks.rle import draw, encode
 from shardwright.predictions.metrics import UNCOUNTED, MaskSums
+from shardwright.storage.durable import write_file
 
 DECISION_FILE = "decision.json"
 DEFAULT_THRESHOLD = 0.5
@@ -57,7 +58,7 @@ def write_decision(file: Path, decision: Decision, classes: Sequence[str]) -> No
         name: {"threshold": threshold, "min_area": area}
         for name, threshold, area in zip(classes, decision.thresholds, decision.min_areas, strict=True)
     }
-    file.write_text(json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_file(file, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Decision:

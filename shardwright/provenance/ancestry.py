@@ -14,11 +14,10 @@ from typing import Any
 
 from shardwright.errors import DatasetError, NotThere, ShardwrightError
 from shardwright.fingerprint import fingerprint
-from shardwright.foreign_json import foreign_json
 from shardwright.manifest import MANIFEST_FILE, Manifest
 from shardwright.provenance.artifact_places import holds, known_places
-from shardwright.provenance.blessing import BLESSING_FILE, model_digest
-from shardwright.provenance.lineage import LINEAGE_FILE, files_digest
+from shardwright.provenance.blessing import BLESSING_FILE, model_digest, parse_blessing
+from shardwright.provenance.lineage import LINEAGE_FILE, files_digest, parse_lineage
 from shardwright.provenance.sealed import is_whole
 from shardwright.storage import hash_file, is_folder, is_remote, read_bytes
 
@@ -211,10 +210,10 @@ def artifact_at(path: str) -> str:
         return root
     for folder in (root, f"{root}/pushed"):
         try:
-            named = foreign_json(read_bytes(f"{folder}/{BLESSING_FILE}"))["model"]
-        except (OSError, ValueError, KeyError, TypeError):
+            named = parse_blessing(read_bytes(f"{folder}/{BLESSING_FILE}")).model
+        except (OSError, ValueError):
             continue
-        if isinstance(named, str) and os.path.basename(named) == named and holds(f"{folder}/{named}", LINEAGE_FILE):
+        if holds(f"{folder}/{named}", LINEAGE_FILE):
             return f"{folder}/{named}"
     if not is_folder(root):
         raise NotThere(f"{root}: there is no such folder, so nothing says where it comes from. Check the path.")
@@ -234,18 +233,13 @@ def _lineage_row(place: str, problems: list[str]) -> dict[str, Any] | None:
         problems.append(f"{LINEAGE_FILE} cannot be read ({error})")
         return None
     try:
-        row = foreign_json(text)
-        texts = [row["kind"], row["fingerprint"], row.get("image", ""), row.get("files", "")]
-        texts += [*row["parents"], *row["parents"].values(), *row.get("versions", {}).values()]
-        if not all(isinstance(value, str) for value in texts) or not isinstance(row["recipe"], dict):
-            raise TypeError("not the types of a lineage")
-        fingerprint(row["recipe"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        row = parse_lineage(text)
+    except ValueError as error:
         problems.append(f"{LINEAGE_FILE} holds no lineage ({error})")
         return None
     if not is_whole(text):
         problems.append(f"{LINEAGE_FILE} was changed after it was written: its digest does not agree")
-    return dict(row)
+    return row
 
 
 def _manifest(place: str, problems: list[str]) -> Manifest | None:
@@ -276,9 +270,9 @@ def _changed_files(place: str, files: str) -> Iterator[str]:
     if is_remote(place):
         return
     try:
-        blessing = foreign_json(read_bytes(f"{folder}/{BLESSING_FILE}"))
-        wrong = blessing["model"] == name and blessing["digest"] != model_digest(place)
-    except (OSError, ValueError, KeyError, TypeError):
+        blessing = parse_blessing(read_bytes(f"{folder}/{BLESSING_FILE}"))
+        wrong = blessing.model == name and blessing.digest != model_digest(place)
+    except (OSError, ValueError):
         return
     if wrong:
         yield f"its files are not those that {BLESSING_FILE} blessed"

@@ -14,12 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shardwright import untrusted
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import sha256_file
 from shardwright.foreign_json import foreign_json
 from shardwright.storage import is_folder, read_bytes
+from shardwright.storage.durable import write_file
 
 BLESSING_FILE = "BLESSED.json"
+_BLESSING = untrusted.record(
+    {"model": untrusted.file_name, "digest": untrusted.text},
+    {
+        "metrics": untrusted.mapped(untrusted.number),
+        "fingerprints": untrusted.mapped(untrusted.text),
+        "examples": untrusted.mapped(untrusted.text),
+    },
+)
 # In `Blessing.examples`.
 PLACE, DIGEST = "place", "digest"
 
@@ -58,9 +68,7 @@ def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
     """
     file = os.path.join(push_directory, BLESSING_FILE)
     try:
-        blessing = Blessing(**foreign_json(read_bytes(file)))
-        if not isinstance(blessing.examples, dict) or not all(isinstance(x, str) for x in blessing.examples.values()):
-            raise ValueError(f"examples: {blessing.examples!a} are no texts by name")
+        blessing = parse_blessing(read_bytes(file))
         model = os.path.join(push_directory, blessing.model)
     except FileNotFoundError:
         return None
@@ -71,17 +79,16 @@ def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
     return blessing
 
 
+def parse_blessing(text: bytes) -> Blessing:
+    """Reads the content of a `BLESSED.json`, whose model is a folder beside it; `ValueError` when it is none."""
+    return Blessing(**_BLESSING(foreign_json(text), ""))
+
+
 def write_blessing(push_directory: str | os.PathLike[str], blessing: Blessing) -> None:
     """Replaces the blessing in force, atomically."""
     target = Path(push_directory, BLESSING_FILE)
     text = json.dumps(_plain(blessing), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    temporary = target.with_name(f".{BLESSING_FILE}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        # Without this a crash of the machine may leave the new name on an empty file.
-        os.fsync(file.fileno())
-    temporary.replace(target)
+    write_file(target, text)
 
 
 def baseline_digest(push_directory: str | os.PathLike[str]) -> str:

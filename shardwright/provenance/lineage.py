@@ -15,13 +15,31 @@ from pathlib import Path
 from typing import Any
 
 import shardwright
+from shardwright import untrusted
 from shardwright.errors import DatasetError
+from shardwright.fingerprint import fingerprint as fingerprint_of
 from shardwright.foreign_json import foreign_json
 from shardwright.provenance.sealed import sealed_json
 from shardwright.storage import buckets, hash_file, is_remote
+from shardwright.storage.durable import write_file
 from shardwright.storage.objects import split_url
 
 LINEAGE_FILE = "lineage.json"
+_LINEAGE = untrusted.record(
+    {
+        "kind": untrusted.text,
+        "fingerprint": untrusted.text,
+        "parents": untrusted.mapped(untrusted.text),
+        "recipe": untrusted.mapped(untrusted.anything),
+    },
+    {
+        "versions": untrusted.mapped(untrusted.text),
+        "image": untrusted.text,
+        "files": untrusted.text,
+        "digest": untrusted.text,
+    },
+    closed=False,
+)
 # Names the container image that the code runs in, in containers that know it; with its digest where that is known.
 IMAGE_VARIABLE = "SHARDWRIGHT_IMAGE"
 _PACKAGES = ("tfx", "tensorflow", "keras", "apache-beam", "tensorflow-data-validation", "tensorflow-transform", "jax")
@@ -70,10 +88,7 @@ def write_lineage(
         row["files"] = files_digest(os.fspath(directory))
     if os.environ.get(IMAGE_VARIABLE):
         row["image"] = os.environ[IMAGE_VARIABLE]
-    target = Path(directory, LINEAGE_FILE)
-    temporary = target.with_name(f".{LINEAGE_FILE}.{os.getpid()}")
-    temporary.write_text(sealed_json(row), encoding="utf-8")
-    temporary.replace(target)
+    write_file(Path(directory, LINEAGE_FILE), sealed_json(row))
 
 
 def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
@@ -84,12 +99,19 @@ def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """
     file = Path(directory, LINEAGE_FILE)
     try:
-        value = foreign_json(file.read_text(encoding="utf-8"))
+        return parse_lineage(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DatasetError(f"{file}: no readable lineage ({error}). Was this folder written by shardwright?") from None
-    if not isinstance(value, dict):
-        raise DatasetError(f"{file}: holds no lineage. Was this folder written by shardwright?")
-    return value
+
+
+def parse_lineage(text: str) -> dict[str, Any]:
+    """Reads the content of a `lineage.json`; `ValueError` when it is none."""
+    row = _LINEAGE(foreign_json(text), "")
+    try:
+        fingerprint_of(row["recipe"])  # It goes into canonical JSON again.
+    except RecursionError:
+        raise ValueError("lists or mappings within each other without end") from None
+    return dict(row)
 
 
 def files_digest(folder: str) -> str:

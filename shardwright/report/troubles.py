@@ -17,8 +17,10 @@ from shardwright.report.markup import card, section, shown
 from shardwright.report.overview import groups
 from shardwright.report.page import Chapter
 from shardwright.report.picks import Place
+from shardwright.untrusted import listed, record, text
 
 VERDICT_FILE = "verdict.json"
+_VERDICT = listed(record({"kind": text, "where": text, "what": text, "keys": listed(text)}))
 DRIFT, SKEW, LEAKAGE, NEAR_LEAKAGE = "DRIFT", "SKEW", "LEAKAGE", "NEAR_LEAKAGE"
 # Kinds of troubles that are found here, beside those that TFDV knows.
 KINDS = (DRIFT, SKEW, LEAKAGE, NEAR_LEAKAGE)
@@ -111,6 +113,6 @@ def read_verdict(folder: Path) -> list[Trouble]:
     file = Path(folder, VERDICT_FILE)
     try:
         rows = foreign_json(file.read_text(encoding="utf-8"))
-        return [Trouble(**{**row, "keys": tuple(row["keys"])}) for row in rows]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return [Trouble(**{**row, "keys": tuple(row["keys"])}) for row in _VERDICT(rows, "verdict")]
+    except (OSError, ValueError) as error:
         raise DatasetError(f"{file}: no readable verdict ({error}). Run the pipeline again.") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from shardwright.console import progress
@@ -13,6 +12,7 @@ from shardwright.errors import UsageError
 from shardwright.report.collect import DEFAULTS, Options
 from shardwright.report.page import Chapter, render, see
 from shardwright.storage import is_remote
+from shardwright.storage.durable import make_folder, write_file
 
 REPORT_FILE = "report.html"
 
@@ -76,12 +76,8 @@ def write_whole(target: Path, text: str) -> None:
     Raises:
         UsageError: it cannot be written.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(target)
+        make_folder(target.parent)
+        write_file(target, text)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise UsageError(f"{target}: cannot be written ({error.strerror}). Give another file.") from None

@@ -20,6 +20,7 @@ from shardwright.errors import UsageError
 from shardwright.masks import rle
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
+from shardwright.storage.durable import rename_folder
 
 IMAGE_FOLDER = "train_images"
 LABEL_FILE = "train.csv"
@@ -92,7 +93,7 @@ def _appears_whole(out: Path) -> Iterator[Path]:
         staging.mkdir()
         yield staging
         try:
-            staging.rename(out)
+            rename_folder(staging, out)
         except OSError as error:
             raise UsageError(f"{out}: something else was put there meanwhile. Choose another folder.") from error
     finally:

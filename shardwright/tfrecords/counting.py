@@ -14,8 +14,7 @@ from typing import IO
 
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
-from shardwright.foreign_json import foreign_json
-from shardwright.manifest import index_path
+from shardwright.manifest import IndexRow, index_path
 from shardwright.storage import open_file
 from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES, frame_length, header_holds
 
@@ -75,8 +74,8 @@ def _of_index(path: str, size: int) -> int | None:
         with open_file(path) as lines:
             count, end = 0, 0
             for line in lines:
-                row = foreign_json(line)
-                count, end = count + 1, row["offset"] + row["length"]
+                row = IndexRow.from_json(line)
+                count, end = count + 1, row.offset + row.length
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return count if end == size else None

@@ -15,7 +15,7 @@ import numpy as np
 from shardwright.dataset import LocatedShard
 from shardwright.epochs.sequence import Integers, Records
 from shardwright.errors import DatasetError
-from shardwright.foreign_json import foreign_json
+from shardwright.manifest import IndexRow
 from shardwright.storage import in_parallel, is_remote, open_file, part_path, read_bytes, readers
 from shardwright.tfrecords.records import RecordError, unframe
 
@@ -111,7 +111,7 @@ def _frames(shard: LocatedShard) -> Integers:
                 found = _places(lines)
                 frames[count : count + len(found)] = found[: max(0, shard.records - count)]
                 count += len(found)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
     if count != shard.records:
         raise DatasetError(
@@ -127,13 +127,13 @@ def _places(lines: list[bytes]) -> Integers:
     if all(found):
         numbers = b" ".join(b"%b %b" % match.group(2, 1) for match in found if match)
         return np.array(numbers.split(), np.int64).reshape(-1, 2)
-    rows = [foreign_json(line) for line in lines]
-    return np.array([(row["offset"], row["length"]) for row in rows], np.int64).reshape(-1, 2)
+    rows = [IndexRow.from_json(line) for line in lines]
+    return np.array([(row.offset, row.length) for row in rows], np.int64).reshape(-1, 2)
 
 
 def _key(shard: LocatedShard, record: int) -> str:
     with open_file(shard.index) as lines:
         for number, line in enumerate(lines):
             if number == record:
-                return str(foreign_json(line)["key"])
+                return IndexRow.from_json(line).key
     return ""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardwright.console import progress
-from shardwright.dataset import Dataset, LocatedShard
+from shardwright.dataset import IS_LINK, Dataset, LocatedShard, links
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import sha256_file
 from shardwright.manifest import BUILD_FILE, LEDGER_FOLDER, MANIFEST_FILE, Manifest
@@ -96,6 +96,7 @@ def _verify(
         if deep:
             _refuse_deep(manifest)
         dataset = Dataset(str(root), manifest)
+        found += [Finding(path, what.STRAY, IS_LINK) for path in links(str(root), manifest)]
         ledger = check_ledger(dataset)
         size += ledger.bytes
         found += [*_strays(dataset, names), *ledger.findings]

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shardwright.errors import UsageError
+from shardwright.storage.durable import make_folder
+from shardwright.writing.damaged import replaced_folder
 
 
 @contextmanager
@@ -31,6 +33,7 @@ def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
     if descriptor is None:
         raise UsageError(f"{target}: another run is publishing this very dataset there. Wait for it or end it.")
     try:
+        shutil.rmtree(replaced_folder(target, fingerprint), ignore_errors=True)
         for child in list(folder.iterdir()):
             if child.is_dir():
                 shutil.rmtree(child)
@@ -46,6 +49,7 @@ def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
 def discard(target: Path, fingerprint: str) -> None:
     """Deletes what a killed run has left beside an output; that of a living one is let alone."""
     folder = _folder(target, fingerprint)
+    shutil.rmtree(replaced_folder(target, fingerprint), ignore_errors=True)
     with suppress(FileNotFoundError):
         descriptor = _locked(folder, make=False)
         if descriptor is not None:
@@ -65,7 +69,7 @@ def _locked(folder: Path, make: bool) -> int | None:
     """
     while True:
         if make:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -14,14 +14,16 @@ from typing import Any, NoReturn
 
 from shardwright import manifest as layout
 from shardwright.dataset import Dataset
-from shardwright.errors import CheckFailed, UsageError
+from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.manifest import LedgerRow, Manifest
 from shardwright.provenance import lineage
 from shardwright.provenance.sealed import sealed_json
-from shardwright.storage import buckets, is_remote
+from shardwright.storage import buckets, durable, is_remote
+from shardwright.untrusted import inside
 from shardwright.writing import bucket_output
 from shardwright.writing.assembly import assembling, discard
+from shardwright.writing.damaged import refuse_doubtful, replace_damaged
 from shardwright.writing.staging import PlannedShard, ShardResult, Staging, origins_path
 from shardwright.writing.whole_files import write_parts, write_text
 
@@ -101,19 +103,27 @@ def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
         expected: fingerprint of the dataset that is to be written there.
 
     Returns:
-        The manifest when that very dataset is there already, `None` when the folder is missing or empty.
+        The manifest when that very dataset is there already, `None` when the folder is missing or empty, or holds that
+        dataset damaged: `commit` replaces it.
 
     Raises:
         UsageError: something else is there.
-        DatasetError: the dataset there is damaged.
+        DatasetError: the dataset there is damaged, and may be another one.
     """
     refuse_foreign(out)
     if not is_committed(out):
         if is_remote(str(out)):
             bucket_output.refuse_claimed(bucket_output.trimmed(str(out)), expected)
         return None
-    found = Dataset.open(out).manifest
+    try:
+        found = Dataset.open(out).manifest
+    except DatasetError as error:
+        refuse_doubtful(out, expected, error)
+        return None
     if found.fingerprint == expected:
+        if not is_remote(str(out)):
+            # A run that was killed may have renamed it and not flushed its name.
+            durable.flush([Path(os.path.realpath(out)).parent])
         return found
     raise UsageError(
         f"{out}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
@@ -162,8 +172,11 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
             return found
         manifest = _assemble(assembled, staging, plan, results, build)
         for name, staged in _staged_files(results).items():
-            staging.place(staged, assembled / name)
-        os.rename(assembled, target)
+            staging.place(staged, inside(assembled, name))
+        if is_committed(target):
+            replace_damaged(assembled, target, plan.fingerprint)
+        else:
+            durable.rename_folder(assembled, target)
     return manifest
 
 
@@ -263,8 +276,9 @@ def _assemble(
         recipe=plan.recipe,
     )
     for name in plan.kept:
-        (folder / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(staging.path(name), folder / name)
+        target = inside(folder, name)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(staging.path(name), target)
     versions = {"versions": lineage.package_versions(), **build}
     write_text(folder / layout.BUILD_FILE, sealed_json(versions))
     write_text(folder / layout.MANIFEST_FILE, manifest.to_json())

@@ -19,6 +19,7 @@ from pathlib import Path
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import buckets, in_parallel, is_remote, open_file, readers
+from shardwright.storage.durable import flush, flush_tree
 from shardwright.storage.objects import split_url
 
 
@@ -55,6 +56,8 @@ def put_folder(folder: Path, target: str) -> None:
     """
     if not is_remote(target):
         shutil.copytree(folder, target, dirs_exist_ok=True)
+        flush_tree(target)
+        flush([Path(target).absolute().parent])
         return
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     url = target.rstrip("/")

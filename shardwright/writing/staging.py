@@ -1,8 +1,9 @@
 """Writing a dataset: shards one by one into a staging folder, then the whole dataset by one rename.
 
 Any number of processes may write shards of one plan; a shard is finished when its `done` row is there, and what is
-finished is never written twice. A kill at any moment leaves either the old state or the new one: files are written
-under a temporary name and renamed, and the `done` row comes last. `commit` makes the dataset of them.
+finished is never written twice. A kill or a power failure at any moment leaves either the old state or the new one:
+files are written under a temporary name, renamed and flushed, and the `done` row comes last. `commit` makes the dataset
+of them.
 
 Inside `<staging root>/<fingerprint>/`:
 
@@ -36,8 +37,9 @@ from shardwright.fingerprint import canonical_json
 from shardwright.manifest import LedgerRow, ShardInfo
 from shardwright.provenance.sealed import sealed_lines
 from shardwright.shard_names import ShardNames
-from shardwright.storage import buckets, in_parallel, is_remote, readers
+from shardwright.storage import buckets, durable, in_parallel, is_remote, readers
 from shardwright.tfrecords.records import RecordWriter
+from shardwright.untrusted import inside
 from shardwright.writing.leases import leased, remove_unless_leased
 from shardwright.writing.ledger_rows import RowSorter, merged
 from shardwright.writing.locked import locked_folder
@@ -149,7 +151,7 @@ class Staging:
             url = f"{str(staging_root).rstrip('/')}/{fingerprint}"
             return Staging(str(working_folder(url)), fingerprint, Mirror(url), tools)
         root = Path(staging_root, fingerprint).absolute()
-        root.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(root)
         return Staging(str(root), fingerprint, tools=tools)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -173,7 +175,7 @@ class Staging:
 
     def path(self, relative: str) -> Path:
         """A path inside the staging folder."""
-        return Path(self.root, relative)
+        return inside(self.root, relative)
 
     def location(self, name: str) -> str:
         """Where a finished file of the folder can be read by any worker: its path, or its URL."""
@@ -244,13 +246,15 @@ class Staging:
         # An earlier version may have finished it without them.
         if finished is not None and finished.beside.keys() >= set(beside):
             return finished
+        # A row of an earlier attempt would vouch for what is written now before it is flushed.
+        durable.remove(self.path(_done(planned)))
         rows = RowSorter(self._scratch())
         count, first, last, copied, damaged = 0, None, None, 0, 0
         marks: Counter[str] = Counter()
         origins: list[str] = []
         shard = layout.shard_path(*planned)
         index = layout.index_path(shard)
-        with WholeFile(self.path(shard)) as data, WholeFile(self.path(index)) as positions:
+        with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
                 key, payload, status, code, reason, *_ = outcome
@@ -267,8 +271,8 @@ class Staging:
                     if outcome.origin:
                         origins.append(f"[{offset},{outcome.origin}]\n")
                 rows.add(LedgerRow(key, status, code, reason, planned.split, planned.number, place))
-        rows_bytes = self.write_lines(_rows(planned), rows.lines())
-        origins_bytes = self.write_lines(origins_path(shard), sealed_lines(origins)) if origins else 0
+        rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
+        origins_bytes = self.write_lines(origins_path(shard), sealed_lines(origins), flushed=False) if origins else 0
         path = f"Split-{planned.split}/{names.name(*planned, count)}"
         info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
         result = ShardResult(
@@ -285,18 +289,26 @@ class Staging:
             damaged=damaged,
             beside={name: self.path(name).stat().st_size for name in beside},
         )
-        if self.mirror:
-            kept = (origins_path(shard),) if origins else ()
-            self.mirror.move(Path(self.root), (shard, index, _rows(planned), *kept, *beside))
-        with WholeFile(self.path(_done(planned))) as done:
-            done.write(canonical_json(dataclasses.asdict(result)).encode("utf-8"))
+        self._store((shard, index, _rows(planned), *([origins_path(shard)] if origins else []), *beside))
+        self.write_file(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         if self.mirror:
             self.mirror.move(Path(self.root), (_done(planned),))
         return result
 
+    def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
+        # Where files are kept on a bucket, the one here is on its way there.
+        return WholeFile(self.path(name), flushed=flushed and self.mirror is None)
+
+    def _store(self, names: Sequence[str]) -> None:
+        """Puts files where a power failure does not reach them: a `done` row may name them then."""
+        if self.mirror:
+            self.mirror.move(Path(self.root), names)
+            return
+        durable.flush(place for name in names for place in (self.path(name), self.path(name).parent))
+
     def write_file(self, name: str, data: bytes) -> None:
         """Writes a file of this machine's folder; `write_shard` or `share` hands it to others."""
-        with WholeFile(self.path(name)) as file:
+        with self._file(name) as file:
             file.write(data)
 
     def share(self, name: str, data: bytes) -> None:
@@ -309,9 +321,9 @@ class Staging:
         """Whether a file is at its `location`."""
         return self._size(name) is not None
 
-    def write_lines(self, name: str, lines: Iterable[str]) -> int:
+    def write_lines(self, name: str, lines: Iterable[str], *, flushed: bool = True) -> int:
         """Writes a file of lines; returns its size."""
-        with WholeFile(self.path(name)) as file:
+        with self._file(name, flushed=flushed) as file:
             for line in lines:
                 file.write(line.encode("utf-8"))
         return file.size

@@ -8,20 +8,21 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from shardwright.storage.durable import flush, flush_file, make_folder
+
 
 class WholeFile:
     """A file that appears under its name, whole, when the block ends without an error.
 
-    It is not forced onto the disk, which would make the disk's speed that of the run: a killed process loses nothing
-    that it has handed to the system. After a power failure sizes tell, since file systems lengthen a file when its data
-    have reached the disk: a shard that is too short is written again, a dataset with one is refused.
-
     Args:
         target: its name; folders above it are made.
+        flushed: whether it is on stable storage when the block has ended. Pass `False` for a file that may be lost, or
+            that the caller flushes together with others.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, *, flushed: bool = True) -> None:
         self._target = target
+        self._flushed = flushed
         # Unique, so that two attempts of a runner at the same shard never write into each other's file.
         self._temporary = target.parents[0] / f".{target.name}.{uuid.uuid4().hex}"
         self._hash = hashlib.sha256()
@@ -33,7 +34,7 @@ class WholeFile:
         return self._hash.hexdigest()
 
     def __enter__(self) -> WholeFile:
-        self._target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._target.parent)
         self._file = self._temporary.open("wb")
         return self
 
@@ -45,9 +46,15 @@ class WholeFile:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            self._file.close()
+            try:
+                if kind is None and self._flushed:
+                    flush_file(self._file)
+            finally:
+                self._file.close()
             if kind is None:
                 self._temporary.replace(self._target)
+                if self._flushed:
+                    flush([self._target.parent])
         finally:
             # There is one still when the block failed, or closing did for want of room.
             self._temporary.unlink(missing_ok=True)
@@ -66,10 +73,10 @@ def write_bytes(target: Path, data: bytes) -> str:
 
 
 def write_parts(lines: Iterator[str], sizes: Sequence[int], name: Callable[[int], Path]) -> list[str]:
-    """Writes lines into numbered files of the given numbers of lines; returns the files' sha256."""
+    """Writes lines into numbered files of the given numbers of lines; returns their sha256. The caller flushes them."""
     hashes = []
     for number, size in enumerate(sizes):
-        with WholeFile(name(number)) as part:
+        with WholeFile(name(number), flushed=False) as part:
             for line in itertools.islice(lines, size):
                 part.write(line.encode("utf-8"))
         hashes.append(part.sha256)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from object_stores import running_stores
+from power_cuts import LOST, restore, simulated_disk
 
 from shardwright.errors import DatasetError, ShardwrightError, StorageError, UsageError
 from shardwright.storage import buckets
@@ -45,6 +46,26 @@ def test_a_state_survives_its_bytes_to_the_bit(meta, state):
     for name, array in state.items():
         assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
         assert read[name].tobytes() == array.tobytes()
+
+
+def test_a_power_cut_leaves_the_last_checkpoint_or_the_one_before(tmp_path):
+    with simulated_disk(tmp_path) as disk:
+        folder = CheckpointFolder(str(tmp_path / "checkpoints"))
+        for step in (1, 2):
+            folder.save(step, {"step": step}, weights(step))
+            assert step_after(disk.after_cut(LOST), tmp_path / "lost" / str(step)) == step
+    # A checkpoint is there before the one before it goes.
+    found = [step_after(state, tmp_path / "cuts" / str(n)) for n, state in enumerate(disk.states)]
+    assert set(found) == {None, 1, 2}
+    first = found.index(1)
+    assert None not in found[found.index(2) :]
+    assert found[first:]
+
+
+def step_after(state, place):
+    restore(state, place)
+    latest = CheckpointFolder(str(place / "checkpoints")).latest()
+    return None if latest is None else latest.step
 
 
 @given(st.data())

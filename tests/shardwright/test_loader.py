@@ -173,7 +173,7 @@ def test_normalization_by_given_and_by_stored_figures(small_dataset: MakeDataset
     stored = loader.load(folder, "eval", 2, normalize="dataset")
     np.testing.assert_array_equal(next(stored.as_numpy_iterator())[0], expected)
     (folder / "statistics.json").write_text('{"mean": [100], "std": [50]}')
-    with pytest.raises(DatasetError, match="not three numbers each"):
+    with pytest.raises(DatasetError, match="is not a list of 3"):
         loader.dataset_statistics(folder)
 
 

@@ -295,7 +295,7 @@ def test_a_kill_at_any_moment_shows_no_dataset_or_the_whole_one(tmp_path):
     whole = tree(tmp_path / "whole")
     modules = [str(Path(__file__).parent), str(Path(killing.__file__).parent)]
     survived = False
-    for moment in range(1, 200, 7):
+    for moment in range(1, 600, 17):
         root = tmp_path / str(moment)
         root.mkdir()
         run = subprocess.run(

@@ -203,7 +203,7 @@ def test_a_manifest_that_leads_out_of_its_folder_is_not_followed(dataset):
     reseal(dataset, manifest, "ledger/part-00000-of-00001.jsonl")
     (found,) = verify(dataset).findings
     assert found.file == "manifest.json"
-    assert "outside of the dataset: '../../etc/passwd'" in found.problem
+    assert "'../../etc/passwd' is not a path below the dataset's folder" in found.problem
 
 
 def test_a_feature_is_found_as_the_whole_example_has_it():

@@ -1,0 +1,149 @@
+"""Files and folders that survive a power failure: every writer of the project flushes through this module.
+
+A file system may lose what was not flushed: the name, the data, or only the data, which leaves a file of the right
+name that is empty or full of NUL bytes. So a file is flushed before it is renamed to its name, and its folder after.
+A folder that is published whole has all its files flushed first, then the folders in it, then the folder above.
+
+What may be lost, such as a cache whose content is checked when it is read, is not flushed: flushing waits for the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from shardwright.storage.parallel import in_parallel
+
+# What file systems answer that cannot flush, or are read-only: some that are mounted over a network cannot do it for
+# folders. There is nothing that a writer could do about it.
+_CANNOT_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EROFS}
+# A folder that this user may write to and not list.
+_CANNOT_OPEN = {errno.EACCES, errno.EPERM}
+# macOS: fsync leaves the data in the cache of the drive.
+_FULL_FLUSH: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+# They wait for the disk, which takes the flushes of many files together.
+_THREADS = 16
+
+
+def flush_file(file: IO[Any]) -> None:
+    """Flushes an open file: Python's buffer, then the system's.
+
+    Raises:
+        OSError: the data cannot be written.
+    """
+    file.flush()
+    _flush(file.fileno())
+
+
+def flush(paths: Iterable[str | os.PathLike[str]]) -> None:
+    """Flushes files and folders, several concurrently.
+
+    Raises:
+        OSError: one of them is missing, or its data cannot be written.
+    """
+    unique = list(dict.fromkeys(os.fspath(path) for path in paths))
+    if len(unique) == 1:
+        _flush_path(unique[0])
+        return
+    for _ in in_parallel(_flush_path, unique, min(_THREADS, len(unique) or 1)):
+        continue
+
+
+def flush_tree(folder: str | os.PathLike[str]) -> None:
+    """Flushes all files and folders below a folder, and the folder."""
+    folders, files = [os.fspath(folder)], []
+    for here in folders:  # It grows on the way.
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    files.append(entry.path)
+    flush(files)
+    flush(folders)
+
+
+def make_folder(folder: str | os.PathLike[str]) -> None:
+    """Makes a folder and those above it where they are missing, and flushes their names."""
+    missing = []
+    path = Path(folder)
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        flush([made.parent])
+
+
+def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Renames a file, in place of another one if there is one: after a power failure the name has all of the file."""
+    flush([source])
+    Path(source).replace(target)
+    flush([Path(target).parent])
+
+
+def remove(file: str | os.PathLike[str]) -> None:
+    """Deletes a file if it is there: after a power failure it does not come back."""
+    with suppress(FileNotFoundError):
+        os.unlink(file)
+        flush([Path(file).parent])
+
+
+def rename_folder(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Renames a folder: after a power failure the name has all that is in it, or does not exist."""
+    flush_tree(source)
+    os.rename(source, target)
+    flush(dict.fromkeys((Path(target).parent, Path(source).parent)))
+
+
+def write_file(target: str | os.PathLike[str], data: str | bytes) -> None:
+    """Writes a small file, which appears under its name whole; text is written as UTF-8."""
+    target = Path(target)
+    # Unique: two processes that write the same file never write into each other's.
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data.encode("utf-8") if isinstance(data, str) else data)
+            flush_file(file)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    flush([target.parent])
+
+
+def copy_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copies a file, and flushes the copy and its name."""
+    shutil.copyfile(source, target)
+    flush([target, Path(target).parent])
+
+
+def _flush_path(path: str) -> None:
+    try:
+        descriptor = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _CANNOT_OPEN and os.path.isdir(path):
+            return
+        raise
+    try:
+        _flush(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush(descriptor: int) -> None:
+    if _FULL_FLUSH is not None:
+        with suppress(OSError):
+            fcntl.fcntl(descriptor, _FULL_FLUSH)
+            return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_FLUSH:
+            raise

@@ -1,0 +1,276 @@
+"""Checks of what a file states that anyone may have written: a manifest, an index, a ledger, a lineage, a blessing.
+
+A check takes a value and what to call it, and returns the value; it raises `ValueError` with the name and the value
+when the value is not what it should be. `record`, `listed` and `mapped` make checks of checks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import typing
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+from shardwright.errors import DatasetError
+
+Check = Callable[[Any, str], Any]
+
+# Numbers of files and sizes, and those of numpy.
+MOST = 2**63 - 1
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+# Control characters have no place in a file's name; `/`, `\` and NUL make it a path or end it.
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff]")
+# A class's name is part of features' names, never of a path; see `config.checks.may_be_named`.
+_NOT_IN_CLASSES = re.compile(r"[\x00-\x1f\ud800-\udfff]")
+_HALVES = re.compile(r"[\ud800-\udfff]")
+# Of file systems.
+_LONGEST_NAME = 255
+_SHOWN = 60
+
+
+def text(value: Any, name: str) -> str:
+    """A text."""
+    if not is_text(value):
+        raise _wrong(value, name, "a text")
+    return value
+
+
+def truth(value: Any, name: str) -> bool:
+    """True or false."""
+    if type(value) is not bool:
+        raise _wrong(value, name, "true or false")
+    return value
+
+
+def count(value: Any, name: str) -> int:
+    """A whole number from 0, of at most 63 bits."""
+    if type(value) is not int or not 0 <= value <= MOST:
+        raise _wrong(value, name, "a whole number from 0")
+    return value
+
+
+def number(value: Any, name: str) -> float:
+    """A number, which may not be infinite or NaN."""
+    if type(value) not in (int, float) or value != value or abs(value) == float("inf"):
+        raise _wrong(value, name, "a number")
+    return value
+
+
+def digest(value: Any, name: str) -> str:
+    """A SHA-256, as 64 hex digits."""
+    if type(value) is not str or not _DIGEST.fullmatch(value):
+        raise _wrong(value, name, "a SHA-256 of 64 hex digits")
+    return value
+
+
+def file_name(value: Any, name: str) -> str:
+    """A name that is one component of a path, and cannot lead to another folder."""
+    if type(value) is not str or not is_file_name(value):
+        raise _wrong(value, name, "the name of a file or folder")
+    return value
+
+
+def relative_path(value: Any, name: str) -> str:
+    """A path with forward slashes that leads to a place below the folder it is joined to."""
+    if type(value) is not str or not is_inside(value):
+        raise _wrong(value, name, "a path below the dataset's folder")
+    return value
+
+
+def class_name(value: Any, name: str) -> str:
+    """A class's name."""
+    if type(value) is not str or _NOT_IN_CLASSES.search(value):
+        raise _wrong(value, name, "the name of a class")
+    return value
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a text that UTF-8 can hold: JSON can escape halves of characters."""
+    return type(value) is str and (value.isascii() or not _HALVES.search(value))
+
+
+def is_file_name(value: str) -> bool:
+    """Whether a text is one component of a path, and cannot lead to another folder."""
+    if value in ("", ".", "..") or _NOT_IN_NAMES.search(value):
+        return False
+    return len(value.encode("utf-8")) <= _LONGEST_NAME
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path with forward slashes leads to a place below the folder it is joined to."""
+    return all(map(is_file_name, path.split("/")))
+
+
+def inside(folder: str | os.PathLike[str], path: str) -> Path:
+    """Where a file is written below a folder: every writer asks here for its target.
+
+    Raises:
+        DatasetError: the path leads outside of the folder.
+    """
+    if not is_inside(path):
+        raise DatasetError(f"{_shown(path)}: leads outside of {os.fspath(folder)}. Nothing is written there.")
+    return Path(folder, path)
+
+
+def anything(value: Any, name: str) -> Any:
+    """Any value."""
+    del name
+    return value
+
+
+def of_type(annotation: Any) -> Check:
+    """The check of a dataclass's field, by its type; of types that JSON does not have, any value is taken."""
+    arguments = [one for one in typing.get_args(annotation) if one is not type(None)]
+    if len(arguments) < len(typing.get_args(annotation)):
+        return optional(of_type(arguments[0])) if len(arguments) == 1 else anything
+    origin = typing.get_origin(annotation) or annotation
+    if origin is list:
+        return listed(of_type(arguments[0]))
+    if origin is dict:
+        return mapped(of_type(arguments[1]))
+    return _TYPES.get(origin, anything)
+
+
+def fields(kind: type[Any]) -> Check:
+    """A mapping of the fields of a dataclass; those with a default may be missing."""
+    hints = typing.get_type_hints(kind)
+    checks = {one.name: (of_type(hints[one.name]), _has_default(one)) for one in dataclasses.fields(kind)}
+    return record(
+        {name: check for name, (check, optional_) in checks.items() if not optional_},
+        {name: check for name, (check, optional_) in checks.items() if optional_},
+    )
+
+
+def _has_default(one: dataclasses.Field[Any]) -> bool:
+    return one.default is not dataclasses.MISSING or one.default_factory is not dataclasses.MISSING
+
+
+def integer(value: Any, name: str) -> int:
+    """A whole number of at most 63 bits."""
+    if type(value) is not int or abs(value) > MOST:
+        raise _wrong(value, name, "a whole number")
+    return value
+
+
+def measured(value: Any, name: str) -> float:
+    """A number, which may be infinite or NaN."""
+    if type(value) not in (int, float):
+        raise _wrong(value, name, "a number")
+    return value
+
+
+_TYPES: Mapping[Any, Check] = {str: text, int: integer, float: measured, bool: truth}
+
+
+def choice(*known: str) -> Check:
+    """One of a few texts."""
+
+    def check(value: Any, name: str) -> str:
+        if type(value) is not str or value not in known:
+            raise _wrong(value, name, f"one of: {', '.join(known)}")
+        return value
+
+    return check
+
+
+def optional(inner: Check) -> Check:
+    """What a check takes, or null."""
+
+    def check(value: Any, name: str) -> Any:
+        return None if value is None else inner(value, name)
+
+    return check
+
+
+def either(*checks: Check) -> Check:
+    """What one of several checks takes; the message is that of the last."""
+
+    def check(value: Any, name: str) -> Any:
+        for inner in checks[:-1]:
+            try:
+                return inner(value, name)
+            except ValueError:
+                continue
+        return checks[-1](value, name)
+
+    return check
+
+
+def listed(inner: Check, *, unique: bool = False, length: int | None = None) -> Check:
+    """A list."""
+
+    def check(value: Any, name: str) -> list[Any]:
+        if type(value) is not list or (length is not None and len(value) != length):
+            raise _wrong(value, name, "a list" if length is None else f"a list of {length}")
+        for place, item in enumerate(value):
+            inner(item, f"{name}[{place}]")
+        if unique:
+            seen: set[Hashable] = set()
+            for place, item in enumerate(value):
+                if item in seen:
+                    raise _wrong(item, f"{name}[{place}]", "different from those before")
+                seen.add(item)
+        return value
+
+    return check
+
+
+def mapped(inner: Check, key: Check = text, required: tuple[str, ...] = ()) -> Check:
+    """A mapping of any names, and some that must be there."""
+
+    def check(value: Any, name: str) -> dict[str, Any]:
+        found = _mapping(value, name, required)
+        for one, item in found.items():
+            key(one, f"a name in {name}")
+            inner(item, f"{name}.{_shown(one)}")
+        return found
+
+    return check
+
+
+def record(required: Mapping[str, Check], further: Mapping[str, Check] | None = None, *, closed: bool = True) -> Check:
+    """A mapping of known names.
+
+    Args:
+        required: name -> check, of those that must be there.
+        further: the same of those that may be missing.
+        closed: whether no other names may be there.
+    """
+    known = {**required, **(further or {})}
+
+    def check(value: Any, name: str) -> dict[str, Any]:
+        found = _mapping(value, name, tuple(required))
+        for one, item in found.items():
+            if one in known:
+                known[one](item, f"{name}.{one}" if name else one)
+            elif closed:
+                raise ValueError(f"{name or 'it'} has an unknown name: {_shown(one)}")
+        return found
+
+    return check
+
+
+def _mapping(value: Any, name: str, required: tuple[str, ...]) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise _wrong(value, name or "it", "a mapping")
+    missing = [one for one in required if one not in value]
+    if missing:
+        raise ValueError(f"{name or 'it'} lacks {', '.join(missing)}")
+    return value
+
+
+def _wrong(value: Any, name: str, wanted: str) -> ValueError:
+    return ValueError(f"{name}: {_shown(value)} is not {wanted}")
+
+
+def _shown(value: Any) -> str:
+    """A value for messages: nothing of it reaches a terminal as a control sequence."""
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "a mapping"
+    if isinstance(value, int) and not -MOST <= value <= MOST:
+        return "a very large number"
+    shown = ascii(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
