@@ -270,7 +270,7 @@ _RECIPE = record(
         ),
         "features": record({}, {"preset": text, "map": mapped(text)}, closed=False),
         "split": mapped(anything),
-        "text": mapped(record({}, {"output": text, "vocabulary": text, "length": optional(count)}, closed=False)),
+        "text": mapped(record({}, {"output": text, "vocabulary": count, "length": optional(count)}, closed=False)),
         **dict.fromkeys(("encoding", "resize", "masks", "labels"), text),
         "size": optional(listed(count, length=2)),
     },

@@ -50,7 +50,7 @@ def test_what_a_run_of_another_configuration_left_beside_the_output_goes(tmp_pat
     other = Staging.open(tmp_path / ".out.staging", "f" * 64)
     with other.locked():
         run(raw, tmp_path / "out")
-        assert other.path("").is_dir()
+        assert Path(other.root).is_dir()
 
 
 def test_a_staging_folder_that_others_use_keeps_what_is_theirs(tmp_path, image_input):

@@ -5,8 +5,8 @@ folder with two small programs, `python` and `shardwright`, and points `sys.exec
 a server to fork: the child gets the caller's arguments, environment, folder, umask and standard streams, and signals
 sent to the program reach the child. The program ends as the child ends.
 
-A call is forked only if it is `shardwright …`, `python -m shardwright…`, `python -c PROGRAM` with our components in it,
-or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start have the same values
+A call is forked only if it is `shardwright …`, `python -m MODULE` of ours or TFX, `python -c PROGRAM` with our components
+in it, or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start are the same
 as in the tests. Every other call replaces the program by the real interpreter. `SHARDWRIGHT_TEST_PREFORK=0` in the
 environment forces that: for all tests when it is set outside, for one process when a test sets it.
 
@@ -37,6 +37,15 @@ FOLDER = "SHARDWRIGHT_TEST_PREFORK_FOLDER"
 # `clean_process.py` checks that no module of ours is imported, so it has a server without them.
 IMPORTED: dict[str, tuple[str, ...]] = {
     "clean": ("numpy", "tensorflow"),
+    "jax": (
+        "tensorflow",
+        "jax",
+        "keras",
+        "shardwright_components.image_trainer.checkpoints",
+        "shardwright_components.image_trainer.losses",
+        "shardwright_components.image_trainer.training",
+        "shardwright_components.image_trainer.worker",
+    ),
     "full": (
         "tensorflow",
         "keras",

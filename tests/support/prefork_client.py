@@ -17,6 +17,8 @@ import sys
 # Variables with these names or beginnings change how an interpreter, TensorFlow or Keras start.
 SAME = ("LANG", "LC_", "PYTHON", "KERAS_", "JAX_", "XLA_", "TF_", "OMP_", "MALLOC_", "LD_", "CUDA_", "OPENBLAS_")
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL", "LC_CTYPE", "KERAS_BACKEND")
+# JAX and XLA read these when they first need a device.
+FREE += ("JAX_PLATFORMS", "XLA_FLAGS")
 # TFX sets these when it is imported, and its processes inherit them.
 FREE += ("TF2_BEHAVIOR", "TF_USE_LEGACY_KERAS")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
@@ -27,8 +29,9 @@ def main():
     with open(os.path.join(folder, "start.json"), encoding="utf-8") as file:
         start = json.load(file)
     request = read_call(folder, real, arguments)
-    if request and same_start(start["environment"], os.environ):
-        connection = connect(folder, start, "clean" if request["isolated"] else "full")
+    kind = kind_of(request, os.environ) if request else ""
+    if kind and same_start(start["environment"], os.environ):
+        connection = connect(folder, start, kind)
         if connection is not None:
             follow(connection, request)
     os.execv(real, [real, *arguments])
@@ -40,7 +43,7 @@ def read_call(folder, real, arguments):
     if os.environ.get("SHARDWRIGHT_TEST_PREFORK") == "0":
         return None
     if os.path.basename(real) == "python":
-        if len(arguments) > 1 and arguments[0] == "-m" and arguments[1].startswith("shardwright"):
+        if len(arguments) > 1 and arguments[0] == "-m" and arguments[1].startswith(("shardwright", "tfx.")):
             module = arguments[1]
         elif len(arguments) > 1 and arguments[0] == "-I" and arguments[1].endswith("/clean_process.py"):
             isolated, script = True, arguments[1]
@@ -69,9 +72,17 @@ def is_ours(program):
     return "shardwright_components" in program and "multiprocessing" not in program
 
 
+def kind_of(request, found):
+    """The server that has imported what the process will: Keras binds to its backend at import."""
+    if request["isolated"]:
+        return "clean"
+    devices = request["program"] and "SHARDWRIGHT_CPU_DEVICES" in found
+    if devices or found.get("KERAS_BACKEND") == "jax":
+        return "jax" if found.get("JAX_PLATFORMS", "cpu") == "cpu" else ""
+    return "full" if found.get("KERAS_BACKEND", "tensorflow") == "tensorflow" else ""
+
+
 def same_start(wanted, found):
-    if found.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
-        return False
     names = {name for name in {**wanted, **found} if name.startswith(SAME) and name not in FREE}
     return all(wanted.get(name) == found.get(name) for name in names)
 
@@ -115,7 +126,10 @@ def start_server(start, kind):
             os.closerange(3, write)
             os.closerange(write + 1, 256)
             command = [*start["server"], kind, str(write)]
-            os.execve(command[0], command, {**start["environment"], "KERAS_BACKEND": "tensorflow"})
+            backend = (
+                {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"} if kind == "jax" else {"KERAS_BACKEND": "tensorflow"}
+            )
+            os.execve(command[0], command, {**start["environment"], **backend})
         os._exit(0)
     os.wait()
     os.close(write)
