@@ -9,7 +9,7 @@ import argparse
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,9 +102,13 @@ def try_all(breaks: Sequence[Break], concurrently: int) -> int:
     with tempfile.TemporaryDirectory(prefix="guarantees-") as folder:
         trees = [patched.Tree(Path(folder) / str(number)) for number in range(concurrently)]
         jobs = [Job((test,)) for test in tests] + [Job((one.test,), one.patch) for one in breaks]
-        outcomes = dict(tables.progress(patched.run(jobs, trees), len(jobs)))
-    whole = dict(zip(tests, (outcomes[number] for number in range(len(tests))), strict=True))
-    return _report(breaks, whole, [outcomes[len(tests) + number] for number in range(len(breaks))])
+        whole: dict[str, Outcome] = {}
+        code = 0
+        for number, outcome in patched.run(jobs[: len(tests)], trees):
+            whole[tests[number]] = outcome
+        for number, outcome in patched.run(jobs[len(tests) :], trees):
+            code = max(code, _tell(breaks[number], whole[breaks[number].test], outcome))
+    return code
 
 
 def verdict(whole: Outcome, broken: Outcome) -> str:
@@ -114,15 +118,14 @@ def verdict(whole: Outcome, broken: Outcome) -> str:
     return "proved" if broken.failed else "passes broken" if broken.passed else "does not run"
 
 
-def _report(breaks: Sequence[Break], whole: Mapping[str, Outcome], broken: Sequence[Outcome]) -> int:
-    code = 0
-    for one, outcome in zip(breaks, broken, strict=True):
-        found = verdict(whole[one.test], outcome)
-        print(f"{found:15}  {one.guarantee}: {one.how}  [{outcome.failed_test or one.test}, {outcome.seconds:.0f} s]")
-        if found != "proved":
-            code = 1
-            print((whole[one.test] if found == "fails unpatched" else outcome).log[-3000:], file=sys.stderr)
-    return code
+def _tell(one: Break, whole: Outcome, broken: Outcome) -> int:
+    found = verdict(whole, broken)
+    test = broken.failed_test or one.test
+    print(f"{found:15}  {one.guarantee}: {one.how}  [{test}, {broken.seconds:.0f} s]", flush=True)
+    if found == "proved":
+        return 0
+    print((whole if found == "fails unpatched" else broken).log[-3000:], file=sys.stderr)
+    return 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

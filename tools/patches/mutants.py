@@ -66,8 +66,8 @@ def verdict(mutant: Mutant, outcome: Outcome) -> str:
     return "survived" if outcome.passed else "broken"
 
 
-def try_all(mutants: Sequence[Mutant], concurrently: int) -> int:
-    """Runs the tests of all mutants, prints the table and returns the exit code."""
+def try_all(mutants: Sequence[Mutant], concurrently: int, record: Path | None = None) -> int:
+    """Runs the tests of all mutants, prints the table, writes it to `record` and returns the exit code."""
     patched.preload()
     selections = list(dict.fromkeys(mutant.tests for mutant in mutants))
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -79,25 +79,37 @@ def try_all(mutants: Sequence[Mutant], concurrently: int) -> int:
                 print(f"{' '.join(selections[number])}: fails without any change. Fix the tests.", file=sys.stderr)
                 return 2
             seconds[selections[number]] = outcome.seconds
-        print(f"{len(selections)} selections of tests pass unchanged, in {sum(seconds.values()):.0f} s")
+        print(f"{len(selections)} selections of tests pass unchanged", flush=True)
         jobs = [Job(mutant.tests, mutant.patch, 60 + 5 * seconds[mutant.tests]) for mutant in mutants]
-        return _report(mutants, dict(tables.progress(patched.run(jobs, trees), len(jobs))))
+        table: dict[int, str] = {}
+        unexpected: dict[int, str] = {}
+        for number, outcome in patched.run(jobs, trees):
+            table[number], expected = _row(mutants[number], outcome)
+            print(table[number], flush=True)
+            if not expected:
+                unexpected[number] = table[number]
+        if record is not None:
+            record.write_text("".join(f"{row}\n" for _, row in sorted(table.items())), encoding="utf-8")
+    return _summary([row.partition(" ")[0] for row in table.values()], [row for _, row in sorted(unexpected.items())])
 
 
-def _report(mutants: Sequence[Mutant], outcomes: dict[int, Outcome]) -> int:
-    code = 0
-    for number, mutant in enumerate(mutants):
-        outcome = outcomes[number]
-        found = verdict(mutant, outcome)
-        expected = "survived" if mutant.survives else "killed"
-        note = outcome.failed_test if found == "killed" else mutant.survives
-        print(f"{found:8}  {mutant.name}  [{note}]" if note else f"{found:8}  {mutant.name}")
-        if found == "broken":
-            print(outcome.log[-2000:], file=sys.stderr)
-        code = max(code, int(found != expected))
-    counts = [verdict(mutant, outcomes[number]) for number, mutant in enumerate(mutants)]
-    print(", ".join(f"{counts.count(word)} {word}" for word in ("killed", "survived", "broken")))
-    return code
+def _row(mutant: Mutant, outcome: Outcome) -> tuple[str, bool]:
+    """Returns the row of a mutant in the table, and whether it is the expected one."""
+    found = verdict(mutant, outcome)
+    if found == "broken":
+        print(outcome.log[-2000:], file=sys.stderr)
+    note = outcome.failed_test if found == "killed" else mutant.survives
+    row = f"{found:8}  {mutant.name}" + (f"  [{note}]" if note else "")
+    return row, found == ("survived" if mutant.survives else "killed")
+
+
+def _summary(found: Sequence[str], unexpected: Sequence[str]) -> int:
+    print(", ".join(f"{found.count(word)} {word}" for word in ("killed", "survived", "broken")))
+    if unexpected:
+        print("Not as the list expects; add a test that finds the mistake, or say in the list why none can:")
+    for row in unexpected:
+        print(f"  {row}")
+    return int(bool(unexpected))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="only check that the list fits the tree")
     parser.add_argument("--only", default="", metavar="PATTERN", help="only mutants with PATTERN in file or mistake")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="number of mutants tried concurrently")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the table to FILE, in the order of the list")
     options = parser.parse_args(arguments)
     mutants = [mutant for mutant in read() if re.search(options.only, mutant.name)]
     messages = check(mutants) if mutants else [f"--only: no mutant matches {options.only!r}. Use another pattern."]
@@ -113,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{LIST.name}: {message}", file=sys.stderr)
     if messages:
         return 2
-    return 0 if options.check else try_all(mutants, options.j)
+    return 0 if options.check else try_all(mutants, options.j, options.record)
 
 
 if __name__ == "__main__":
