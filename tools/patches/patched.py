@@ -96,7 +96,7 @@ class Outcome:
         """The first test that failed."""
         if self.code is None:
             return f"no end after {self.seconds:.0f} s"
-        found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", self.log, re.MULTILINE)
+        found = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", self.log, re.MULTILINE)
         return found[1] if found else ""
 
 
@@ -121,6 +121,15 @@ class Tree:
         # Commands of tools/ look for the program there; by PYTHONPATH it imports the modules of the copy.
         (self.root / ".venv" / "bin").mkdir(parents=True)
         (self.root / ".venv" / "bin" / "shardwright").symlink_to(ROOT / ".venv" / "bin" / "shardwright")
+        self._names = set(os.listdir(self.root))
+
+    def clean_up(self) -> None:
+        """Deletes what a run has left in the tree: the next run must not find it."""
+        for path in (self.temporary, *(self.root / name for name in {*os.listdir(self.root)} - self._names)):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def with_patch(self, patch: Patch | None) -> Iterator[None]:
@@ -180,7 +189,7 @@ class _Running:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.join()
         self.patched.close()
-        shutil.rmtree(self.tree.temporary, ignore_errors=True)
+        self.tree.clean_up()
         log = self.tree.log.read_text("utf-8", errors="replace")
         return Outcome(self.process.exitcode if ended else None, time.monotonic() - self.started, log)
 
