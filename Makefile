@@ -37,8 +37,10 @@ test-full: setup ## the other stack, data sets compared byte by byte, and the co
 	@$(TIMED) 'other stack' tools/other_stack.sh
 	@$(TIMED) 'image' tools/image.sh try
 
-soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images
+soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images, mistakes that tests must find
 	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak
+	@$(TIMED) 'mutants' tools/mutants -j 2
+	@$(TIMED) 'guarantees' tools/guarantees
 
 loaders: setup ## our loader beside grain, WebDataset, TFDS' way and Keras' own (they are downloaded, and thrown away)
 	@$(TIMED) 'loaders' $(BIN)/python benchmarks/loaders.py

@@ -15,7 +15,7 @@ from shardwright.importing import importing_much
 
 # No wall time decides a test, and every machine tries the same examples. `make test` takes few of them, CI more on the
 # other stack, and `make soak` many.
-for _profile, _examples in {"dev": 15, "ci": 50, "thorough": 400}.items():
+for _profile, _examples in {"dev": 25, "ci": 50, "thorough": 400}.items():
     settings.register_profile(_profile, deadline=None, derandomize=True, database=None, max_examples=_examples)
 settings.load_profile(os.environ.get("SHARDWRIGHT_EXAMPLES", "dev"))
 

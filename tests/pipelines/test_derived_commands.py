@@ -174,6 +174,26 @@ def test_two_parts_merge_into_the_whole(source, tmp_path, capsys):
     assert "15 keys are in another source, too" in capsys.readouterr().err
 
 
+def test_one_key_of_another_source_is_too_many_and_a_shard_of_one_record_is_taken(small_dataset, tmp_path, capsys):
+    sources = [
+        small_dataset(tmp_path / name, task="classification", counts={"train": [1]}, key_of=lambda *_: "same")
+        for name in ("one", "other")
+    ]
+    assert main(["merge", *map(str, sources), "--out", str(tmp_path / "twice")]) == 2
+    assert "1 keys are in another source, too, e.g. 'same'" in capsys.readouterr().err
+    made(["reshard", sources[0], "--out", tmp_path / "new", "--shard-count", 1], capsys)
+    assert records(tmp_path / "new") == records(sources[0])
+
+
+def test_what_was_rejected_stays_in_the_ledger(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=4)
+    (tmp_path / "in/images/002.jpg").write_bytes(b"broken")
+    run(raw, tmp_path / "ds", workers=1)
+    made(["reshard", tmp_path / "ds", "--out", tmp_path / "new", "--shard-count", 1], capsys)
+    assert ledger(tmp_path / "new")["002.jpg"].code == "not_an_image"
+    assert len(ledger(tmp_path / "new")) == 4
+
+
 def test_other_classes_do_not_merge(source, small_dataset, tmp_path, capsys):
     other = small_dataset(tmp_path / "other", task="classification", classes=("Fish", "Salt"))
     assert main(["merge", str(source), str(other), "--out", str(tmp_path / "no")]) == 2

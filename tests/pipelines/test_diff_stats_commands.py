@@ -118,7 +118,8 @@ def test_moved_images(image_input, tmp_path):
     moved = {key for key, row in before.items() if after[key].split != row.split}
     assert moved
     assert {row.key for row in found.rows} == moved
-    assert found.counts == {"moved": len(moved)}
+    back = find_differences(Dataset.open(tmp_path / "other"), Dataset.open(tmp_path / "one"))
+    assert found.counts == back.counts == {"moved": len(moved)}
 
 
 def test_stats(one, capsys):

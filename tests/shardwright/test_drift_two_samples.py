@@ -112,3 +112,4 @@ def test_holm_lies_between_bonferroni_and_none(tests, alpha):
 
 def test_holm_as_in_the_paper():
     assert holm([0.01, 0.04, 0.03, 0.005], [1, 1, 1, 1], 0.05) == [True, False, False, True]
+    assert holm([0.01, 0.02, 0.5], [1, 1, 1], 0.05) == [True, True, False]

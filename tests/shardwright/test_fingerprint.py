@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.fingerprint import text_number
+from shardwright.fingerprint import canonical_json, fingerprint, text_number
 from shardwright.image_facts import lot
 
 
@@ -22,3 +22,14 @@ def test_every_text_has_a_number_of_its_own_that_fits_a_column(one, other):
     assert 0 < text_number(one) < 2**63
     assert (text_number(one) == text_number(other)) == (one == other)
     assert 0 < lot(one) < 1
+
+
+def test_the_order_of_keys_changes_no_fingerprint():
+    assert canonical_json({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'
+    assert fingerprint({"b": 1, "a": 2}) == fingerprint({"a": 2, "b": 1}) != fingerprint({"a": 1, "b": 2})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_json_has_no_fingerprint(number):
+    with pytest.raises(ValueError, match="Out of range"):
+        fingerprint([number])

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from ingesting import changed, examples, ledger, run, tree
+from PIL import Image
 
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 
@@ -22,6 +23,8 @@ def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
     data = (images / "005.jpg").read_bytes()
     (images / "005.jpg").write_bytes(data[: len(data) // 2])
     (images / "006.jpg").write_bytes(b"<html>404</html>")
+    Image.new("L", (30, 25)).save(images / "007.jpg")
+    raw["images"] = {"max_pixels": 24 * 30}
     (images / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0")
     (images / ".DS_Store").write_bytes(b"x")
     manifest = run(raw, tmp_path / "out")
@@ -33,6 +36,7 @@ def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
         "004.jpg": "bad_rle",
         "005.jpg": "truncated",
         "006.jpg": "not_an_image",
+        "007.jpg": "too_large",
         "Thumbs.db": "not_an_image",
         "lost.jpg": "missing_image",
     }
@@ -41,9 +45,9 @@ def test_what_is_wrong_goes_to_the_ledger_by_name(tmp_path, image_input):
     assert "99999" in found["002.jpg"].reason
     assert found["001.jpg"].split in manifest.splits
     assert manifest.totals["inputs"] == len(found) == 26
-    assert manifest.totals["written"] == 19
+    assert manifest.totals["written"] == 18
     assert manifest.totals["rejected/bad_rle"] == 3
-    assert len(examples(tmp_path / "out")) == 19
+    assert len(examples(tmp_path / "out")) == 18
 
 
 def test_more_rejects_than_allowed_publish_nothing(tmp_path, image_input):

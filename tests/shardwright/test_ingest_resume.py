@@ -1,5 +1,7 @@
 """Ingest: what is finished is not done again, what other runs left goes, what lives is let alone."""
 
+from pathlib import Path
+
 import pytest
 from ingesting import run, tree
 

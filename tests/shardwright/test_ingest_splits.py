@@ -96,9 +96,9 @@ def test_reencoding_resizing_a_new_column_and_a_moved_root_move_no_image(tmp_pat
     [*((method, True) for method in METHODS), *((m, False) for m in METHODS if m != "stratified")],
 )
 def test_a_tenth_more_data_moves_no_old_image(tmp_path, method, previous):
-    photos(tmp_path / "old", range(60))
+    photos(tmp_path / "old", range(3, 63))
     run(raw(tmp_path / "old", split=METHODS[method]), tmp_path / "before")
-    photos(tmp_path / "new", range(66))
+    photos(tmp_path / "new", range(66))  # before and behind the others
     split = {**METHODS[method], **({"previous": str(tmp_path / "before")} if previous else {})}
     run(raw(tmp_path / "new", split=split), tmp_path / "after")
     before, after = placed(tmp_path / "before"), placed(tmp_path / "after")

@@ -202,6 +202,8 @@ def test_input_classes_say_which_columns_are_classes_and_in_which_order(tmp_path
     assert told.classes == ("cat", "dog")
     assert [a.label for a in said["a.png"]] == [1]
     assert told.rejected[2].reason == "t.csv, row 4: column cat holds 'x', neither 1 nor 0"
+    told, _ = survey(text.replace("x", "2"), tmp_path, classes=["cat", "dog"])
+    assert told.rejected[2].reason == "t.csv, row 4: column cat holds '2', neither 1 nor 0"
 
 
 def test_columns_of_which_some_are_no_classes_are_refused(tmp_path):

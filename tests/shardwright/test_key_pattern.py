@@ -118,3 +118,8 @@ def test_a_told_pattern_finds_the_image_that_was_meant(numbers, layout):
     assert told.found == len(keys)
     index = NameIndex(keys, pattern=told.pattern)
     assert [index.find(paths[key]) for key in keys] == list(range(len(keys)))
+
+
+def test_a_part_of_a_word_is_no_piece():
+    assert tell_key_pattern(["a1_2"], ["xa1/2.png"], frozenset()) is None
+    assert tell_key_pattern(["a1_2"], ["a1/2.png"], frozenset()) is not None

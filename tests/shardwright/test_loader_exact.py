@@ -71,6 +71,11 @@ def test_without_shuffling_it_is_the_order_of_the_disk(clouds):
         assert np.array_equal(image, np.asarray(Image.open(io.BytesIO(encoded)), np.float32))
 
 
+def test_ids_are_positions_in_the_split(clouds):
+    found = load(clouds, "train", 1, order="exact", shuffle=False, ids=True)
+    assert [batch[-1].numpy().tolist() for batch in found] == [[i] for i in range(13)]
+
+
 def test_an_evaluation_fills_the_last_batch_up_with_what_does_not_count(clouds):
     parts = [batches(clouds, 2, shuffle=False, host=host, hosts=3) for host in range(3)]
     assert [len(part) for part in parts] == [3, 3, 3]

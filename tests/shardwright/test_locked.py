@@ -1,6 +1,8 @@
 """Folders that one run at a time works in."""
 
+import fcntl
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +41,17 @@ def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path: Path, mon
     held_folder(folder).close()
     assert removed == [folder / LOCK_FILE]
     assert folder.is_dir()
+
+
+def test_a_lock_on_a_folder_that_is_deleted_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, lock, removed = tmp_path / "x", fcntl.flock, []
+
+    def late(file: Any, how: int) -> None:
+        if not removed:
+            removed.append(folder)
+            shutil.rmtree(folder)
+        lock(file, how)
+
+    monkeypatch.setattr("shardwright.writing.locked.fcntl.flock", late)
+    with held_folder(folder) as file:
+        assert os.path.samestat(os.fstat(file.fileno()), (folder / LOCK_FILE).stat())

@@ -131,3 +131,13 @@ def test_f1_of_masks_is_that_of_the_images_that_show_a_class():
     sums = MaskSums.of_images(np.minimum(prediction, truth), prediction, truth)
     assert sums.report(CLASSES)["f1/a"] == pytest.approx(0.5)
     assert sums.report(CLASSES)["f1/b"] == 1.0
+
+
+def test_ignored_pixels_are_neither_predicted_nor_true():
+    true = np.array([[[[1], [255], [0]]]], np.uint8)
+    sums = MaskSums.of_masks(np.ones_like(true), true, ignore=True)
+    assert (sums.intersection, sums.prediction, sums.truth) == ([1], [2], [1])
+
+
+def test_rows_of_the_confusion_are_true_labels():
+    assert LabelCounts.of_labels([1, 1], [0, 1], 2).confusion.tolist() == [[0, 1], [0, 1]]

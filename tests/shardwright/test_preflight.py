@@ -326,3 +326,22 @@ def test_facts_are_those_of_the_manifest_and_the_records(tmp_path, small_dataset
     assert found.splits["train"].records == (3, 2)
     assert found.splits["train"].total == 5
     assert found.mean_record > 100
+
+
+@pytest.mark.parametrize(
+    ("rule", "speaks", "silent"),
+    [
+        ("batch-share", {"train": split(64 * 10 - 2, 1)}, {"train": split(64 * 10, 1)}),
+        ("splits-present", {"train": split(), "eval": split(), "test": SplitFacts((0,), (0,))}, None),
+    ],
+)
+def test_rules_begin_to_speak_at_their_limit(rule, speaks, silent):
+    assert check([BY_ID[rule]], facts(data={"splits": speaks})).findings
+    if silent:
+        assert not check([BY_ID[rule]], facts(data={"splits": silent})).findings
+
+
+def test_one_image_without_a_label_and_one_host_short_of_a_step_are_enough():
+    assert check([BY_ID["labels"]], facts(data={"labels": "single", "unlabelled": 1})).findings
+    uneven = {"train": SplitFacts((63,), (MB,))}
+    assert check([BY_ID["steps-per-epoch"]], facts(cfg=fast(), data={"splits": uneven})).findings

@@ -51,3 +51,10 @@ def test_what_is_no_number_is_refused(packed):
     # Also where the next list would go on with it.
     with pytest.raises(WireError, match="a number"):
         unpack_int64_lists([memoryview(packed), memoryview(b"\x01")])
+
+
+@pytest.mark.parametrize("number", [127, 128, 2**14, 2**21, 2**28 - 1, 2**28, 2**35, 2**63 - 1])
+def test_the_largest_number_of_a_size_comes_back_and_so_does_the_next(number):
+    values = np.full(9, number, np.int64)
+    assert pack_int64(values) == varint(number) * 9
+    assert unpack_int64(pack_int64(values)).tolist() == values.tolist()

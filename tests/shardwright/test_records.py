@@ -1,3 +1,4 @@
+import hashlib
 import io
 import struct
 
@@ -306,3 +307,19 @@ def test_arrays_keep_their_numbers(array):
     decoded = records.decode_example(records.encode_example({"a": records.ints(array)}))
     assert decoded["a"].dtype == np.int64
     assert np.array_equal(decoded["a"], array)
+
+
+def test_a_payload_in_pieces_is_the_payload():
+    whole, pieces = io.BytesIO(), io.BytesIO()
+    records.RecordWriter(whole).write(b"abc")
+    records.RecordWriter(pieces).write(b"a", b"", b"bc")
+    assert whole.getvalue() == pieces.getvalue() == records.frame(b"abc")
+
+
+def test_a_file_is_held_against_its_hash(tmp_path):
+    data = records.frame(b"one") + records.frame(b"two")
+    (tmp_path / "f").write_bytes(data)
+    sha256 = hashlib.sha256(data).hexdigest()
+    assert [payload for _, payload in records.read_records(tmp_path / "f", sha256=sha256)] == [b"one", b"two"]
+    with pytest.raises(RecordError, match="is not what the manifest says"):
+        list(records.read_records(tmp_path / "f", sha256="0" * 64))

@@ -68,3 +68,14 @@ def test_a_long_snake_is_one_region():
     mask = np.ones((41, 41), bool)
     mask[:-1, 1::4] = mask[1:, 3::4] = False
     assert find_regions(rle.encode(mask), 41).areas.tolist() == [mask.sum()]
+
+
+def test_a_region_of_exactly_the_least_area_stays():
+    runs = np.array([[0, 3]])
+    assert remove_small(runs, 4, 3).tolist() == [[0, 3]]
+    assert remove_small(runs, 4, 4).tolist() == []
+
+
+def test_columns_that_do_not_touch_are_two_regions():
+    mask = np.array([[1, 0, 1], [1, 0, 0]])
+    assert find_regions(rle.encode(mask), 2).areas.tolist() == [2, 1]

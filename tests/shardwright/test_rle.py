@@ -241,3 +241,13 @@ def test_several_masks_are_resampled_as_each_alone(seeds, policy, h, w, height, 
     assert len(found) == len(masks)
     for runs, mask in zip(found, drawn, strict=True):
         assert np.array_equal(runs, rle.encode(resampled_slowly(mask, plan)))
+
+
+def test_a_run_without_pixels_is_refused_whatever_the_base():
+    for base, text in ((0, "3 0"), (1, "3 0")):
+        with pytest.raises(rle.RleError, match="a length"):
+            rle.parse_pairs(text, height=4, width=4, base=base)
+
+
+def test_what_is_not_0_belongs_to_a_mask():
+    assert rle.encode(np.array([[0, 255], [2, 0]], np.uint8)).tolist() == [[1, 2]]

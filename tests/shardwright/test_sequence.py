@@ -95,3 +95,9 @@ def test_a_host_that_cannot_be_is_refused(host, hosts, step):
 def test_an_empty_batch_is_refused():
     with pytest.raises(ValueError, match="batch of 0"):
         Steps(GlobalOrder((10,), 1), 0)
+
+
+def test_shards_have_another_order_in_every_epoch():
+    first, second = (GlobalOrder((1,) * 20, 3, 1).at(np.arange(20) + 20 * epoch).shard.tolist() for epoch in (0, 1))
+    assert first != second
+    assert sorted(first) == sorted(second) == list(range(20))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.splits import Splitter, assign_splits, hash_name, split_order
+from shardwright.splits import Folds, Splitter, assign_splits, hash_name, split_order
 
 SHARES = {"train": 0.8, "eval": 0.1, "test": 0.1}
 KEYS = st.lists(st.text(max_size=12), unique=True, max_size=60).map(sorted)
@@ -74,3 +74,13 @@ def test_every_key_is_assigned_once_and_ordered_by_its_hash(keys):
 def test_what_is_in_no_split_is_in_no_order():
     order = split_order(["a", "b", "c"], np.array([1, -1, 1]), 3)
     assert [sorted(positions.tolist()) for positions in order] == [[], [0, 2], []]
+
+
+def test_what_an_earlier_dataset_has_comes_before_what_the_input_says():
+    declared, previous = np.array([0, 0, 2]), np.array([1, -1, -1])
+    assert assign_splits(["a", "b", "c"], SHARES, declared=declared, previous=previous).split_of.tolist() == [1, 0, 2]
+
+
+def test_a_fold_is_eval_in_the_round_of_its_number():
+    parts = Folds(3, 1).parts(SHARES)
+    assert [Folds(3, 1).split(part) for part in sorted(parts)] == ["train", "eval", "train", "test"]

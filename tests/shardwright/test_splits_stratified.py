@@ -166,3 +166,11 @@ def test_known_images_stay_where_they_are():
     labels = [{0}, {1}, {0, 1}, {2}, set(), {2}, {0}, {1}, {2, 0}, {1}, {0}, set()]
     found = stratified(labels, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})
     assert found.split_of.tolist() == [2, 2, 0, 0, 0, 2, 1, 2, 1, 1, 0, 1]
+
+
+def test_known_groups_stay_where_they_are():
+    """Large ones are dealt first, whatever their hash."""
+    labels = [{0}] * 12 + [{1}, {0, 1}, set()]
+    groups = [*"aaabbcdefghi", "", "", ""]
+    found = stratified(labels, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}, groups=groups)
+    assert found.split_of.tolist() == [2, 2, 2, 0, 0, 0, 0, 1, 1, 1, 2, 1, 0, 1, 2]

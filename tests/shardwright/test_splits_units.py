@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.splits import Splitter, assign_splits, folder_split, split_named
+from shardwright.splits.units import join_units
 
 SHARES = {"train": 0.6, "eval": 0.2, "test": 0.2}
 NAMES = ("eval", "test", "train")
@@ -143,3 +144,18 @@ def test_the_first_folder_that_means_a_split_counts():
     assert folder_split("images/val/train/1.jpg", SHARES) == ("val", "eval")
     assert folder_split("images/train.jpg", SHARES) is None
     assert folder_split("train.jpg", SHARES) is None
+
+
+def test_a_unit_of_several_groups_has_the_name_of_the_first():
+    units = join_units(["a", "b", "c"], ["z", "y", ""], np.array([0, 0, 0]))
+    assert units.names == ["y"]
+
+
+def test_a_name_of_the_configuration_comes_before_synonyms():
+    assert split_named("val", ("eval", "train", "val")) == "val"
+    assert split_named("Validation", ("eval", "train")) == "eval"
+
+
+def test_the_name_of_a_file_is_no_folder():
+    assert folder_split("photos/train", NAMES) is None
+    assert folder_split("photos/train/1.png", NAMES) == ("train", "train")

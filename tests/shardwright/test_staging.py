@@ -17,6 +17,7 @@ from shardwright.manifest import LedgerRow
 from shardwright.writing.commit import DatasetPlan, commit, committed
 from shardwright.writing.locked import held_folder
 from shardwright.writing.staging import Outcome, PlannedShard, Staging
+from shardwright.writing.whole_files import WholeFile
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
 
@@ -149,10 +150,12 @@ def test_the_rest_of_a_lost_run_is_written_by_the_next(tmp_path):
 def test_an_unfinished_shard_is_not_published(tmp_path):
     the_plan = plan()
     staging = Staging.open(tmp_path / "s", the_plan.fingerprint)
-    staging.write_shard(SHARDS[0], outcomes(SHARDS[0]))
-    with pytest.raises(CheckFailed, match="2 of 3 shards are not written"):
-        commit(staging, the_plan, tmp_path / "out", {})
-    assert not (tmp_path / "out").exists()
+    for missing in (2, 1):
+        shard = SHARDS[2 - missing]
+        staging.write_shard(shard, outcomes(shard))
+        with pytest.raises(CheckFailed, match=f"{missing} of 3 shards are not written"):
+            commit(staging, the_plan, tmp_path / "out", {})
+        assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("inputs", [6, 8])
@@ -173,7 +176,14 @@ def rejecting(count, inputs):
 
 @pytest.mark.parametrize(
     ("rejected", "inputs", "share", "fails"),
-    [(10, 11, 0.0, False), (11, 12, 0.0, True), (11, 1100, 0.01, False), (12, 1100, 0.01, True), (3, 3, 1.0, True)],
+    [
+        (10, 11, 0.0, False),
+        (11, 12, 0.0, True),
+        (11, 1100, 0.01, False),
+        (12, 1100, 0.01, True),
+        (3, 3, 1.0, True),
+        (13, 1290, 0.01, True),
+    ],
 )
 def test_ten_or_the_share_of_rejects_is_allowed_but_never_all(tmp_path, rejected, inputs, share, fails):
     the_plan = plan(inputs=inputs, shards=SHARDS[:1], max_rejects=share)
@@ -353,3 +363,14 @@ def test_a_shard_that_was_finished_without_the_files_beside_it_is_written_anew(t
 
     assert staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"]).beside == {"figures/a": 3}
     assert staging.result(SHARDS[0]).beside == {"figures/a": 3}
+
+
+def test_two_attempts_at_one_file_do_not_write_into_each_other(tmp_path):
+    with WholeFile(tmp_path / "f") as one:
+        one.write(b"o")
+        with WholeFile(tmp_path / "f") as other:
+            other.write(b"other")
+        assert (tmp_path / "f").read_bytes() == b"other"
+        one.write(b"ne")
+    assert (tmp_path / "f").read_bytes() == b"one"
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]

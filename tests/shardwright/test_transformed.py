@@ -143,3 +143,9 @@ def test_several_masks_are_checked_as_each_alone(masks):
             return str(error)
 
     assert attempt(lambda: stored_runs(masks)) == attempt(lambda: [rle.from_flat(mask) for mask in masks])
+
+
+@pytest.mark.parametrize("runs", [[0, 2, 2, 1], [3, 1, 0, 1], [0, 0], [-1, 2]])
+def test_stored_runs_that_are_none_are_refused_beside_good_ones(runs):
+    with pytest.raises(rle.RleError, match="stored run"):
+        stored_runs([np.array([0, 1, 5, 2]), np.array(runs)])

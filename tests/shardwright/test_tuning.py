@@ -101,3 +101,15 @@ def test_a_decision_survives_its_file(tmp_path):
     for classes, place in ((["other"], file), (["ü"], tmp_path / "none.json")):
         with pytest.raises(DatasetError, match="Export the model anew"):
             read_decision(place, classes)
+
+
+def test_a_probability_at_the_threshold_is_predicted():
+    counts = ThresholdCounts(1)
+    counts.add(LEVELS[[69, 68]].reshape(1, 1, 2, 1), np.array([1, 0], np.uint8).reshape(1, 1, 2, 1))
+    assert counts.best() == (0.7,)
+
+
+def test_of_equal_thresholds_the_nearest_to_the_default_is_chosen():
+    counts = ThresholdCounts(1)
+    counts.add(LEVELS[[89, 9]].reshape(1, 1, 2, 1), np.array([1, 0], np.uint8).reshape(1, 1, 2, 1))
+    assert counts.best() == (0.5,)

@@ -117,6 +117,16 @@ def test_two_records_exchanged_with_their_hashes_are_told_by_their_keys(dataset)
     assert found == [(path, what.ROW, 2, 1), (path, what.ROW, 3, 2)]
 
 
+@pytest.mark.parametrize("end", ["first_key", "last_key"])
+def test_a_shard_that_begins_or_ends_with_another_key_than_the_manifest_says_is_told(dataset, end):
+    manifest = json.loads((dataset / "manifest.json").read_text())
+    manifest["shards"][-1][end] = "another.jpg"
+    reseal(dataset, manifest, "ledger/part-00000-of-00001.jsonl")
+    (found,) = verify(dataset).findings
+    assert found.code == what.TOTALS
+    assert "another.jpg" in found.problem
+
+
 def reseal(dataset, manifest, path):
     """Gives a changed file's hash to the manifest, as whoever writes a wrong dataset would."""
     from shardwright.fingerprint import canonical_json, fingerprint, sha256_file
