@@ -6,9 +6,9 @@ a server to fork: the child gets the caller's arguments, environment, folder, um
 sent to the program reach the child. The program ends as the child ends.
 
 A call is forked only if it is `shardwright …`, `python -m MODULE` of ours or TFX, `python -c PROGRAM` with our
-components in it, or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start are
-the same as in the tests. Every other call replaces the program by the real interpreter. `SHARDWRIGHT_TEST_PREFORK=0` in the
-environment forces that: for all tests when it is set outside, for one process when a test sets it.
+components in it, or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start
+have the same values as in the tests. Every other call replaces the program by the real interpreter. With
+`SHARDWRIGHT_TEST_PREFORK=0` in its environment a process starts for real.
 
 Servers start at their first use, one for all test processes, and end with the process named at their start.
 """

@@ -237,7 +237,7 @@ def _run_tests(job: Job, tree: Tree) -> None:
     sys.path.insert(0, str(tree.root / "src"))
     os.environ["PYTHONPATH"] = str(tree.root / "src")
     os.environ.setdefault("SHARDWRIGHT_TEST_DATA", str(ROOT.parent / "shared" / "data"))
-    os.environ.setdefault("SHARDWRIGHT_EXAMPLES", "25")  # as tools/fast_tests does
+    os.environ.setdefault("SHARDWRIGHT_EXAMPLES", "dev")  # as `make test` does
     sys.dont_write_bytecode = job.patch is not None
     if sys.dont_write_bytecode:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
