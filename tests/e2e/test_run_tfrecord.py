@@ -1,6 +1,7 @@
-"""`shardwright run` on TFRecords that somebody else has written, compressed, with further features and boxes."""
+"""`shardwright run` on TFRecords of another project: compressed, with several classes, boxes and further features."""
 
 import io
+import json
 import re
 import struct
 import zlib
@@ -8,20 +9,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 from recording import record, write_records
 from running import run
-from stripes import ACROSS, ALONG, stripes, write_config
 
-from shardwright.tfrecords.records import floats, ints
+from shardwright.tfrecords.records import byte_strings, floats, ints
 
 pytestmark = pytest.mark.slow
+COLOURS = {"red": (230, 30, 30), "blue": (30, 30, 230)}
 
 
-def picture(number: int, name: str) -> bytes:
-    """A PNG file."""
+def picture(number: int, present: list[str]) -> bytes:
+    """A PNG file: noise with a square of each colour that is present."""
+    rng = np.random.default_rng(number)
+    pixels = rng.normal(110, 12, (40, 40, 3))
+    for name in present:
+        top, left = rng.integers(0, 24, 2)
+        pixels[top : top + 14, left : left + 14] = COLOURS[name]
     file = io.BytesIO()
-    Image.fromarray(stripes(np.random.default_rng(number), name)).save(file, "png")
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(file, "png")
     return file.getvalue()
 
 
@@ -33,19 +40,18 @@ def damage(data: bytes) -> bytes:
     return data[:begin] + body + struct.pack(">I", zlib.crc32(body)) + data[begin + 4 + length + 4 :]
 
 
-def test_a_classifier_learns_from_records_under_other_names(tmp_path: Path) -> None:
+def test_a_model_of_several_classes_learns_from_records_under_other_names(tmp_path: Path) -> None:
     payloads = []
-    for i in range(60):
-        name = (ALONG, ACROSS)[i // 2 % 2]
-        encoded = picture(i, name) if i % 15 else damage(picture(i, name))
+    for i in range(80):
+        present = [name for bit, name in enumerate(COLOURS) if i >> bit & 1]
         boxes = np.linspace(0.1, 0.4, i % 3)
         payloads.append(
             record(
                 0,
                 **{
-                    "image/encoded": encoded,
-                    "label": int(name == ACROSS),
-                    "class_name": name.encode(),
+                    "image/encoded": damage(picture(i, present)) if i % 16 == 5 else picture(i, present),
+                    "label": ints([list(COLOURS).index(name) for name in present]),
+                    "class_name": byte_strings([name.encode() for name in present]),
                     "filename": b"%03d.png" % i,
                     "depth": i / 7,
                     "image/object/bbox/xmin": floats(boxes),
@@ -56,15 +62,35 @@ def test_a_classifier_learns_from_records_under_other_names(tmp_path: Path) -> N
         )
     write_records(tmp_path / "records/a.tfrecord.gz", payloads[0::2], "gzip")
     write_records(tmp_path / "records/b.tfrecord", payloads[1::2])
-    shards = {"count": 2, "balance": "class", "pattern": "{split}{index:02d}-{count}.tfrec"}
-    write_config(tmp_path, "records", shards=shards)
-    done = run(tmp_path, "run", "stripes.yaml")
+    config = {
+        "name": "squares",
+        "task": "classification",
+        "input": {"images": "records"},
+        "split": {"train": 0.6, "eval": 0.2, "test": 0.2},
+        "shards": {"count": 2, "pattern": "{split}{index:02d}-{count}.tfrec"},
+        "transform": {"size": [32, 32], "encoding": "png"},
+        "loader": {"augment": ["flip_left_right", "rotate90"]},
+        "trainer": {"epochs": 10, "batch_size": 8, "width": 8, "learning_rate": 0.003},
+        "evaluator": {"min_f1": 0.8},
+    }
+    (tmp_path / "squares.yaml").write_text(yaml.safe_dump(config))
+    done = run(tmp_path, "run", "squares.yaml")
     assert done.code == 0, done.err
-    assert re.search(r"^images +60 in, 60 written, 0 rejected$", done.out, re.MULTILINE)
+    assert re.search(r"^images +80 in, 80 written, 0 rejected$", done.out, re.MULTILINE)
     # The transform rejects what cannot be decoded; neither the training nor the evaluation ends because of it.
     assert re.search(r"^ +\d images cannot be decoded and were left out: \S+", done.out, re.MULTILINE)
-    assert re.search(r"^classes +along, across$", done.out, re.MULTILINE)
-    assert re.search(r"^f1/across +0\.\d{4}|^f1/across +1\.0000", done.out, re.MULTILINE)
+    assert re.search(r"^classes +red, blue$", done.out, re.MULTILINE)
+    assert re.search(r"^mean_f1 +[01]\.\d{4}", done.out, re.MULTILINE)
+    assert re.search(r"^f1/blue +[01]\.\d{4}", done.out, re.MULTILINE)
     assert re.search(r"^model +BLESSED and pushed$", done.out, re.MULTILINE)
     files = list(tmp_path.glob("shardwright-runs/**/ImageExampleGen/examples/*/Split-train/*"))
     assert [re.fullmatch(r"train0\d-\d+\.tfrec", file.name) is not None for file in files] == [True, True]
+    (spec,) = tmp_path.rglob("spec.json")
+    assert json.loads(spec.read_text())["multi"] is True
+
+    import tensorflow as tf
+
+    (log,) = spec.parent.glob("logs/pictures/*")
+    values = [value for event in tf.compat.v1.train.summary_iterator(str(log)) for value in event.summary.value]
+    assert [value.tag for value in values] == [*(f"truth_and_prediction/{i}" for i in range(8)), "classes"]
+    assert all(value.image.width >= 240 for value in values)

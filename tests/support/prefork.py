@@ -5,8 +5,8 @@ folder with two small programs, `python` and `shardwright`, and points `sys.exec
 a server to fork: the child gets the caller's arguments, environment, folder, umask and standard streams, and signals
 sent to the program reach the child. The program ends as the child ends.
 
-A call is forked only if it is `shardwright …`, `python -m MODULE` of ours or TFX, `python -c PROGRAM` with our
-components in it, or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start
+A call is forked only if it is `shardwright …`, `python -m MODULE` of ours, TFX or Beam, `python -c PROGRAM` with
+our components in it, or `python -I …/clean_process.py`, and if the variables that change how Python or TensorFlow start
 have the same values as in the tests. Every other call replaces the program by the real interpreter. With
 `SHARDWRIGHT_TEST_PREFORK=0` in its environment a process starts for real.
 

@@ -21,6 +21,8 @@ FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL", "LC_CTYPE", "K
 FREE += ("JAX_PLATFORMS", "XLA_FLAGS")
 # TFX sets these when it is imported, and its processes inherit them.
 FREE += ("TF2_BEHAVIOR", "TF_USE_LEGACY_KERAS")
+# Modules that `python -m` runs in forks: ours, TFX's executors, Beam's workers.
+OURS = ("shardwright", "tfx.", "apache_beam.")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
 
 
@@ -43,7 +45,7 @@ def read_call(folder, real, arguments):
     if os.environ.get("SHARDWRIGHT_TEST_PREFORK") == "0":
         return None
     if os.path.basename(real) == "python":
-        if len(arguments) > 1 and arguments[0] == "-m" and arguments[1].startswith(("shardwright", "tfx.")):
+        if len(arguments) > 1 and arguments[0] == "-m" and arguments[1].startswith(OURS):
             module = arguments[1]
         elif len(arguments) > 1 and arguments[0] == "-I" and arguments[1].endswith("/clean_process.py"):
             isolated, script = True, arguments[1]
