@@ -1,0 +1,76 @@
+"""The forks that stand for processes of tests (`tests/support/prefork.py`): they behave as real processes do."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import prefork
+import pytest
+
+pytestmark = pytest.mark.skipif(os.environ.get(prefork.SWITCH) == "0", reason="processes are started for real")
+
+# The name of the package makes it a program that is forked; TFX being there without an import shows that it was.
+PROGRAM = """# shardwright_components
+import os, sys
+given = sys.argv[1:], os.getcwd(), os.environ.get("COLOUR"), sys.stdin.readline().strip()
+print("tfx" in sys.modules, *given, flush=True)
+print("an error", file=sys.stderr)
+"""
+
+
+def started(program: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **environment})
+
+
+def test_arguments_streams_folder_environment_and_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    process = started(PROGRAM + "sys.exit(7)", "a", "b c", COLOUR="blue")
+    out, errors = process.communicate("a line\n")
+    assert out == f"True ['a', 'b c'] {tmp_path} blue a line\n"
+    assert errors == "an error\n"
+    assert process.returncode == 7
+
+
+def test_an_exception_and_a_message_as_exit_code_end_as_python_ends_them() -> None:
+    failed = started("# shardwright_components\nraise ValueError('why')")
+    assert failed.communicate()[1].splitlines()[-1] == "ValueError: why"
+    assert failed.returncode == 1
+    left = started("# shardwright_components\nimport sys; sys.exit('a message')")
+    assert left.communicate()[1] == "a message\n"
+    assert left.returncode == 1
+
+
+def test_signals_reach_the_fork_and_its_end_by_one_is_seen() -> None:
+    handled = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+    waits = "# shardwright_components\nimport signal, sys\n{}print('ready', flush=True)\nsignal.pause()"
+    for handler, ended in ((handled, 5), ("", -signal.SIGTERM)):
+        process = started(waits.format(handler))
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        assert process.returncode == ended
+
+
+def test_a_fork_ends_with_the_program_that_asked_for_it() -> None:
+    process = started("# shardwright_components\nimport os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()")
+    assert process.stdout is not None
+    fork = os.pidfd_open(int(process.stdout.readline()))
+    process.kill()
+    process.communicate()
+    # The descriptor of a process can be read once the process has ended.
+    poll = select.poll()
+    poll.register(fork, select.POLLIN)
+    assert poll.poll(60_000)
+    os.close(fork)
+
+
+def test_another_start_of_python_is_real() -> None:
+    process = started(PROGRAM, PYTHONHASHSEED="3")
+    assert process.communicate("\n")[0].startswith("False []")
+    assert process.returncode == 0
