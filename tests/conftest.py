@@ -34,9 +34,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The server's processor time, which `tools/timed` adds to that of the test processes."""
-    spent = prefork.seconds(Path(os.environ.get(prefork.FOLDER, os.devnull)))
-    terminalreporter.write_line(f"forked processes: {spent:.1f} s of processor time")
+    """Processor time of the forks, which `tools/timed` adds to that of the test processes; with `-v` by command."""
+    spent = prefork.calls(Path(os.environ.get(prefork.FOLDER, os.devnull)))
+    terminalreporter.write_line(
+        f"forked processes: {sum(map(sum, spent.values())):.1f} s of processor time in {sum(map(len, spent.values()))}"
+    )
+    if terminalreporter.verbosity > 0:
+        for name, seconds in sorted(spent.items(), key=lambda item: -sum(item[1])):
+            terminalreporter.write_line(f"  {sum(seconds):7.1f} s in {len(seconds):3d}: {name}")
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -89,9 +89,17 @@ def install(folder: Path) -> None:
     sys.executable = str(folder / "python")
 
 
-def seconds(folder: Path) -> float:
-    """Processor time of the servers and of all forks that have ended: nobody who waits for the tests can see it."""
-    return sum(float(file.read_text(encoding="utf-8")) for file in folder.glob("*.seconds"))
+def calls(folder: Path) -> dict[str, list[float]]:
+    """What was run in forks -> the processor seconds of each: nobody who waits for the tests sees them.
+
+    A fork's seconds contain those of the processes that it started itself and waited for, unless these are forks, too.
+    """
+    found: dict[str, list[float]] = {}
+    if (folder / "calls").exists():
+        for line in (folder / "calls").read_text(encoding="utf-8").splitlines():
+            spent, name = line.split(" ", 1)
+            found.setdefault(name, []).append(float(spent))
+    return found
 
 
 def _write_programs(folder: Path) -> None:
@@ -119,6 +127,9 @@ def main() -> None:
     with importing_much():
         for name in IMPORTED[kind]:
             importlib.import_module(name)
+    times = os.times()
+    with open(Path(folder, "calls"), "a", encoding="utf-8") as file:
+        file.write(f"{times.user + times.system:.2f} imports of the server '{kind}'\n")
     _SET_BY_IMPORTS.update({name: value for name, value in os.environ.items() if name not in before})
     if kind == "clean":
         for name in [name for name in sys.modules if name.partition(".")[0] == "shardwright"]:
@@ -138,8 +149,8 @@ class _Server:
         self._socket.bind(f"{kind}.socket")
         self._socket.listen(64)
         self._owner = os.pidfd_open(owner)
-        # A child's process descriptor -> child, connection; a connection -> child, its process descriptor.
-        self._children: dict[int, tuple[int, socket.socket]] = {}
+        # The descriptor of a child's process -> child, connection, name of what it runs.
+        self._children: dict[int, tuple[int, socket.socket, str]] = {}
 
     def serve(self, ready: int) -> None:
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -178,15 +189,15 @@ class _Server:
         for stream in streams:
             os.close(stream)
         process = os.pidfd_open(child)
-        self._children[process] = (child, connection)
+        self._children[process] = (child, connection, _name_of(request))
         self._selector.register(process, selectors.EVENT_READ)
         self._selector.register(connection, selectors.EVENT_READ, process)
         with contextlib.suppress(OSError):
             connection.sendall(b"%d\n" % child)
 
     def _ended(self, process: int) -> None:
-        child, connection = self._children[process]
-        found, status = os.waitpid(child, os.WNOHANG)
+        child, connection, name = self._children[process]
+        found, status, used = os.wait4(child, os.WNOHANG)
         if not found:  # The event was that of another descriptor, which had the same number before.
             return
         del self._children[process]
@@ -197,23 +208,28 @@ class _Server:
         with contextlib.suppress(OSError):
             connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
         connection.close()
-        times = os.times()
-        spent = times.user + times.system + times.children_user + times.children_system
-        Path(f"{self._kind}.new").write_text(str(spent), encoding="utf-8")
-        os.replace(f"{self._kind}.new", f"{self._kind}.seconds")
+        with open("calls", "a", encoding="utf-8") as calls:
+            calls.write(f"{used.ru_utime + used.ru_stime:.2f} {name}\n")
 
     def _caller_gone(self, process: int) -> None:
         """A program that was killed takes its child along."""
-        child, connection = self._children.get(process, (0, None))
-        if connection is None:
+        if process not in self._children:
             return
+        child, connection, _ = self._children[process]
         self._selector.unregister(connection)
         os.kill(child, signal.SIGKILL)
 
     def _end(self) -> None:
-        for child, _ in self._children.values():
+        for child, _, _ in self._children.values():
             os.kill(child, signal.SIGKILL)
         os._exit(0)
+
+
+def _name_of(request: dict[str, Any]) -> str:
+    arguments = request["arguments"] or [""]
+    if request["module"] or request["program"]:
+        return str(request["module"]) or "python -c"
+    return f"{Path(request['script']).stem} {arguments[0] if not request['isolated'] else ''}".strip()
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
