@@ -30,6 +30,7 @@ def working_folder(url: str) -> Path:
         UsageError: it is another user's, a link, or others may write into it.
     """
     folder = Path(tempfile.gettempdir(), f"shardwright-{os.getuid()}", fingerprint(url)[:32])
+    folder.parent.parent.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):
         # The name is known to everybody who shares the temporary folder: somebody else may have been there first.
         with suppress(FileExistsError):

@@ -205,7 +205,7 @@ def test_commands_end_well_with_what_the_parser_takes(tmp_path, forged, there, c
     assert len(seen) > 3 * len(some)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_every_command_ends_well_with_what_the_parser_takes(tmp_path, forged, there, capsys):
     seen = Counter()
     for path, _, forgery in accepted(there):
