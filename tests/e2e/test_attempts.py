@@ -7,8 +7,7 @@ import sys
 
 import pytest
 import yaml
-from emulator import RAN, Emulator
-from zygote import Zygote
+from emulator import RAN, Emulator, run_container
 
 from shardwright.dataset import Dataset
 from shardwright.sample import write_sample
@@ -50,15 +49,15 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 class Pods:
-    """Starts commands in a zygote, but those of one component by themselves: the first of them is killed."""
+    """Runs the commands of containers; the first one of a component is killed when it has finished some shards."""
 
-    def __init__(self, zygote, component, staging):
-        self.zygote, self.component, self.staging = zygote, component, staging
+    def __init__(self, component, staging):
+        self.component, self.staging = component, staging
         self.codes, self.staged, self.logs = [], [], []
 
     def run(self, command, *, log, environment, folder):
         if not any(part.endswith(f".{self.component}.executor.Executor") for part in command):
-            return self.zygote.run(command, log=log, environment=environment, folder=folder)
+            return run_container(command, log=log, environment=environment, folder=folder)
         folder.mkdir(parents=True)
         last = 10**6 if self.codes else FINISHED
         with log.open("w") as said:
@@ -77,11 +76,11 @@ def test_the_next_attempt_uses_the_shards_that_a_killed_one_finished(tmp_path, m
     (tmp_path / "models").mkdir()
     (tmp_path / "clouds.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     assert main(["compile", "clouds.yaml", "--target", "kubeflow", "--out", "k.yaml"]) == 0
-    with Zygote() as zygote:
-        staging = tmp_path / "models" / ".shardwright-staging"
-        pods = Pods(zygote, "image_example_gen", staging)
-        pipeline = Emulator.kubeflow("k.yaml", tmp_path / "home", pods, folders={"/models": f"{tmp_path}/models"})
-        done = pipeline.run(until="ImageExampleGen", data_root=str(tmp_path / "data"))
+    staging = tmp_path / "models" / ".shardwright-staging"
+    pods = Pods("image_example_gen", staging)
+    pipeline = Emulator.kubeflow("k.yaml", tmp_path / "home", folders={"/models": f"{tmp_path}/models"})
+    pipeline.start = pods.run
+    done = pipeline.run(until="ImageExampleGen", data_root=str(tmp_path / "data"))
     assert done == {"InputResolver": RAN, "ImageExampleGen": RAN}
     assert pods.codes == [-signal.SIGKILL, 0], pods.logs[-1]
     assert pods.staged[0] >= FINISHED

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
-from zygote import Zygote
 
 from shardwright.dataset import Dataset
 from shardwright.provenance.ancestry import family_of
@@ -62,12 +61,6 @@ def home(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def zygote():
-    with Zygote() as started:
-        yield started
-
-
 def compiled(home, target, ending, monkeypatch):
     monkeypatch.chdir(home)
     for name, secret in SECRETS.items():
@@ -109,10 +102,10 @@ def is_kept_from(pipeline, push, earlier):
     assert read_lineage(report)["parents"]["reference"] == first.manifest.digest
 
 
-def test_vertex_from_input_to_pushed_model(home, zygote, monkeypatch):
+def test_vertex_from_input_to_pushed_model(home, monkeypatch):
     document = compiled(home, "vertex", "json", monkeypatch)
     shutil.copytree(home / "data", home / "v" / "gs" / "data")
-    pipeline = Emulator.vertex(document, home / "v", zygote, folders={"gs://": f"{home}/v/gs/"})
+    pipeline = Emulator.vertex(document, home / "v", folders={"gs://": f"{home}/v/gs/"})
     pipeline.environment |= SECRETS
     first = pipeline.run()
     assert set(first.values()) == {RAN}
@@ -130,11 +123,11 @@ def test_vertex_from_input_to_pushed_model(home, zygote, monkeypatch):
     assert read_blessing(home / "v" / "gs" / "models" / "clouds") == pushed
 
 
-def test_kubeflow_from_input_to_pushed_model(home, zygote, monkeypatch):
+def test_kubeflow_from_input_to_pushed_model(home, monkeypatch):
     document = compiled(home, "kubeflow", "yaml", monkeypatch)
     (home / "k" / "models").mkdir(parents=True)
     folders = {"/models": f"{home}/k/models", "gs://": f"{home}/k/gs/"}
-    pipeline = Emulator.kubeflow(document, home / "k", zygote, folders=folders)
+    pipeline = Emulator.kubeflow(document, home / "k", folders=folders)
     # The input lies elsewhere than the document says: a parameter of the run.
     shutil.copytree(home / "data", home / "k" / "data")
     data_root = str(home / "k" / "data")
@@ -164,11 +157,10 @@ def plain(home, tmp_path, monkeypatch):
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]
     exec(compile(code.replace("[352, 544]", "[32, 48]"), str(PAGE), "exec"), {})
     (tmp_path / "mounts").mkdir()
-    return Emulator.kubeflow(tmp_path / "clouds.yaml", tmp_path, zygote=None, folders={})
+    return Emulator.kubeflow(tmp_path / "clouds.yaml", tmp_path, folders={})
 
 
-def test_plain_components_from_images_to_the_report(home, zygote, plain):
-    plain.zygote = zygote
+def test_plain_components_from_images_to_the_report(home, plain):
     first = plain.run(data_root=str(home / "data"))
     assert first == dict.fromkeys(["ingest", "verify", "transform", "report"], RAN)
     mounts = plain.home / "mounts" / "minio" / "mlpipeline" / "v2" / "artifacts" / "01"

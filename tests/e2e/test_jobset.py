@@ -7,7 +7,6 @@ import yaml
 from clusters import FakeCluster
 from emulator import RAN, Emulator
 from kubernetes_rules import check_jobset
-from zygote import Zygote
 
 from shardwright.sample import write_sample
 from shardwright_components.cluster import PROXY_VARIABLE
@@ -49,9 +48,9 @@ def test_two_hosts_train_and_the_pipeline_has_one_model(tmp_path, monkeypatch, c
     manifests = []
     start = kubernetes.start
     monkeypatch.setattr(kubernetes, "start", lambda manifest: (manifests.append(manifest), start(manifest)))
-    with Zygote() as zygote, kubernetes.serving() as url:
+    with kubernetes.serving() as url:
         folders = {"/models": str(tmp_path / "volume")}
-        pipeline = Emulator.kubeflow(tmp_path / "k.yaml", tmp_path / "home", zygote, folders=folders)
+        pipeline = Emulator.kubeflow(tmp_path / "k.yaml", tmp_path / "home", folders=folders)
         pipeline.environment[PROXY_VARIABLE] = url
         done = pipeline.run(until="Trainer", data_root=str(tmp_path / "data"))
         said = "".join(log.read_text() for log in (tmp_path / "pods").glob("*.log"))

@@ -7,8 +7,12 @@ ones too), caching by the container and by the identity of what goes in. Buckets
 import graphlib
 import hashlib
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,17 +40,16 @@ class Emulator:
         spec: the pipeline as plain values.
         root: folder or URL of all artifacts.
         home: folder of logs and outputs.
-        zygote: starts the commands.
         environment: variables of all containers.
         as_kubeflow: hand artifacts over as Kubeflow's driver does, not as Vertex AI does.
         cache: key -> outputs.
         runs: how many runs there were.
+        start: runs the command of a container and returns its exit code; see `run_container`.
     """
 
     spec: dict
     root: str
     home: Path
-    zygote: object
     environment: dict = field(default_factory=dict)
     as_kubeflow: bool = False
     cache: dict = field(default_factory=dict)
@@ -54,20 +57,21 @@ class Emulator:
     outputs: dict = field(default_factory=dict)
     _without: frozenset = frozenset()
     _ids: dict = field(default_factory=dict)
+    start: Callable[..., int] = field(default_factory=lambda: run_container)
 
     @staticmethod
-    def vertex(file, home, zygote, *, folders):
+    def vertex(file, home, *, folders):
         """A JSON of `--target vertex`; `folders` says which folder stands for the beginning of which place."""
         job = json.loads(_moved(Path(file).read_text(encoding="utf-8"), folders))
-        return Emulator(job["pipelineSpec"], job["runtimeConfig"]["gcsOutputDirectory"], Path(home), zygote)
+        return Emulator(job["pipelineSpec"], job["runtimeConfig"]["gcsOutputDirectory"], Path(home))
 
     @staticmethod
-    def kubeflow(file, home, zygote, *, folders):
+    def kubeflow(file, home, *, folders):
         """A YAML of `--target kubeflow`; its artifacts' places stay URLs, as Kubeflow's launcher gives them."""
         spec, *_ = yaml.safe_load_all(_moved(Path(file).read_text(encoding="utf-8"), folders))
         mounts = Path(home, "mounts")
         root = spec.get("defaultPipelineRoot", "minio://mlpipeline/v2/artifacts")
-        return Emulator(spec, root, Path(home), zygote, {"SHARDWRIGHT_MOUNTS": str(mounts)}, as_kubeflow=True)
+        return Emulator(spec, root, Path(home), {"SHARDWRIGHT_MOUNTS": str(mounts)}, as_kubeflow=True)
 
     def run(self, until=None, without=(), **parameters):
         """Runs all tasks, or what one needs and that one; returns what each did, in order: `{task: RAN or CACHED}`.
@@ -174,7 +178,7 @@ class Emulator:
         arguments = [self._resolved(part, executor_input) for part in container["args"]]
         log = folder / "log"
         for attempt in range(1 + retries):
-            code = self.zygote.run(
+            code = self.start(
                 [*container["command"], *arguments],
                 log=log,
                 environment={**{one["name"]: one["value"] for one in container.get("env", ())}, **self.environment},
@@ -227,6 +231,22 @@ class Emulator:
             return str(path)
 
         return _SINGLE.sub(value, part)
+
+
+def run_container(command, *, log, environment, folder):
+    """Runs `python -m MODULE …` in a new folder; returns its exit code. Its output goes to the file `log`."""
+    assert command[:2] == ["python", "-m"]
+    folder.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as output:
+        return subprocess.run(
+            [sys.executable, *command[1:]],
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
 
 
 def _needs(task):
