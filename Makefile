@@ -30,7 +30,7 @@ types:
 fast-tests:
 	@$(TIMED) 'tests' tools/run_tests test
 
-test-all: setup ## every promise on this stack (about five times `make demo`; run `make test` first)
+test-all: setup ## every promise on this stack (about nine times `make demo`; run `make test` first)
 	@$(TIMED) 'all tests' tools/run_tests all
 
 test-full: setup ## the other stack, data sets compared byte by byte, and the container image (root)
