@@ -1,7 +1,7 @@
 """The Trainer's step on Vertex AI that starts a CustomJob and waits: TFX's own, but that the job ends with the step.
 
 TFX's extension starts a job and forgets it when its step is cancelled or fails: machines with TPUs run on and cost
-money for days. Here a step that is told to end, or that fails while it waits, cancels its job.
+money for days. Here a step that receives SIGTERM, or that fails while it waits, cancels its job.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Executor(base_executor.BaseExecutor):
             CheckFailed: the job failed or was cancelled.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        told = json_utils.loads(exec_properties["custom_config"])
-        described = dict(told[TRAINING_ARGS_KEY])
+        custom_config = json_utils.loads(exec_properties["custom_config"])
+        described = dict(custom_config[TRAINING_ARGS_KEY])
         project = described.pop("project")
-        client = VertexJobClient(told[VERTEX_REGION_KEY])
+        client = VertexJobClient(custom_config[VERTEX_REGION_KEY])
         trains = name_utils.get_full_name(trainer_executor.GenericExecutor)
         job = client.create_training_job(input_dict, output_dict, exec_properties, trains, described, None, {})
         run_custom_job(client, project, job)
@@ -67,9 +67,9 @@ def run_custom_job(client: VertexJobClient, project: str, job: dict[str, Any]) -
 
     Raises:
         CheckFailed: the job failed or was cancelled.
-        SystemExit: this process was told to end; the job is cancelled.
+        SystemExit: this process received SIGTERM; the job is cancelled.
     """
-    with _told_to_end() as ending:
+    with _noted_sigterm() as ending:
         # The answer has the name that a job is cancelled by, so it is waited for.
         client.launch_job(project, job)
         name = client.get_job_name()
@@ -89,7 +89,7 @@ def run_custom_job(client: VertexJobClient, project: str, job: dict[str, Any]) -
 
 
 class _Ending:
-    """Whether this process was told to end.
+    """Remembers that this process received SIGTERM.
 
     Attributes:
         number: the signal, 0 for none.
@@ -119,7 +119,7 @@ class _Ending:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[_Ending]:
+def _noted_sigterm() -> Iterator[_Ending]:
     ending = _Ending()
     before = signal.signal(signal.SIGTERM, ending.note)
     try:

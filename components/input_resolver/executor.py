@@ -68,7 +68,7 @@ class Executor(base_executor.BaseExecutor):
             _write(output_dict, SETTLED_RECIPE, settled.recipe.to_json())
             _write(output_dict, SETTLED_DRIFT, settled.drift)
             place = "none yet, since no model was ever blessed" if found is None else found.place
-            tell(f"dataset of the model in force: {place}")
+            tell(f"dataset of the baseline model: {place}")
         _write(output_dict, FINGERPRINT, fingerprint)
         _write(output_dict, LOCATION, location_json(location))
 

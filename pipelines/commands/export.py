@@ -51,14 +51,16 @@ def _export(options: argparse.Namespace) -> int:
     dataset = Dataset.open(options.dataset)
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "writing files", quiet=options.json) as shown:
-        told = export(dataset, options.out, how, shown)
+        exported = export(dataset, options.out, how, shown)
     if options.json:
-        print(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False))
+        print(json.dumps(exported, indent=1, sort_keys=True, ensure_ascii=False))
     else:
-        again = "; they were there already" if told["existed"] else ""
-        print(f"{options.out}: {told['images']} images, {told['rows']} rows, {told['masks']} masks as pictures{again}")
-        if told["features"]:
-            print(f"{told['features']} images have captions, boxes or further features: they are in features.jsonl")
-        if told["left_out"]:
-            print(f"not exported, since they are not text: {', '.join(told['left_out'])}")
+        again = "; they were there already" if exported["existed"] else ""
+        print(
+            f"{options.out}: {exported['images']} images, {exported['rows']} rows, {exported['masks']} masks as pictures{again}"
+        )
+        if exported["features"]:
+            print(f"{exported['features']} images have captions, boxes or further features: they are in features.jsonl")
+        if exported["left_out"]:
+            print(f"not exported, since they are not text: {', '.join(exported['left_out'])}")
     return 0
