@@ -29,7 +29,7 @@ MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
 _VALUES = re.compile(r"\btfx\.(String|Integer|Float|Boolean|JsonValue)\b")
 _EXAMPLES = re.compile(r"\btfx\.Examples\b")
 _FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
-# A parameter with the settings of a machine that this one starts. That machine reads buckets itself, and waits for them.
+# Settings of another machine, which this one starts. That machine reads buckets itself.
 _FOR_ANOTHER_MACHINE = ("ai_platform_training_args",)
 
 

@@ -56,9 +56,8 @@ def _export(options: argparse.Namespace) -> int:
         print(json.dumps(exported, indent=1, sort_keys=True, ensure_ascii=False))
     else:
         again = "; they were there already" if exported["existed"] else ""
-        print(
-            f"{options.out}: {exported['images']} images, {exported['rows']} rows, {exported['masks']} masks as pictures{again}"
-        )
+        written = f"{exported['images']} images, {exported['rows']} rows, {exported['masks']} masks as pictures"
+        print(f"{options.out}: {written}{again}")
         if exported["features"]:
             print(f"{exported['features']} images have captions, boxes or further features: they are in features.jsonl")
         if exported["left_out"]:

@@ -349,7 +349,7 @@ def _place(root: Path, name: str) -> Path:
         )
     if len(parts) > _DEEPEST:
         raise DatasetError(
-            f"the key {name!a} lies in {len(parts) - 1} folders, and at most {_DEEPEST - 1} are made. "
+            f"the key {name!a} is in {len(parts) - 1} folders, and export makes at most {_DEEPEST - 1}. "
             "Leave it out by --classes or --splits."
         )
     path = root.joinpath(*parts)

@@ -68,7 +68,7 @@ def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[
         if not found:
             shown = ", ".join([images.keys[i] for i in both][:_SHOWN])
             raise UsageError(
-                f"input.labels.path: images and masks are in one folder, and no name tells which are masks: {shown}. "
+                f"input.labels.path: images and masks are in one folder, and no name shows which are masks: {shown}. "
                 "Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask', or give the masks a folder of their own."
             )
     return _split(images, [i in found for i in range(len(images.keys))], how)
@@ -118,5 +118,5 @@ def _ending(stem_of: dict[int, str], suffixes: Sequence[str]) -> set[int]:
 
 
 def _cuts(stem: str) -> Iterator[str]:
-    """What stands before each underscore of a file's name."""
+    """Yields the part of a file name before each of its underscores."""
     return (stem[:i] for i, c in enumerate(stem) if c == "_" and "/" not in stem[i:])

@@ -124,7 +124,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _is_empty(file: Path) -> bool:
-    """Whether a file holds no data: no bytes, or nothing but NUL bytes. A link holds some."""
+    """Returns whether a file has no data: no bytes, or only NUL bytes. A link counts as data."""
     if file.is_symlink() or not file.is_file():
         return False
     with file.open("rb") as data:

@@ -202,7 +202,7 @@ def test_a_million_shards_for_two_images(images, tmp_path, capsys):
 def test_export_of_a_key_in_a_thousand_folders(small_dataset, tmp_path, capsys):
     dataset = small_dataset(tmp_path, key_of=lambda split, number: "a/" * 1000 + f"{number}")
     assert main(["export", str(dataset), "--out", str(tmp_path / "out")]) == 1
-    assert "lies in 1000 folders, and at most 199 are made" in capsys.readouterr().err
+    assert "is in 1000 folders, and export makes at most 199" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     deep = small_dataset(tmp_path / "deep", key_of=lambda split, number: "a/" * 199 + f"{number}")
     assert main(["export", str(deep), "--out", str(tmp_path / "out")]) == 0
