@@ -1,7 +1,14 @@
 """Reading a dataset: what is missing or damaged is refused with a name."""
 
+import dataclasses
+import json
+
 import pytest
 
+from shardwright import manifest
+from shardwright.config.images import ImagesConfig
+from shardwright.config.layout import FeaturesConfig
+from shardwright.config.transform import TextConfig, TransformConfig
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.manifest import Manifest
@@ -121,3 +128,17 @@ def test_the_manifest_is_canonical(folder):
     manifest = Manifest.from_json(text)
     assert manifest.to_json() == text
     assert manifest.sealed() == manifest
+
+
+def test_the_check_of_a_recipe_takes_what_every_option_can_be():
+    """A check with another type than the option's refuses datasets that we wrote."""
+    text = TextConfig(vocabulary=7, output="ids", length=3)
+    sections = {
+        "images": dataclasses.asdict(ImagesConfig(resize="stretch", size=(3, 4))),
+        "features": dataclasses.asdict(FeaturesConfig(map={"image/encoded": "picture"})),
+        **dataclasses.asdict(TransformConfig(size=(8, 16), text={"caption": text})),
+    }
+    recipe = json.loads(json.dumps(sections))
+    assert manifest._RECIPE(recipe, "recipe") == recipe
+    with pytest.raises(ValueError, match=r"recipe\.text\.'caption'\.vocabulary: 'many' is not a whole number"):
+        manifest._RECIPE({"text": {"caption": {"vocabulary": "many"}}}, "recipe")
