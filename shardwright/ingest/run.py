@@ -93,7 +93,7 @@ def ingest(
         return found
     prepared.check_rejects()
     if tell is not None and (damaged := damage(out, plan.dataset.fingerprint)):
-        tell(f"{damaged} It is replaced: all that is left of it says that it was this dataset.")
+        tell(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
     try:
         staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
     except OSError as error:

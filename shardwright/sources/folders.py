@@ -113,8 +113,10 @@ def class_level(
     if below and (not others or by_below > by_first):
         inner = level + 1
         inner += int(_is_around([path for path in folders if path[level : level + 1]], inner))
-        note = f"folders: {_shown(splits)} are splits, and the folders below are the classes; split.by: predefined "
-        return FolderLevel(inner, note + "keeps these splits")
+        note = f"folders: {_shown(splits)} are splits, and the folders below are the classes"
+        return FolderLevel(
+            inner, f"{note}. split.by: predefined keeps these splits; any other divides the images again"
+        )
     if not below and not others and asked:
         return FolderLevel(level)
     if not below and others and len(splits) == 1:
