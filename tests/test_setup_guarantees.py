@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# The tools are programs, not a package of ours: their folder is on the path only while they are imported.
 sys.path.insert(0, str(ROOT / "tools" / "patches"))
 
 import guarantees  # noqa: E402

@@ -281,8 +281,8 @@ def _take_over(request: dict[str, Any], streams: list[int]) -> None:
     os.umask(request["umask"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
-    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=unbuffered)  # type: ignore[union-attr]
-    sys.stderr.reconfigure(line_buffering=True, write_through=unbuffered)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=unbuffered)
+    sys.stderr.reconfigure(line_buffering=True, write_through=unbuffered)
     sys.executable = str(Path(request["programs"], "python"))
     first = request["folder"] if request["module"] or request["program"] else str(Path(request["script"]).parent)
     added = [name for name in os.environ.get("PYTHONPATH", "").split(os.pathsep) if name]
@@ -320,7 +320,8 @@ def _finish() -> None:
     import threading
 
     _flush()
-    threading._shutdown()  # type: ignore[attr-defined]
+    # Both are private, and what `Py_FinalizeEx` calls; `os.fork` leaves no public way to a regular end.
+    threading._shutdown()
     atexit._run_exitfuncs()
 
 
