@@ -39,6 +39,7 @@ test-full: setup ## the other stack, data sets compared byte by byte, and the co
 
 soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memory over a hundred thousand images, mistakes that tests must find
 	@$(TIMED) 'soak' $(BIN)/python -m pytest -q -m soak
+	@$(TIMED) 'property tests' env SHARDWRIGHT_EXAMPLES=thorough tools/run_tests test tests/shardwright
 	@$(TIMED) 'mutants' tools/mutants -j 2
 	@$(TIMED) 'guarantees' tools/guarantees
 
