@@ -11,22 +11,20 @@ sys.path.insert(0, "/checkout/tests/support")
 from emulator import Emulator
 
 
-class Here:
-    """Runs a container's command as it is."""
-
-    def run(self, command: list[str], *, log: Path, environment: dict[str, str], folder: Path) -> int:
-        """Returns the command's exit code."""
-        folder.mkdir(parents=True)
-        with log.open("w", encoding="utf-8") as said:
-            return subprocess.run(
-                command, stdout=said, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ, **environment}
-            ).returncode
+def run_as_it_is(command: list[str], *, log: Path, environment: dict[str, str], folder: Path) -> int:
+    """Runs a container's command, with the image's own `python`; returns its exit code."""
+    folder.mkdir(parents=True)
+    with log.open("w", encoding="utf-8") as output:
+        return subprocess.run(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ, **environment}
+        ).returncode
 
 
 def main(document: str, data_root: str) -> None:
     """Runs InputResolver and prints the fingerprint that it hands on."""
     home = Path("one-task").absolute()
-    pipeline = Emulator.kubeflow(document, home, Here(), folders={"minio://": f"{home}/"})
+    pipeline = Emulator.kubeflow(document, home, folders={"minio://": f"{home}/"})
+    pipeline.start = run_as_it_is
     print(json.dumps(pipeline.first("InputResolver", data_root=data_root)["parameters"], sort_keys=True))
 
 
