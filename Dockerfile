@@ -25,7 +25,6 @@ RUN tools/image/install packages "requirements/${LOCK}.lock"
 
 FROM packages AS code
 COPY setup.py README.md LICENSE ./
-COPY src/ src/
 COPY shardwright/ shardwright/
 COPY components/ components/
 COPY pipelines/ pipelines/

@@ -50,4 +50,4 @@ lock: ## resolve requirements/*.in again, keeping versions that still fit (UPGRA
 	@tools/lock.sh $(if $(UPGRADE),--upgrade)
 
 clean: ## remove what set-up, tests and the demo made in this checkout
-	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info demo-data shardwright-runs
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info demo-data shardwright-runs

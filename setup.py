@@ -1,8 +1,8 @@
 """Makes Shardwright installable: `pip install .`.
 
-The import names are `shardwright`, `shardwright_components`, `shardwright_pipelines` and `shardwright_schemas`; `src/`
-holds one link to each top-level folder. Plain `components` and `pipelines` would collide with those of TFX projects,
-in the working directory (`python -m` puts it first) and in site-packages.
+The only import root is `shardwright`: `components`, `pipelines` and `schemas` are linked into that folder. Packages of
+their own with these names would collide with those of TFX projects, in site-packages and in the working directory
+(`python -m` puts it first). The sdist and the wheel contain plain files.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from setuptools import find_namespace_packages, setup
 HERE = Path(__file__).parent
 VERSION = next(
     line.split('"')[1]
-    for line in (HERE / "src/shardwright/__init__.py").read_text(encoding="utf-8").splitlines()
+    for line in (HERE / "shardwright/__init__.py").read_text(encoding="utf-8").splitlines()
     if line.startswith("__version__")
 )
 
@@ -25,8 +25,7 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
-    package_dir={"": "src"},
-    packages=[p for p in find_namespace_packages("src") if "__pycache__" not in p],
+    packages=[p for p in find_namespace_packages(include=["shardwright", "shardwright.*"]) if "__pycache__" not in p],
     package_data={"": ["*.pbtxt", "*.yaml", "py.typed"]},
     install_requires=[
         # The ranges cover both stacks (requirements/*.lock hold the exact versions). Beam 2.60 to 2.76 is in neither.
@@ -68,5 +67,5 @@ setup(
     ],
     # `shardwright bench` against emulated object stores.
     extras_require={"bench": ["gcp-storage-emulator", "moto[s3]", "werkzeug"]},
-    entry_points={"console_scripts": ["shardwright=shardwright_pipelines.cli:main"]},
+    entry_points={"console_scripts": ["shardwright=shardwright.pipelines.cli:main"]},
 )

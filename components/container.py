@@ -1,6 +1,6 @@
 """What the containers of a compiled pipeline start: TFX's own entry point, with places that every component can open.
 
-    python -m shardwright_components.container --artifacts HOW [--jobset …] --executor_class_path … (TFX's)
+    python -m shardwright.components.container --artifacts HOW [--jobset …] --executor_class_path … (TFX's)
 
 See `mounts` for what `--artifacts` says, `jobset` for a task that starts one. What TFX tells of the outputs is turned
 back into the service's own places.
@@ -21,15 +21,12 @@ from typing import Any
 from tfx.dsl.io import fileio
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx_entry
 
-from shardwright.errors import ShardwrightError
-from shardwright.escaping import escape_message, escaped_streams
-from shardwright.writing.mirror import put_folder
-from shardwright_components.beam_runner import in_process_beam
-from shardwright_components.cluster import Cluster
-from shardwright_components.copies import fetch_folder
-from shardwright_components.image_trainer.hosts import this_host
-from shardwright_components.jobset import JobSetTask, run_as_jobset
-from shardwright_components.mounts import (
+from shardwright.components.beam_runner import in_process_beam
+from shardwright.components.cluster import Cluster
+from shardwright.components.copies import fetch_folder
+from shardwright.components.image_trainer.hosts import this_host
+from shardwright.components.jobset import JobSetTask, run_as_jobset
+from shardwright.components.mounts import (
     AS_THEY_ARE,
     HOW,
     MODULE,
@@ -41,6 +38,9 @@ from shardwright_components.mounts import (
     output_folders,
     url_of,
 )
+from shardwright.errors import ShardwrightError
+from shardwright.escaping import escape_message, escaped_streams
+from shardwright.writing.mirror import put_folder
 
 _INVOCATION = "--json_serialized_invocation_args"
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"

@@ -26,14 +26,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.cluster import Cluster
+from shardwright.components.image_trainer.hosts import COORDINATOR, HOSTS
+from shardwright.components.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import durable
 from shardwright.writing.mirror import put_folder
 from shardwright.writing.staging import STAGING_VARIABLE
-from shardwright_components.cluster import Cluster
-from shardwright_components.image_trainer.hosts import COORDINATOR, HOSTS
-from shardwright_components.mounts import AS_THEY_ARE, MODULE, change_uris, elsewhere
 
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
 _PORT = 8476

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-MODULE = "shardwright_components.container"
+MODULE = "shardwright.components.container"
 MOUNTED, LOCAL, STREAMED, AS_THEY_ARE = "mounted", "local", "streamed", "as-they-are"
 HOW = (MOUNTED, LOCAL, STREAMED, AS_THEY_ARE)
 

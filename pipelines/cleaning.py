@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwright.errors import DatasetError, StorageError, UsageError
+from shardwright.pipelines.metadata_store import PastRun, past_runs, steps_to
+from shardwright.pipelines.run_lock import only_run_in
 from shardwright.provenance.ancestry import Family
 from shardwright.provenance.artifact_places import ARTIFACTS, PUSHED, places_below
 from shardwright.provenance.blessing import read_blessing
 from shardwright.writing.staged import in_use, staged_folders
-from shardwright_pipelines.metadata_store import PastRun, past_runs, steps_to
-from shardwright_pipelines.run_lock import only_run_in
 
 STAGING, LOGS = "staging", "logs"
 _ENDED_WELL = ("COMPLETE", "CACHED")

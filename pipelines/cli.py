@@ -14,7 +14,7 @@ import shardwright
 from shardwright.console import tell
 from shardwright.errors import ShardwrightError, told_of_file
 from shardwright.escaping import escape, escape_message, escaped_streams
-from shardwright_pipelines.commands import (
+from shardwright.pipelines.commands import (
     bench,
     clean,
     derived,
@@ -37,7 +37,7 @@ from shardwright_pipelines.commands import (
     transform,
     verify,
 )
-from shardwright_pipelines.commands import compile as compile_command
+from shardwright.pipelines.commands import compile as compile_command
 
 _EXIT_INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -187,7 +187,7 @@ def _sample(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from shardwright_pipelines.local import run_local
+    from shardwright.pipelines.local import run_local
 
     return run_local(options.config, root=options.root, verbose=options.verbose)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.mounts import MODULE
 from shardwright.config import Config
 from shardwright.config.cloud import Resources
 from shardwright.config.trainer import BLESSED
@@ -19,12 +20,11 @@ from shardwright.errors import ConfigError
 from shardwright.importing import importing_much
 from shardwright.ingest.places import location_json, relative_places
 from shardwright.manifest import MULTI
+from shardwright.pipelines.prepare import prepare_input
 from shardwright.provenance.blessed_data import REFERENCE, SPLITS, BlessedData
 from shardwright.provenance.lineage import IMAGE_VARIABLE
 from shardwright.spans import NEWEST
 from shardwright.writing.staging import STAGING_VARIABLE
-from shardwright_components.mounts import MODULE
-from shardwright_pipelines.prepare import prepare_input
 
 # Never cached: what they look at changes while their parameters stay.
 ALWAYS_RUN = ("InputResolver", "BaselineResolver")
@@ -48,7 +48,7 @@ class Target:
         pipeline_root: folder of all artifacts.
         data_root: folder that stands for the input's own, `None` for that one itself.
         push_directory: folder of blessed models.
-        artifacts: how `shardwright_components.container` opens the places of artifacts.
+        artifacts: how `shardwright.components.container` opens the places of artifacts.
         other_artifacts: component -> the same, for those that need another way.
         beam: component -> options of Beam beyond those of the configuration.
         resources: component -> what its machine must have.
@@ -137,11 +137,11 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
         from tfx import v1 as tfx
         from tfx.orchestration.data_types import RuntimeParameter
 
-        from shardwright_components.baseline_resolver.executor import IN_FORCE
-        from shardwright_components.image_transform.recipe import transform_recipe
-        from shardwright_components.input_resolver.component import InputResolver
-        from shardwright_components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
-        from shardwright_pipelines.graph import GraphInputs, build_nodes
+        from shardwright.components.baseline_resolver.executor import IN_FORCE
+        from shardwright.components.image_transform.recipe import transform_recipe
+        from shardwright.components.input_resolver.component import InputResolver
+        from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION, SETTLED_DRIFT, SETTLED_RECIPE
+        from shardwright.pipelines.graph import GraphInputs, build_nodes
 
     resolver = InputResolver(
         recipe=prepared.recipe,

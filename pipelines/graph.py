@@ -16,22 +16,22 @@ from typing import Any
 
 from tfx import v1 as tfx
 
+from shardwright.components.baseline_resolver.component import BaselineResolver
+from shardwright.components.beam_runner import beam_args
+from shardwright.components.data_gate.component import DataGate
+from shardwright.components.evaluator.component import evaluator
+from shardwright.components.image_example_gen.component import ImageExampleGen
+from shardwright.components.image_trainer.component import trainer
+from shardwright.components.image_transform.component import ImageTransform
+from shardwright.components.inline_schema.component import InlineSchema
+from shardwright.components.pusher.component import Pusher
+from shardwright.components.report.component import Report
+from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.config import Config
 from shardwright.drift.watch import open_reference
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright.schema import parse_schema
-from shardwright_components.baseline_resolver.component import BaselineResolver
-from shardwright_components.beam_runner import beam_args
-from shardwright_components.data_gate.component import DataGate
-from shardwright_components.evaluator.component import evaluator
-from shardwright_components.image_example_gen.component import ImageExampleGen
-from shardwright_components.image_trainer.component import trainer
-from shardwright_components.image_transform.component import ImageTransform
-from shardwright_components.inline_schema.component import InlineSchema
-from shardwright_components.pusher.component import Pusher
-from shardwright_components.report.component import Report
-from shardwright_components.statistics_gen.component import StatisticsGen
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The JobSet that trains on a TPU slice of several hosts: a pod for each of them, started together.
 
-A task of Kubeflow Pipelines is one pod, so the Trainer's starts this one and waits (`shardwright_components.jobset`).
+A task of Kubeflow Pipelines is one pod, so the Trainer's starts this one and waits (`shardwright.components.jobset`).
 What only that knows, the name of the set and what its pods run, is left out here.
 
 Source of the fields: kubernetes-sigs/jobset, api/jobset/v1alpha2; of the hosts' names: its `Network`.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardwright.config import KubeflowConfig
-from shardwright_pipelines import tpu
+from shardwright.pipelines import tpu
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 JOB = "trainer"

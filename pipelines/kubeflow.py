@@ -13,15 +13,14 @@ from typing import Any
 
 import yaml
 
+from shardwright.components.mounts import LOCAL
 from shardwright.config import Config, KubeflowConfig
 from shardwright.config.cloud import COMPONENTS
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
-from shardwright.provenance.in_force import asks_for_blessed
-from shardwright_components.mounts import LOCAL
-from shardwright_pipelines import tpu
-from shardwright_pipelines.compiling import (
+from shardwright.pipelines import tpu
+from shardwright.pipelines.compiling import (
     Compiled,
     Target,
     compile_job,
@@ -30,8 +29,9 @@ from shardwright_pipelines.compiling import (
     required,
     staging_notes,
 )
-from shardwright_pipelines.jobset import jobset_template
-from shardwright_pipelines.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
+from shardwright.pipelines.jobset import jobset_template
+from shardwright.pipelines.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
+from shardwright.provenance.in_force import asks_for_blessed
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"

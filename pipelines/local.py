@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from shardwright.components.image_trainer.placement import check_machine
+from shardwright.components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright.config import Config, load_config
 from shardwright.config.sections import TELL
 from shardwright.config.trainer import BLESSED, FRESH
@@ -27,6 +29,10 @@ from shardwright.errors import ShardwrightError, UsageError
 from shardwright.importing import importing_much
 from shardwright.ingest import INPUT_VARIABLE
 from shardwright.manifest import MULTI
+from shardwright.pipelines.failures import last_line, ours
+from shardwright.pipelines.prepare import PreparedInput, prepare_input
+from shardwright.pipelines.quiet import quiet
+from shardwright.pipelines.run_lock import only_run_in
 from shardwright.provenance.ancestry import Family
 from shardwright.provenance.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
 from shardwright.provenance.blessing import baseline_digest
@@ -35,12 +41,6 @@ from shardwright.report.write import REPORT_FILE
 from shardwright.storage import is_remote, remember_hashes
 from shardwright.writing.space import refuse_full, same_disk, space_needed
 from shardwright.writing.staging import STAGING_VARIABLE
-from shardwright_components.image_trainer.placement import check_machine
-from shardwright_components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
-from shardwright_pipelines.failures import last_line, ours
-from shardwright_pipelines.prepare import PreparedInput, prepare_input
-from shardwright_pipelines.quiet import quiet
-from shardwright_pipelines.run_lock import only_run_in
 
 
 @remember_hashes()  # The input, which is hashed before the graph is built and again in ImageExampleGen.
@@ -86,12 +86,12 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
     with importing_much():
         from tfx import v1 as tfx
 
-        from shardwright_components.beam_runner import beam_args
-        from shardwright_components.image_transform.recipe import transform_recipe
-        from shardwright_pipelines.graph import GraphInputs, build_nodes
-        from shardwright_pipelines.reporting import NodeReport, run_pipeline
-        from shardwright_pipelines.run_report import write_run_report
-        from shardwright_pipelines.summary import summarize
+        from shardwright.components.beam_runner import beam_args
+        from shardwright.components.image_transform.recipe import transform_recipe
+        from shardwright.pipelines.graph import GraphInputs, build_nodes
+        from shardwright.pipelines.reporting import NodeReport, run_pipeline
+        from shardwright.pipelines.run_report import write_run_report
+        from shardwright.pipelines.summary import summarize
 
     inputs = GraphInputs(
         input_fingerprint=prepared.fingerprint,

@@ -8,7 +8,7 @@ import re
 
 from shardwright.config import Config
 from shardwright.errors import ConfigError
-from shardwright_pipelines import tpu
+from shardwright.pipelines import tpu
 
 # Sources: cloud.google.com/vertex-ai/docs/training/configure-compute (machine types and GPUs),
 # cloud.google.com/compute/docs/gpus (which machines have which).

@@ -9,11 +9,11 @@ from typing import Any
 
 from shardwright.config import Config
 from shardwright.errors import ConfigError, DatasetError, ShardwrightError
+from shardwright.pipelines.quiet import quiet
+from shardwright.pipelines.tpu import TpuSlice
 from shardwright.preflight import DatasetFacts, Facts, Fed, Host, Slice
 from shardwright.preflight.facts import TRAIN
 from shardwright.preflight.gather import dataset_facts
-from shardwright_pipelines.quiet import quiet
-from shardwright_pipelines.tpu import TpuSlice
 
 # Virtual processors and memory of a machine, where a public table says so: Cyclenerd's
 # google-cloud-pricing-cost-calculator, issue 89.
@@ -106,7 +106,7 @@ def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFa
 
     from shardwright.loader import dataset_statistics
     from shardwright.loader.telling import plain_message
-    from shardwright_pipelines.loader_methods import LoadingError
+    from shardwright.pipelines.loader_methods import LoadingError
 
     try:
         dataset_statistics(found.root)

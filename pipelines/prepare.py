@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardwright.components.image_trainer.checked_model import check_model
+from shardwright.components.image_transform.features import stored_features
+from shardwright.components.image_transform.ingested import ingested_options
+from shardwright.components.image_transform.recipe import Recipe as TransformRecipe
 from shardwright.config import Config
 from shardwright.config.layout import RLE_TEXT
 from shardwright.errors import ConfigError, UsageError
@@ -25,10 +29,6 @@ from shardwright.manifest import MULTI, NONE
 from shardwright.provenance.in_force import asks_for_blessed, settle, without_blessed
 from shardwright.schema import check_schema, render_schema, schema_file_for
 from shardwright.storage.durable import write_file
-from shardwright_components.image_trainer.checked_model import check_model
-from shardwright_components.image_transform.features import stored_features
-from shardwright_components.image_transform.ingested import ingested_options
-from shardwright_components.image_transform.recipe import Recipe as TransformRecipe
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from tfx.dsl.compiler import constants
 from tfx.orchestration import metadata
 from tfx.orchestration.beam import beam_dag_runner
 
-from shardwright_components.beam_runner import in_process_beam
-from shardwright_components.flushed_outputs import flush_artifact
+from shardwright.components.beam_runner import in_process_beam
+from shardwright.components.flushed_outputs import flush_artifact
 
 _STATES = metadata_store_pb2.Execution.State
 

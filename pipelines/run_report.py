@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from shardwright.components.evaluator.summary import read_details, read_evaluation
+from shardwright.components.image_trainer.history import read_history
 from shardwright.dataset import Dataset
 from shardwright.report.contacts import CHAPTER_BUDGET, Sheets
 from shardwright.report.markup import card, section, shown
@@ -12,8 +14,6 @@ from shardwright.report.model import model_chapter
 from shardwright.report.page import Chapter, render, see
 from shardwright.report.troubles import DRIFT, SKEW, Trouble, read_verdict, trouble_chapter
 from shardwright.report.write import write_whole
-from shardwright_components.evaluator.summary import read_details, read_evaluation
-from shardwright_components.image_trainer.history import read_history
 
 
 def write_run_report(dataset: str, verdict: str, evaluation: str, training: str, target: Path) -> None:

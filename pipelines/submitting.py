@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from shardwright.config import Config
 from shardwright.config.vertex import ScheduleConfig
 from shardwright.errors import ConfigError, ShardwrightError, UsageError
-from shardwright_pipelines.compiling import DATA_ROOT, SPAN, Compiled
-from shardwright_pipelines.vertex import compile_vertex, vertex_document
+from shardwright.pipelines.compiling import DATA_ROOT, SPAN, Compiled
+from shardwright.pipelines.vertex import compile_vertex, vertex_document
 
 if TYPE_CHECKING:
     from google.cloud import aiplatform

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardwright.components.data_gate.executor import DECISION_FILE
+from shardwright.components.evaluator.summary import read_evaluation
+from shardwright.components.image_trainer.history import read_history
 from shardwright.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
+from shardwright.pipelines.reporting import RunRecord
 from shardwright.predictions.metrics import headline
 from shardwright.provenance.blessing import read_blessing
 from shardwright.report.write import REPORT_FILE
-from shardwright_components.data_gate.executor import DECISION_FILE
-from shardwright_components.evaluator.summary import read_evaluation
-from shardwright_components.image_trainer.history import read_history
-from shardwright_pipelines.reporting import RunRecord
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright import pixels
+from shardwright.components.image_transform import plan as planning
+from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.config import Config
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright_components.image_transform import plan as planning
-from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
-from shardwright_pipelines.transforming import transform_dataset
+from shardwright.pipelines.transforming import transform_dataset
 
 _QUALITY = 90
 Notebook = Callable[[Sequence[str], tuple[int, int]], None]

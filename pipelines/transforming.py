@@ -10,19 +10,19 @@ from pathlib import Path
 
 from tfx.types import Artifact, standard_artifacts
 
+from shardwright.components.beam_runner import beam_args, in_process_beam
+from shardwright.components.image_transform import executor
+from shardwright.components.image_transform import plan as planning
+from shardwright.components.image_transform.recipe import read_recipe
 from shardwright.dataset import Dataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.manifest import Manifest
+from shardwright.pipelines.failures import last_line, ours
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
 from shardwright.writing.commit import committed
 from shardwright.writing.places import refuse_within
 from shardwright.writing.staging import STAGING_VARIABLE
-from shardwright_components.beam_runner import beam_args, in_process_beam
-from shardwright_components.image_transform import executor
-from shardwright_components.image_transform import plan as planning
-from shardwright_components.image_transform.recipe import read_recipe
-from shardwright_pipelines.failures import last_line, ours
 
 EXAMPLES = "transformed_examples"
 GRAPH = "transform_graph"

@@ -4,7 +4,7 @@ What a notebook needs hangs on this module, and is imported when it is first ask
 `load`, `steps_per_epoch`, `look_at`, `compare_images`, `write_report`, `write_sample` (docs/python.md).
 
 No TFX and no Beam here, and TensorFlow only in `pixels.py` and `loader/`: whatever is arithmetic can be read and
-tested without them. The TFX components (`shardwright_components`) and the pipelines (`shardwright_pipelines`) stand
+tested without them. The TFX components (`shardwright.components`) and the pipelines (`shardwright.pipelines`) stand
 on this package, never the other way round.
 """
 

@@ -143,7 +143,7 @@ def check_schema(text: str, rendered: str, where: str) -> None:
 
 
 def _base(task: str) -> schema_pb2.Schema:
-    file = resources.files("shardwright_schemas").joinpath(f"base_{task}.pbtxt")
+    file = resources.files("shardwright.schemas").joinpath(f"base_{task}.pbtxt")
     return parse_schema(file.read_text(encoding="utf-8"), f"base_{task}.pbtxt")
 
 

@@ -9,10 +9,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "shardwright": "shardwright",
-    "components": "shardwright_components",
-    "pipelines": "shardwright_pipelines",
-    "schemas": "shardwright_schemas",
+    "components": "shardwright.components",
+    "pipelines": "shardwright.pipelines",
+    "schemas": "shardwright.schemas",
 }
+OWN = {"components", "pipelines", "schemas"}
 MODULES = sorted(path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py"))
 SCRIPTS = sorted(path for path in (ROOT / "tests").rglob("*.py"))
 HEAVY = {"tfx", "tfx_bsl", "apache_beam", "tensorflow_transform", "tensorflow_model_analysis", "ml_metadata", "kfp"}
@@ -26,10 +27,18 @@ def imported(path: Path) -> Iterator[str]:
     """Names of the top-level packages that a module imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (name.name.split(".")[0] for name in node.names)
+            yield from (_package(name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import. Write the whole name."
-            yield (node.module or "").split(".")[0]
+            # `from shardwright import components` would import a package by the name of another.
+            assert node.module != "shardwright" or not OWN & {name.name for name in node.names}, f"{path}:{node.lineno}"
+            yield _package(node.module or "")
+
+
+def _package(name: str) -> str:
+    first, _, rest = name.partition(".")
+    second = rest.partition(".")[0]
+    return f"{first}.{second}" if first == "shardwright" and second in OWN else first
 
 
 def forbidden(path: Path) -> set[str]:
@@ -38,7 +47,7 @@ def forbidden(path: Path) -> set[str]:
     if folder == "schemas":
         return set(PACKAGES.values()) | HEAVY | {"tensorflow"}
     if folder == "components":
-        return {"shardwright_pipelines"}
+        return {"shardwright.pipelines"}
     if folder == "pipelines":
         return set()
     names = HEAVY | set(PACKAGES.values()) - {"shardwright"} | {"keras", "jax"}
@@ -49,10 +58,7 @@ def forbidden(path: Path) -> set[str]:
 def test_imports_point_one_way(folder: str) -> None:
     modules = [path for path in MODULES if path.relative_to(ROOT).parts[0] == folder]
     assert modules
-    misplaced = {"components", "pipelines", "schemas"}  # the installed names are shardwright_*
-    found = {
-        str(path.relative_to(ROOT)): set(imported(path)) & (forbidden(path) | misplaced | OF_TESTS) for path in modules
-    }
+    found = {str(path.relative_to(ROOT)): set(imported(path)) & (forbidden(path) | OWN | OF_TESTS) for path in modules}
     wrong = [f"{module} must not import {sorted(names)}" for module, names in found.items() if names]
     assert not wrong
 
@@ -67,8 +73,8 @@ def test_modules_are_short(paths: list[Path]) -> None:
     assert not long
 
 
-@pytest.mark.parametrize(("folder", "name"), PACKAGES.items())
-def test_links_lead_to_the_folders(folder: str, name: str) -> None:
-    link = ROOT / "src" / name
+@pytest.mark.parametrize("folder", sorted(OWN))
+def test_links_lead_to_the_folders(folder: str) -> None:
+    link = ROOT / "shardwright" / folder
     assert link.is_symlink()
     assert link.resolve() == (ROOT / folder).resolve()

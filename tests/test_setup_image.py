@@ -92,7 +92,7 @@ def test_packages_do_not_wait_for_code() -> None:
     """A layer is made again when what is copied before it has changed."""
     (packages,) = (stage for stage in STAGES if stage.startswith("FROM ${BASE} AS packages"))
     assert not any(
-        folder in line for line in told(packages, "COPY") for folder in ("shardwright/", "pipelines/", "src/")
+        folder in line for line in told(packages, "COPY") for folder in ("shardwright/", "pipelines/", "components/")
     )
 
 

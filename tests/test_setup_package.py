@@ -26,9 +26,9 @@ from shardwright.ingest import ingest_recipe, input_fingerprint, locate
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "shardwright": "shardwright",
-    "components": "shardwright_components",
-    "pipelines": "shardwright_pipelines",
-    "schemas": "shardwright_schemas",
+    "components": "shardwright.components",
+    "pipelines": "shardwright.pipelines",
+    "schemas": "shardwright.schemas",
 }
 SHARDWRIGHT = Path(sys.executable).with_name("shardwright")
 
@@ -37,7 +37,7 @@ SHARDWRIGHT = Path(sys.executable).with_name("shardwright")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel that users get: a copy of the tree becomes an sdist, and a wheel is built from that sdist alone."""
     copy = tmp_path_factory.mktemp("wheel")
-    for name in [*PACKAGES, "src"]:
+    for name in PACKAGES:
         shutil.copytree(
             ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
@@ -64,7 +64,7 @@ def _member(wheel: zipfile.ZipFile, name: str) -> str:
 
 def test_wheel_holds_every_file_of_the_four_packages(wheel: zipfile.ZipFile) -> None:
     expected = {
-        f"{package}/{path.relative_to(ROOT / folder).as_posix()}"
+        f"{package.replace('.', '/')}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, package in PACKAGES.items()
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
@@ -75,7 +75,7 @@ def test_wheel_holds_every_file_of_the_four_packages(wheel: zipfile.ZipFile) -> 
 
 
 def test_wheel_installs_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
-    assert "shardwright = shardwright_pipelines.cli:main" in _member(wheel, "entry_points.txt")
+    assert "shardwright = shardwright.pipelines.cli:main" in _member(wheel, "entry_points.txt")
     assert "Apache License" in _member(wheel, "licenses/LICENSE")
 
 
@@ -194,7 +194,7 @@ def test_command_runs_beside_foreign_components_and_pipelines(foreign: Path) -> 
     _run(foreign, str(SHARDWRIGHT), "sample", "data", "--images", "2", "--height", "64", "--width", "96")
     assert len(list((foreign / "data").rglob("*.jpg"))) == 2
     # `python -m` puts the working directory first, where a plain name would find the foreign folder.
-    assert "sample" in _run(foreign, sys.executable, "-m", "shardwright_pipelines.cli", "--help")
+    assert "sample" in _run(foreign, sys.executable, "-m", "shardwright.pipelines.cli", "--help")
 
 
 @pytest.mark.slow
@@ -218,7 +218,7 @@ def test_executor_runs_beside_foreign_components_and_pipelines(
     _run(
         foreign,
         *(sys.executable, "-m", "tfx.scripts.run_executor"),
-        "--executor_class_path=shardwright_components.image_example_gen.executor.Executor",
+        "--executor_class_path=shardwright.components.image_example_gen.executor.Executor",
         "--inputs={}",
         f"--outputs={json.dumps({'examples': [artifact]})}",
         f"--exec-properties={json.dumps(properties)}",

@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.skipif(os.environ.get(prefork.SWITCH) == "0", reason="processes are started for real")
 
 # The name of the package makes it a program that is forked; TFX being there without an import shows that it was.
-PROGRAM = """# shardwright_components
+PROGRAM = """# shardwright.components
 import os, sys
 given = sys.argv[1:], os.getcwd(), os.environ.get("COLOUR"), sys.stdin.readline().strip()
 print("tfx" in sys.modules, *given, flush=True)
@@ -37,17 +37,17 @@ def test_arguments_streams_folder_environment_and_exit_code(tmp_path: Path, monk
 
 
 def test_an_exception_and_a_message_as_exit_code_end_as_python_ends_them() -> None:
-    failed = started("# shardwright_components\nraise ValueError('why')")
+    failed = started("# shardwright.components\nraise ValueError('why')")
     assert failed.communicate()[1].splitlines()[-1] == "ValueError: why"
     assert failed.returncode == 1
-    left = started("# shardwright_components\nimport sys; sys.exit('a message')")
+    left = started("# shardwright.components\nimport sys; sys.exit('a message')")
     assert left.communicate()[1] == "a message\n"
     assert left.returncode == 1
 
 
 def test_signals_reach_the_fork_and_its_end_by_one_is_seen() -> None:
     handled = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
-    waits = "# shardwright_components\nimport signal, sys\n{}print('ready', flush=True)\nsignal.pause()"
+    waits = "# shardwright.components\nimport signal, sys\n{}print('ready', flush=True)\nsignal.pause()"
     for handler, ended in ((handled, 5), ("", -signal.SIGTERM)):
         process = started(waits.format(handler))
         assert process.stdout is not None
@@ -58,7 +58,7 @@ def test_signals_reach_the_fork_and_its_end_by_one_is_seen() -> None:
 
 
 def test_a_fork_ends_with_the_program_that_asked_for_it() -> None:
-    process = started("# shardwright_components\nimport os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()")
+    process = started("# shardwright.components\nimport os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()")
     assert process.stdout is not None
     fork = os.pidfd_open(int(process.stdout.readline()))
     process.kill()

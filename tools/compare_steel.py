@@ -53,7 +53,7 @@ def run_ours(data: Path, out: Path, epochs: int) -> dict[str, Any]:
     command = [
         sys.executable,
         "-m",
-        "shardwright_pipelines.cli",
+        "shardwright.pipelines.cli",
         "run",
         str(out / "steel.yaml"),
         "--root",

@@ -62,7 +62,7 @@ build() {
 }
 
 readable() { # DIR: a copy of what is tried, for a user who may not read a checkout of a strict umask
-    tar -C "$checkout" --exclude __pycache__ -cf - tests docs examples pipelines shardwright components schemas src setup.cfg setup.py \
+    tar -C "$checkout" --exclude __pycache__ -cf - tests docs examples pipelines shardwright components schemas setup.cfg setup.py \
         README.md tools/image | tar -C "$1" -xf -
     chmod -R a+rX "$1"
 }
@@ -98,7 +98,7 @@ try() {
     inside sh -c '
         set -eu
         cd /checkout
-        cp -r tests docs examples pipelines shardwright components schemas src setup.cfg setup.py README.md /workspace
+        cp -r tests docs examples pipelines shardwright components schemas setup.cfg setup.py README.md /workspace
         cd /workspace
         timeout --signal INT 900 python -m pytest -q -p no:cacheprovider -m "not slow" --numprocesses auto --maxprocesses 8 \
             --dist worksteal -o faulthandler_timeout=300 tests/pipelines/test_c[loa]*.py tests/pipelines/test_[gkl]*.py'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
-from shardwright_components.baseline_resolver import executor
+from shardwright.components.baseline_resolver import executor
 
 
 class BaselineResolverSpec(component_spec.ComponentSpec):

@@ -9,11 +9,11 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
+from shardwright.components.data_gate import executor
+from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
 from shardwright.report.troubles import KINDS
-from shardwright_components.data_gate import executor
-from shardwright_components.data_gate.anomalies import ANOMALY_KINDS
 
 # Holds `decision.json`: the anomalies that were found and allowed. Where the gate stays shut, there is none. It is no
 # type of our own: the name of one would have to be that of a class in a top-level module, to be told in a compiled

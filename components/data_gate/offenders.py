@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from shardwright.components.data_gate.anomalies import Anomaly
 from shardwright.storage import list_names
 from shardwright.tfrecords.records import decode_example, read_records
-from shardwright_components.data_gate.anomalies import Anomaly
 
 _SHOWN = 3
 

@@ -8,9 +8,9 @@ from tfx import v1 as tfx
 from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel
 
+from shardwright.components.evaluator import executor
+from shardwright.components.evaluator.eval_config import build_eval_config
 from shardwright.config import Config
-from shardwright_components.evaluator import executor
-from shardwright_components.evaluator.eval_config import build_eval_config
 
 
 class Evaluator(tfx.components.Evaluator):

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
 
+from shardwright.components.evaluator.slices import SLICES
 from shardwright.config import Config
 from shardwright.predictions.metrics import headline
-from shardwright_components.evaluator.slices import SLICES
 
 SIGNATURE = "examples"
-_METRICS_MODULE = "shardwright_components.evaluator.metrics"
+_METRICS_MODULE = "shardwright.components.evaluator.metrics"
 
 
 def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = False) -> tfma.EvalConfig:

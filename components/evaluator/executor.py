@@ -21,22 +21,22 @@ from tfx.types.standard_component_specs import (
 )
 from tfx.utils import path_utils
 
-from shardwright.dataset import Dataset
-from shardwright.errors import CheckFailed
-from shardwright.provenance.lineage import read_lineage, write_lineage
-from shardwright.storage import is_remote
-from shardwright_components.baseline_resolver.executor import has_baseline
-from shardwright_components.evaluator.pictures import draw_confusion, draw_pictures
-from shardwright_components.evaluator.slices import write_sliced
-from shardwright_components.evaluator.summary import (
+from shardwright.components.baseline_resolver.executor import has_baseline
+from shardwright.components.evaluator.pictures import draw_confusion, draw_pictures
+from shardwright.components.evaluator.slices import write_sliced
+from shardwright.components.evaluator.summary import (
     EXAMPLES_PLACE,
     details,
     summarize,
     write_details,
     write_evaluation,
 )
-from shardwright_components.flushed_outputs import flushed_outputs
-from shardwright_components.mounts import place_of
+from shardwright.components.flushed_outputs import flushed_outputs
+from shardwright.components.mounts import place_of
+from shardwright.dataset import Dataset
+from shardwright.errors import CheckFailed
+from shardwright.provenance.lineage import read_lineage, write_lineage
+from shardwright.storage import is_remote
 
 Artifacts = dict[str, list[Artifact]]
 

@@ -15,8 +15,8 @@ import apache_beam as beam
 import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
+from shardwright.components.evaluator.summary import CONFUSION, IMAGES
 from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
-from shardwright_components.evaluator.summary import CONFUSION, IMAGES
 
 Keys = dict[str, metric_types.MetricKey]
 

@@ -25,13 +25,13 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright import pixels
+from shardwright.components.predictor.model import ExportedModel, open_model
 from shardwright.dataset import Dataset
 from shardwright.geometry import plan_geometry
 from shardwright.masks.rle import draw, from_flat, resample
 from shardwright.predictions.metrics import image_dice
 from shardwright.predictions.overlays import confusion_picture, overlay, side_by_side
 from shardwright.tfrecords.records import decode_example
-from shardwright_components.predictor.model import ExportedModel, open_model
 
 PICTURES = "pictures"
 _LOOKED_AT = 512

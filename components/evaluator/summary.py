@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from shardwright import untrusted
+from shardwright.components.json_records import read_record, write_record
 from shardwright.errors import DatasetError
 from shardwright.foreign_json import foreign_json
-from shardwright_components.json_records import read_record, write_record
 
 SUMMARY_FILE = "summary.json"
 DETAILS_FILE = "evaluation.json"
@@ -125,7 +125,7 @@ def details(evaluation_dir: str, classes: Sequence[str]) -> dict[str, Any]:
     """
     import tensorflow_model_analysis as tfma
 
-    from shardwright_components.evaluator.slices import SLICES
+    from shardwright.components.evaluator.slices import SLICES
 
     names = _model_names(evaluation_dir)
     results = {which: tfma.load_eval_result(evaluation_dir, model_name=name) for which, name in names.items()}

@@ -7,7 +7,7 @@ from typing import Any
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
-from shardwright_components.image_example_gen import executor
+from shardwright.components.image_example_gen import executor
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):

@@ -11,6 +11,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
+from shardwright.components.beam_runner import reachable, staging_root
 from shardwright.config.images import FULL
 from shardwright.console import tell
 from shardwright.errors import UsageError
@@ -19,7 +20,6 @@ from shardwright.provenance.blessed_data import kept_from
 from shardwright.writing.commit import commit
 from shardwright.writing.staging import Staging
 from shardwright.writing.watch import shards_shown
-from shardwright_components.beam_runner import reachable, staging_root
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):

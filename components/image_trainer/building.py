@@ -6,13 +6,13 @@ from typing import Any
 
 import keras
 
+from shardwright.components.image_trainer.encoder_weights import load_encoder_weights
+from shardwright.components.image_trainer.encoders import build_encoder, classifier, other_encoders, padded, segmenter
+from shardwright.components.image_trainer.models import build_model
+from shardwright.components.image_trainer.own_models import build_own_model, import_function
+from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer.texts import Words
 from shardwright.config.learning import COMPACT, is_import_path
-from shardwright_components.image_trainer.encoder_weights import load_encoder_weights
-from shardwright_components.image_trainer.encoders import build_encoder, classifier, other_encoders, padded, segmenter
-from shardwright_components.image_trainer.models import build_model
-from shardwright_components.image_trainer.own_models import build_own_model, import_function
-from shardwright_components.image_trainer.spec import TrainSpec
-from shardwright_components.image_trainer.texts import Words
 
 
 def model_of(spec: TrainSpec) -> keras.Model:

@@ -1,12 +1,12 @@
 """The worker of `checked_model`: builds the model of a training, with the weights that it would begin with.
 
-KERAS_BACKEND=tensorflow python -m shardwright_components.image_trainer.check_worker --spec FILE
+KERAS_BACKEND=tensorflow python -m shardwright.components.image_trainer.check_worker --spec FILE
 """
 
 from __future__ import annotations
 
-from shardwright_components.image_trainer import worker
-from shardwright_components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer import worker
+from shardwright.components.image_trainer.spec import TrainSpec
 
 
 def check(spec: TrainSpec) -> None:
@@ -15,8 +15,8 @@ def check(spec: TrainSpec) -> None:
     Raises:
         UsageError: a model of the user's is not as asked for, or weights are of another architecture.
     """
-    from shardwright_components.image_trainer.building import model_of
-    from shardwright_components.image_trainer.warm_start import begin_with
+    from shardwright.components.image_trainer.building import model_of
+    from shardwright.components.image_trainer.warm_start import begin_with
 
     model = model_of(spec)
     if spec.warm_from:

@@ -11,15 +11,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from shardwright.components.image_trainer.placement import BACKEND
+from shardwright.components.image_trainer.spec import SPEC_FILE, Recipe, TextColumn, TrainSpec
+from shardwright.components.image_trainer.warm_start import weights_file
+from shardwright.components.image_trainer.worker import run_worker
 from shardwright.config import Config
 from shardwright.config.learning import is_import_path
 from shardwright.config.trainer import BLESSED, FRESH
-from shardwright_components.image_trainer.placement import BACKEND
-from shardwright_components.image_trainer.spec import SPEC_FILE, Recipe, TextColumn, TrainSpec
-from shardwright_components.image_trainer.warm_start import weights_file
-from shardwright_components.image_trainer.worker import run_worker
 
-_WORKER = "shardwright_components.image_trainer.check_worker"
+_WORKER = "shardwright.components.image_trainer.check_worker"
 # Weights of our models do not depend on it; those of the user's are not tried without the true one.
 _ANY_SIZE = (64, 64)
 

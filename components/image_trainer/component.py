@@ -9,14 +9,14 @@ from typing import Any
 from tfx import v1 as tfx
 from tfx.v1.types import BaseNode
 
+from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
+from shardwright.components.image_trainer.spec import AS_USUAL, Recipe, Running
 from shardwright.config import Config
 from shardwright.config.trainer import BLESSED
 from shardwright.predictions.submission import told_by_table
 from shardwright.storage import is_remote
-from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
-from shardwright_components.image_trainer.spec import AS_USUAL, Recipe, Running
 
-_RUN_FN = "shardwright_components.image_trainer.run_fn.run_fn"
+_RUN_FN = "shardwright.components.image_trainer.run_fn.run_fn"
 
 
 def trainer(
@@ -44,7 +44,7 @@ def trainer(
     kind = tfx.components.Trainer
     if custom_job is not None:
         # Not above: it takes seconds, and nothing but compiling for Vertex AI needs it.
-        from shardwright_components.image_trainer.custom_job import Trainer as CustomJobTrainer
+        from shardwright.components.image_trainer.custom_job import Trainer as CustomJobTrainer
 
         kind = CustomJobTrainer
     return kind(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from shardwright import loader
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.dataset import Dataset
 from shardwright.predictions.metrics import ClassSums
 from shardwright.predictions.tuning import Decision, RegionCounts, ThresholdCounts
-from shardwright_components.image_trainer.spec import TrainSpec
 
 # Beside the history, in the folder of the training: what the tuning changed on its split.
 TUNING_FILE = "tuning.json"

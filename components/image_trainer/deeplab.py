@@ -12,8 +12,8 @@ from typing import Any
 import keras
 from keras import layers
 
-from shardwright_components.image_trainer.models import convolutions, residual
-from shardwright_components.image_trainer.texts import Words, added_to_map, model_inputs
+from shardwright.components.image_trainer.models import convolutions, residual
+from shardwright.components.image_trainer.texts import Words, added_to_map, model_inputs
 
 _STRIDE = 16
 _FINE = 4

@@ -11,9 +11,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from shardwright.components.image_trainer.warm_start import difference
 from shardwright.errors import UsageError
 from shardwright.storage import read_bytes
-from shardwright_components.image_trainer.warm_start import difference
 
 Named = list[tuple[str, Any]]
 

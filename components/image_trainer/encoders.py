@@ -14,9 +14,9 @@ from typing import Any
 import keras
 from keras import layers
 
-from shardwright_components.image_trainer.deeplab import deeplab_on
-from shardwright_components.image_trainer.models import convolutions
-from shardwright_components.image_trainer.texts import Words, added_to_map, added_to_vector, model_inputs
+from shardwright.components.image_trainer.deeplab import deeplab_on
+from shardwright.components.image_trainer.models import convolutions
+from shardwright.components.image_trainer.texts import Words, added_to_map, added_to_vector, model_inputs
 
 _FAMILY = {
     "efficientnetv2-b0": "EfficientNetV2B0",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
-from shardwright_components.image_trainer.spec import TrainSpec
 
 Predict = Callable[[Any], npt.NDArray[np.float32]]
 Together = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]

@@ -3,7 +3,7 @@
 A model trained on another backend is exported this way too, and the graph holds plain TensorFlow ops that TFMA and TF
 Serving run on any machine.
 
-    KERAS_BACKEND=tensorflow python -m shardwright_components.image_trainer.export_worker --spec FILE
+    KERAS_BACKEND=tensorflow python -m shardwright.components.image_trainer.export_worker --spec FILE
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.image_trainer import worker
+from shardwright.components.image_trainer.spec import MODEL_FILE, TrainSpec
 from shardwright.predictions.tuning import DECISION_FILE, Decision, write_decision
-from shardwright_components.image_trainer import worker
-from shardwright_components.image_trainer.spec import MODEL_FILE, TrainSpec
 
 
 def export(spec: TrainSpec) -> None:
@@ -25,10 +25,10 @@ def export(spec: TrainSpec) -> None:
     normalization. `assets/decision.json`: threshold and smallest region of every class. `assets/training.json`: task,
     fingerprints of training and data, recipe.
     """
-    from shardwright_components.image_trainer.building import load_trained
-    from shardwright_components.image_trainer.decide import decide
-    from shardwright_components.image_trainer.flips import FlippedMean
-    from shardwright_components.image_trainer.seeing import log_pictures
+    from shardwright.components.image_trainer.building import load_trained
+    from shardwright.components.image_trainer.decide import decide
+    from shardwright.components.image_trainer.flips import FlippedMean
+    from shardwright.components.image_trainer.seeing import log_pictures
 
     model = load_trained(Path(spec.output, MODEL_FILE), spec)
     seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
@@ -41,7 +41,7 @@ def save_model(model: Any, spec: TrainSpec, decision: Decision) -> None:
     """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
     import tensorflow as tf
 
-    from shardwright_components.image_trainer.signatures import ServedModel
+    from shardwright.components.image_trainer.signatures import ServedModel
 
     served = ServedModel(model, spec, decision)
     with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright_components.image_trainer.texts import pixels_of, with_pixels
+from shardwright.components.image_trainer.texts import pixels_of, with_pixels
 
 _AXES = {"left_right": 2, "up_down": 1}
 

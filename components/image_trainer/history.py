@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardwright_components.json_records import read_record, write_record
+from shardwright.components.json_records import read_record, write_record
 
 HISTORY_FILE = "history.json"
 

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from shardwright.errors import ShardwrightError
-from shardwright.predictions.metrics import better
-from shardwright_components.image_trainer.batch_keys import keys_at, shown
-from shardwright_components.image_trainer.checkpoints import (
+from shardwright.components.image_trainer.batch_keys import keys_at, shown
+from shardwright.components.image_trainer.checkpoints import (
     Arrays,
     CheckpointFolder,
     decode_checkpoint,
     encode_checkpoint,
 )
-from shardwright_components.image_trainer.evaluation import evaluate
-from shardwright_components.image_trainer.hosts import HostPlace
-from shardwright_components.image_trainer.memory import out_of_memory, readable
-from shardwright_components.image_trainer.preemption import Preemption
-from shardwright_components.image_trainer.progress import Progress, Rate
-from shardwright_components.image_trainer.spec import TrainSpec
-from shardwright_components.image_trainer.steps import Steps, weights_of
+from shardwright.components.image_trainer.evaluation import evaluate
+from shardwright.components.image_trainer.hosts import HostPlace
+from shardwright.components.image_trainer.memory import out_of_memory, readable
+from shardwright.components.image_trainer.preemption import Preemption
+from shardwright.components.image_trainer.progress import Progress, Rate
+from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer.steps import Steps, weights_of
+from shardwright.errors import ShardwrightError
+from shardwright.predictions.metrics import better
 
 # Steps, or batches of an evaluation, after which the hosts ask each other whether one of them was told to end.
 _AGREE_EVERY = 10

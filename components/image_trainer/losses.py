@@ -22,10 +22,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.config.learning import LOSSES_OF_CLASSES, LOSSES_OF_LABELS, LOSSES_OF_MASKS
 from shardwright.errors import UsageError
 from shardwright.predictions.metrics import UNCOUNTED
-from shardwright_components.image_trainer.spec import TrainSpec
 
 _SMOOTH = 1.0
 _GAMMA = 2.0

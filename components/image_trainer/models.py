@@ -14,7 +14,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from shardwright_components.image_trainer.texts import Words, added_to_map, added_to_vector, model_inputs
+from shardwright.components.image_trainer.texts import Words, added_to_map, added_to_vector, model_inputs
 
 Builder = Callable[[int, int, int, int, str, Words | None], keras.Model]
 
@@ -55,7 +55,7 @@ def build_model(
         ValueError: the name is not known.
     """
     # Not above: it is made of what is here.
-    from shardwright_components.image_trainer.deeplab import compact_deeplab
+    from shardwright.components.image_trainer.deeplab import compact_deeplab
 
     builders: dict[str, Builder] = {"unet": _unet, "deeplab": compact_deeplab, "cnn": _cnn}
     if name not in builders:

@@ -7,8 +7,8 @@ from typing import Any
 
 import keras
 
+from shardwright.components.image_trainer.spec import Recipe
 from shardwright.errors import ConfigError
-from shardwright_components.image_trainer.spec import Recipe
 
 _FLOOR = 0.01
 _CLIP = 1.0

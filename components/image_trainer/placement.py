@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardwright.components.image_trainer.hosts import this_host
 from shardwright.errors import ConfigError
-from shardwright_components.image_trainer.hosts import this_host
 
 ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
 CPU_DEVICES = "SHARDWRIGHT_CPU_DEVICES"

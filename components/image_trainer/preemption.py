@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from shardwright.components.image_trainer.checkpoints import pause
 from shardwright.errors import ShardwrightError
-from shardwright_components.image_trainer.checkpoints import pause
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

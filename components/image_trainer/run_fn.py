@@ -13,6 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from shardwright import loader
+from shardwright.components.flushed_outputs import flush_artifact
+from shardwright.components.image_trainer.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.class_weights import balanced_weights
+from shardwright.components.image_trainer.hosts import this_host
+from shardwright.components.image_trainer.placement import BACKEND, Machine, place
+from shardwright.components.image_trainer.spec import (
+    AS_USUAL,
+    MODEL_FILE,
+    SPEC_FILE,
+    Recipe,
+    Running,
+    TextColumn,
+    TrainSpec,
+)
+from shardwright.components.image_trainer.warm_start import (
+    KEPT_MODEL,
+    WARM_START_VARIABLE,
+    WEIGHTS_VARIABLE,
+    weights_file,
+)
+from shardwright.components.image_trainer.worker import Message, run_worker
+from shardwright.components.image_transform.features import asset_name
 from shardwright.config.trainer import BLESSED
 from shardwright.config.transform import KEEP
 from shardwright.console import progress
@@ -23,28 +45,6 @@ from shardwright.predictions.metrics import headline
 from shardwright.provenance.lineage import LINEAGE_FILE, write_lineage
 from shardwright.storage import hash_file
 from shardwright.writing.staging import STAGING_VARIABLE
-from shardwright_components.flushed_outputs import flush_artifact
-from shardwright_components.image_trainer.checkpoints import CheckpointFolder
-from shardwright_components.image_trainer.class_weights import balanced_weights
-from shardwright_components.image_trainer.hosts import this_host
-from shardwright_components.image_trainer.placement import BACKEND, Machine, place
-from shardwright_components.image_trainer.spec import (
-    AS_USUAL,
-    MODEL_FILE,
-    SPEC_FILE,
-    Recipe,
-    Running,
-    TextColumn,
-    TrainSpec,
-)
-from shardwright_components.image_trainer.warm_start import (
-    KEPT_MODEL,
-    WARM_START_VARIABLE,
-    WEIGHTS_VARIABLE,
-    weights_file,
-)
-from shardwright_components.image_trainer.worker import Message, run_worker
-from shardwright_components.image_transform.features import asset_name
 
 RECIPE_KEY = "recipe"
 RUNNING_KEY = "running"

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from shardwright import loader, pixels
+from shardwright.components.image_trainer.events import EventLog
+from shardwright.components.image_trainer.history import read_history
+from shardwright.components.image_trainer.spec import LOG_FOLDER, TrainSpec
+from shardwright.components.image_trainer.texts import pixels_of, with_pixels
 from shardwright.dataset import Dataset
 from shardwright.predictions.label_pictures import captioned, class_bars
 from shardwright.predictions.metrics import ClassSums, LabelCounts
 from shardwright.predictions.overlays import confusion_picture, overlay, side_by_side
 from shardwright.predictions.tuning import Decision, decided_masks
-from shardwright_components.image_trainer.events import EventLog
-from shardwright_components.image_trainer.history import read_history
-from shardwright_components.image_trainer.spec import LOG_FOLDER, TrainSpec
-from shardwright_components.image_trainer.texts import pixels_of, with_pixels
 
 _RUN = "pictures"
 _SHOWN = 8

@@ -13,14 +13,14 @@ from typing import Any
 import tensorflow as tf
 
 from shardwright import pixels
+from shardwright.components.image_trainer.flips import FlippedMean
+from shardwright.components.image_trainer.region_ops import remove_small
+from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
+from shardwright.components.image_trainer.texts import IMAGE, TEXT, vocabulary_file
+from shardwright.components.image_transform.as_ingested import as_ingested
 from shardwright.loader.words import word_counts, words_of
 from shardwright.manifest import IGNORED
 from shardwright.predictions.tuning import Decision
-from shardwright_components.image_trainer.flips import FlippedMean
-from shardwright_components.image_trainer.region_ops import remove_small
-from shardwright_components.image_trainer.spec import TextColumn, TrainSpec
-from shardwright_components.image_trainer.texts import IMAGE, TEXT, vocabulary_file
-from shardwright_components.image_transform.as_ingested import as_ingested
 
 Tensor = Any
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.image_trainer.own_models import source_digest
+from shardwright.components.image_trainer.warm_start import weights_file
 from shardwright.config import Config
 from shardwright.config.learning import COMPACT, MODELS, is_import_path
 from shardwright.config.trainer import BLESSED, FRESH
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
-from shardwright_components.image_trainer.own_models import source_digest
-from shardwright_components.image_trainer.warm_start import weights_file
 
 # Part of every recipe: raised when the same options give another model, so that caches let go of the old one.
 RECIPE_VERSION = 3

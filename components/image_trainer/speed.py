@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure
+from shardwright.components.image_trainer.placement import Placement
+from shardwright.components.image_trainer.run_fn import spec_of
+from shardwright.components.image_trainer.spec import SPEC_FILE, Recipe
+from shardwright.components.image_trainer.speed_worker import ROUNDS
+from shardwright.components.image_trainer.worker import run_worker
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
-from shardwright_components.image_trainer.placement import Placement
-from shardwright_components.image_trainer.run_fn import spec_of
-from shardwright_components.image_trainer.spec import SPEC_FILE, Recipe
-from shardwright_components.image_trainer.speed_worker import ROUNDS
-from shardwright_components.image_trainer.worker import run_worker
 
-_WORKER = "shardwright_components.image_trainer.speed_worker"
+_WORKER = "shardwright.components.image_trainer.speed_worker"
 # The first one is what trains on a CPU.
 _BACKENDS = ("tensorflow", "jax")
 # Of the other one only the speed is told.

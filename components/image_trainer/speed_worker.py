@@ -1,6 +1,6 @@
 """How fast a training goes, fed by the loader, by batches in memory and by one over and over; `bench train` runs it.
 
-KERAS_BACKEND=jax SHARDWRIGHT_BENCH_ROUNDS=5 python -m shardwright_components.image_trainer.speed_worker --spec FILE
+KERAS_BACKEND=jax SHARDWRIGHT_BENCH_ROUNDS=5 python -m shardwright.components.image_trainer.speed_worker --spec FILE
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from itertools import cycle, islice
 from statistics import median, quantiles
 from typing import Any
 
-from shardwright_components.image_trainer import worker
-from shardwright_components.image_trainer.hosts import HostPlace
-from shardwright_components.image_trainer.placement import BACKEND, Placement
-from shardwright_components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer import worker
+from shardwright.components.image_trainer.hosts import HostPlace
+from shardwright.components.image_trainer.placement import BACKEND, Placement
+from shardwright.components.image_trainer.spec import TrainSpec
 
 # The variable that says how many rounds are measured: in one all ways take turns.
 ROUNDS = "SHARDWRIGHT_BENCH_ROUNDS"
@@ -59,9 +59,9 @@ def measure(spec: TrainSpec) -> None:
 
     `first` are the seconds to the first batch; all else is that of `told`, as [in the first epoch, in later ones].
     """
-    from shardwright_components.image_trainer.optimizers import build_optimizer
-    from shardwright_components.image_trainer.steps import build_steps, connect
-    from shardwright_components.image_trainer.training import built_model, work_of
+    from shardwright.components.image_trainer.optimizers import build_optimizer
+    from shardwright.components.image_trainer.steps import build_steps, connect
+    from shardwright.components.image_trainer.training import built_model, work_of
 
     placement, here = Placement("cpu", os.environ[BACKEND]), HostPlace()
     devices = connect(placement, here)

@@ -14,10 +14,10 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.components.image_trainer.checkpoints import Arrays
+from shardwright.components.image_trainer.hosts import HostPlace
+from shardwright.components.image_trainer.placement import Placement
 from shardwright.errors import ShardwrightError
-from shardwright_components.image_trainer.checkpoints import Arrays
-from shardwright_components.image_trainer.hosts import HostPlace
-from shardwright_components.image_trainer.placement import Placement
 
 _GROUPS = ("weights", "state", "optimizer")
 
@@ -88,10 +88,10 @@ def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, o
         ShardwrightError: the backend does not find the accelerator.
     """
     if placement.backend == "jax":
-        from shardwright_components.image_trainer.steps_jax import JaxSteps
+        from shardwright.components.image_trainer.steps_jax import JaxSteps
 
         return JaxSteps(place, model, loss, optimizer)
-    from shardwright_components.image_trainer.steps_tensorflow import TensorFlowSteps
+    from shardwright.components.image_trainer.steps_tensorflow import TensorFlowSteps
 
     return TensorFlowSteps(model, loss, optimizer)
 
@@ -111,10 +111,10 @@ def connect(placement: Placement, place: HostPlace) -> int:
             f"KERAS_BACKEND={placement.backend}."
         )
     if placement.backend == "jax":
-        from shardwright_components.image_trainer import steps_jax
+        from shardwright.components.image_trainer import steps_jax
 
         return steps_jax.connect(placement, place)
-    from shardwright_components.image_trainer import steps_tensorflow
+    from shardwright.components.image_trainer import steps_tensorflow
 
     return steps_tensorflow.connect(placement)
 

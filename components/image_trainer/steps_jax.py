@@ -17,12 +17,12 @@ import tensorflow as tf
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from shardwright.components.image_trainer.checkpoints import Arrays
+from shardwright.components.image_trainer.hosts import HostPlace
+from shardwright.components.image_trainer.placement import Placement
+from shardwright.components.image_trainer.steps import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.telling import told
-from shardwright_components.image_trainer.checkpoints import Arrays
-from shardwright_components.image_trainer.hosts import HostPlace
-from shardwright_components.image_trainer.placement import Placement
-from shardwright_components.image_trainer.steps import arrays_of, assign, variables
 
 _BATCH = "batch"
 

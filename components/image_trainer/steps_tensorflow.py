@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from shardwright.components.image_trainer.checkpoints import Arrays
+from shardwright.components.image_trainer.placement import Placement
+from shardwright.components.image_trainer.steps import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
 from shardwright.loader.telling import told
-from shardwright_components.image_trainer.checkpoints import Arrays
-from shardwright_components.image_trainer.placement import Placement
-from shardwright_components.image_trainer.steps import arrays_of, assign, variables
 
 _ONE_GPU = "GPU"
 

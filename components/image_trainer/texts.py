@@ -14,7 +14,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 
-from shardwright_components.image_trainer.spec import TextColumn
+from shardwright.components.image_trainer.spec import TextColumn
 
 # Names of the two parts of what a model is given; `loader.load(..., texts=...)` has the same.
 IMAGE, TEXT = "image", "text"
@@ -85,6 +85,6 @@ def with_pixels(images: Any, pixels: Any) -> Any:
 
 def vocabulary_file(folder: str, column: TextColumn) -> Path:
     """The words of a column, one a line, in a folder of `spec.vocabularies`."""
-    from shardwright_components.image_transform.features import asset_name
+    from shardwright.components.image_transform.features import asset_name
 
     return Path(folder, asset_name(column.feature))

@@ -1,6 +1,6 @@
 """The first worker: trains a model on a transformed dataset and keeps the best epoch.
 
-    python -m shardwright_components.image_trainer.train_worker --spec FILE
+    python -m shardwright.components.image_trainer.train_worker --spec FILE
 
 On a CPU the same seed, data and machine give the same weights to the last bit, whether the training was interrupted or
 not: weights, order, augmentation and the ops are seeded or deterministic. One such process runs on every host.
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 
-from shardwright_components.image_trainer import worker
-from shardwright_components.image_trainer.hosts import this_host
-from shardwright_components.image_trainer.placement import Machine, place
-from shardwright_components.image_trainer.preemption import Preemption
-from shardwright_components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer import worker
+from shardwright.components.image_trainer.hosts import this_host
+from shardwright.components.image_trainer.placement import Machine, place
+from shardwright.components.image_trainer.preemption import Preemption
+from shardwright.components.image_trainer.spec import TrainSpec
 
 
 def train(spec: TrainSpec) -> None:
@@ -30,7 +30,7 @@ def train(spec: TrainSpec) -> None:
     # Before anything imports Keras or JAX.
     os.environ.update(placement.to_environment(os.environ))
 
-    from shardwright_components.image_trainer.training import run_training
+    from shardwright.components.image_trainer.training import run_training
 
     run_training(spec, placement, here, preemption, worker.send)
 

@@ -10,31 +10,31 @@ from typing import Any
 import keras
 
 from shardwright import loader
-from shardwright.dataset import Dataset
-from shardwright.epochs.kept_images import decoded_bytes, kept_bytes
-from shardwright.provenance.lineage import package_versions
-from shardwright.storage import is_remote
-from shardwright_components.image_trainer.building import model_of
-from shardwright_components.image_trainer.checkpoints import CheckpointFolder
-from shardwright_components.image_trainer.events import EventLog
-from shardwright_components.image_trainer.history import History, write_history
-from shardwright_components.image_trainer.hosts import HostPlace
-from shardwright_components.image_trainer.loop import TRAIN, Loop, Work
-from shardwright_components.image_trainer.losses import loss_of
-from shardwright_components.image_trainer.memory import readable, step_bytes
-from shardwright_components.image_trainer.optimizers import build_optimizer
-from shardwright_components.image_trainer.placement import Placement, device_batch
-from shardwright_components.image_trainer.preemption import Preemption, waiting
-from shardwright_components.image_trainer.spec import LOG_FOLDER, MODEL_FILE, TrainSpec
-from shardwright_components.image_trainer.steps import Steps, build_steps, connect, set_weights
-from shardwright_components.image_trainer.training_summary import (
+from shardwright.components.image_trainer.building import model_of
+from shardwright.components.image_trainer.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.events import EventLog
+from shardwright.components.image_trainer.history import History, write_history
+from shardwright.components.image_trainer.hosts import HostPlace
+from shardwright.components.image_trainer.loop import TRAIN, Loop, Work
+from shardwright.components.image_trainer.losses import loss_of
+from shardwright.components.image_trainer.memory import readable, step_bytes
+from shardwright.components.image_trainer.optimizers import build_optimizer
+from shardwright.components.image_trainer.placement import Placement, device_batch
+from shardwright.components.image_trainer.preemption import Preemption, waiting
+from shardwright.components.image_trainer.spec import LOG_FOLDER, MODEL_FILE, TrainSpec
+from shardwright.components.image_trainer.steps import Steps, build_steps, connect, set_weights
+from shardwright.components.image_trainer.training_summary import (
     TrainingSummary,
     epoch_rows,
     weights_digest,
     write_summary,
 )
-from shardwright_components.image_trainer.warm_start import begin_with
-from shardwright_components.image_trainer.worker import NEEDS
+from shardwright.components.image_trainer.warm_start import begin_with
+from shardwright.components.image_trainer.worker import NEEDS
+from shardwright.dataset import Dataset
+from shardwright.epochs.kept_images import decoded_bytes, kept_bytes
+from shardwright.provenance.lineage import package_versions
+from shardwright.storage import is_remote
 
 Send = Callable[[dict[str, Any]], None]
 

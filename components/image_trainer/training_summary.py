@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardwright_components.image_trainer.checkpoints import Arrays
-from shardwright_components.image_trainer.progress import Progress
-from shardwright_components.json_records import read_record, write_record
+from shardwright.components.image_trainer.checkpoints import Arrays
+from shardwright.components.image_trainer.progress import Progress
+from shardwright.components.json_records import read_record, write_record
 
 SUMMARY_FILE = "training.json"
 

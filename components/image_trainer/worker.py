@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.errors import ShardwrightError, UsageError, told_of_file
 from shardwright.escaping import escape, escaping
-from shardwright_components.image_trainer.spec import TrainSpec
 
 Message = dict[str, Any]
 

@@ -22,15 +22,15 @@ from PIL import Image
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from shardwright import pixels
+from shardwright.components.beam_runner import in_process_pipeline
+from shardwright.components.image_transform import text
+from shardwright.components.image_transform.as_ingested import as_ingested
+from shardwright.components.image_transform.figures import PIXELS, RECORDS, in_groups, read_sums
+from shardwright.components.image_transform.recipe import Recipe
 from shardwright.config.transform import KEEP, TextConfig
 from shardwright.image_files.encoding import encode
 from shardwright.manifest import NONE
 from shardwright.transformed import CLASSES
-from shardwright_components.beam_runner import in_process_pipeline
-from shardwright_components.image_transform import text
-from shardwright_components.image_transform.as_ingested import as_ingested
-from shardwright_components.image_transform.figures import PIXELS, RECORDS, in_groups, read_sums
-from shardwright_components.image_transform.recipe import Recipe
 
 IMAGE_INPUT = "image/encoded"
 IMAGE_OUTPUT = "image"

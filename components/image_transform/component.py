@@ -5,7 +5,7 @@ from __future__ import annotations
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
-from shardwright_components.image_transform import executor
+from shardwright.components.image_transform import executor
 
 
 class ImageTransformSpec(component_spec.ComponentSpec):

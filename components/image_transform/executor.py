@@ -20,6 +20,23 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
+from shardwright.components.beam_runner import reachable, staging_root
+from shardwright.components.flushed_outputs import flushed_outputs
+from shardwright.components.image_transform import post
+from shardwright.components.image_transform.analyze import GraphPlan, served_sums, write_transform_graph
+from shardwright.components.image_transform.figures import one_size, sums_file
+from shardwright.components.image_transform.ingested import ingested_options
+from shardwright.components.image_transform.plan import (
+    TRAIN,
+    TransformPlan,
+    TransformWork,
+    open_staging,
+    plan_transform,
+    write_numbered,
+)
+from shardwright.components.image_transform.recipe import read_recipe
+from shardwright.components.image_transform.summary import statistics
+from shardwright.components.image_transform.text import Text, write_vocabularies
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
@@ -32,23 +49,6 @@ from shardwright.writing.mirror import put_folder
 from shardwright.writing.staging import Staging
 from shardwright.writing.watch import shards_shown
 from shardwright.writing.whole_files import write_bytes, write_text
-from shardwright_components.beam_runner import reachable, staging_root
-from shardwright_components.flushed_outputs import flushed_outputs
-from shardwright_components.image_transform import post
-from shardwright_components.image_transform.analyze import GraphPlan, served_sums, write_transform_graph
-from shardwright_components.image_transform.figures import one_size, sums_file
-from shardwright_components.image_transform.ingested import ingested_options
-from shardwright_components.image_transform.plan import (
-    TRAIN,
-    TransformPlan,
-    TransformWork,
-    open_staging,
-    plan_transform,
-    write_numbered,
-)
-from shardwright_components.image_transform.recipe import read_recipe
-from shardwright_components.image_transform.summary import statistics
-from shardwright_components.image_transform.text import Text, write_vocabularies
 
 _EXAMPLES = 3
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shardwright.components.image_transform.recipe import Recipe
 from shardwright.config.transform import COUNTS, PNG, TextConfig
 from shardwright.errors import ConfigError
 from shardwright.presets import COMMON_FEATURES, StoredFeatures
 from shardwright.sources.further_columns import feature_name
 from shardwright.transformed import ADDED_FEATURES, label_features
-from shardwright_components.image_transform.recipe import Recipe
 
 
 def stored_features(

@@ -9,11 +9,11 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright import pixels
+from shardwright.components.image_transform.figures import channel_sums
+from shardwright.components.image_transform.recipe import Recipe
 from shardwright.geometry import Geometry
 from shardwright.image_files.encoding import encode
 from shardwright.image_files.image_header import ImageError, ImageHeader
-from shardwright_components.image_transform.figures import channel_sums
-from shardwright_components.image_transform.recipe import Recipe
 
 
 class Picture(NamedTuple):

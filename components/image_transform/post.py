@@ -15,13 +15,13 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx_bsl.tfxio import tf_example_record
 
+from shardwright.components.image_transform.figures import figures_file
+from shardwright.components.image_transform.recipe import Recipe
 from shardwright.config.transform import COUNTS, TextConfig
 from shardwright.presets import ONE_HOT, SIZE, StoredFeatures
 from shardwright.schema import parse_schema, render_schema
 from shardwright.tfrecords.records import read_records
 from shardwright.writing.staging import PlannedShard, Staging
-from shardwright_components.image_transform.figures import figures_file
-from shardwright_components.image_transform.recipe import Recipe
 
 STATISTICS_NAME, SCHEMA_NAME = "FeatureStats.pb", "schema.pbtxt"
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}

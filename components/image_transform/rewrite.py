@@ -14,6 +14,17 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+from shardwright.components.image_transform.figures import (
+    Figures,
+    Sums,
+    encode_figures,
+    encode_sums,
+    figures_file,
+    sums_file,
+)
+from shardwright.components.image_transform.picture import Picture, make_picture
+from shardwright.components.image_transform.recipe import Recipe
+from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config.transform import KEEP
 from shardwright.dataset import shard_records
 from shardwright.geometry import Geometry, plan_geometry
@@ -26,17 +37,6 @@ from shardwright.tfrecords import records
 from shardwright.tfrecords.lazy_example import LazyExample
 from shardwright.transformed import CLASSES, annotated, is_moved, parsed
 from shardwright.writing.staging import Outcome, PlannedShard, Staging
-from shardwright_components.image_transform.figures import (
-    Figures,
-    Sums,
-    encode_figures,
-    encode_sums,
-    figures_file,
-    sums_file,
-)
-from shardwright_components.image_transform.picture import Picture, make_picture
-from shardwright_components.image_transform.recipe import Recipe
-from shardwright_components.image_transform.text import Text, text_values
 
 # So many records, or records of so many bytes, are taken apart or written in a row.
 _AT_ONCE = 8

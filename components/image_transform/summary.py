@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from shardwright_components.image_transform.analyze import GraphPlan
-from shardwright_components.image_transform.figures import PIXELS, RECORDS
+from shardwright.components.image_transform.analyze import GraphPlan
+from shardwright.components.image_transform.figures import PIXELS, RECORDS
 
 
 def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: bool) -> dict[str, Any]:

@@ -18,6 +18,9 @@ import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
+from shardwright.components.beam_runner import in_process_pipeline
+from shardwright.components.image_transform.features import asset_name
+from shardwright.components.image_transform.figures import in_groups, read_examples
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
 from shardwright.dataset import shard_records
 from shardwright.loader.words import FIRST, PADDING, UNKNOWN, words_of
@@ -26,9 +29,6 @@ from shardwright.storage import read_bytes
 from shardwright.tfrecords import records
 from shardwright.tfrecords.records import FeatureValue
 from shardwright.writing.staging import PlannedShard, Staging
-from shardwright_components.beam_runner import in_process_pipeline
-from shardwright_components.image_transform.features import asset_name
-from shardwright_components.image_transform.figures import in_groups, read_examples
 
 Tensor = Any
 TextConfigs: TypeAlias = Mapping[str, TextConfig]

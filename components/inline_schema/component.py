@@ -5,7 +5,7 @@ from __future__ import annotations
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
-from shardwright_components.inline_schema import executor
+from shardwright.components.inline_schema import executor
 
 
 class InlineSchemaSpec(component_spec.ComponentSpec):

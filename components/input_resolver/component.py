@@ -7,8 +7,8 @@ from typing import Any
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
+from shardwright.components.input_resolver import executor
 from shardwright.provenance.blessed_data import BlessedData
-from shardwright_components.input_resolver import executor
 
 
 class InputResolverSpec(component_spec.ComponentSpec):

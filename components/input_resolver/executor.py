@@ -8,12 +8,12 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
+from shardwright.components.flushed_outputs import flushed_outputs
 from shardwright.console import progress, tell
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
 from shardwright.ingest.places import absolute_places, location_json
 from shardwright.provenance.blessed_data import BlessedData, settle
 from shardwright.spans import NEWEST
-from shardwright_components.flushed_outputs import flushed_outputs
 
 RECIPE = "recipe"
 PLACES = "places"

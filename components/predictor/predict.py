@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shardwright.components.predictor.model import ExportedModel, open_model
+from shardwright.components.predictor.texts import Texts, read_texts
 from shardwright.config import ImagesConfig
 from shardwright.config.images import images_config
 from shardwright.console import progress
@@ -28,8 +30,6 @@ from shardwright.ingest.prepare import KEEP, frames_of, prepare
 from shardwright.predictions.restore import restore_to_file
 from shardwright.predictions.submission import DEFAULT, Layout, choose_layout, mask_rows
 from shardwright.storage import Listing, durable, in_parallel, is_remote, list_inputs, read_bytes, readers
-from shardwright_components.predictor.model import ExportedModel, open_model
-from shardwright_components.predictor.texts import Texts, read_texts
 
 _DIGITS = 6
 

@@ -6,7 +6,7 @@ from tfx import v1 as tfx
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, standard_component_specs
 
-from shardwright_components.pusher import executor
+from shardwright.components.pusher import executor
 
 
 class PusherSpec(component_spec.ComponentSpec):

@@ -12,12 +12,12 @@ from tfx.types import Artifact, artifact_utils
 from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODEL_KEY
 from tfx.utils import io_utils, proto_utils
 
+from shardwright.components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
+from shardwright.components.flushed_outputs import flush_artifact, flushed_outputs
+from shardwright.components.pusher.answers import check_answers
 from shardwright.errors import CheckFailed
 from shardwright.provenance.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
 from shardwright.provenance.lineage import read_lineage
-from shardwright_components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
-from shardwright_components.flushed_outputs import flush_artifact, flushed_outputs
-from shardwright_components.pusher.answers import check_answers
 
 EVALUATION = "evaluation"
 

@@ -6,7 +6,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
-from shardwright_components.report import executor
+from shardwright.components.report import executor
 
 
 class ReportSpec(component_spec.ComponentSpec):

@@ -10,6 +10,9 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
+from shardwright.components.data_gate.anomalies import read_anomalies
+from shardwright.components.data_gate.offenders import name_offenders, records_of
+from shardwright.components.flushed_outputs import flushed_outputs
 from shardwright.config.drift import DriftConfig, SkewConfig
 from shardwright.dataset import Dataset
 from shardwright.drift.tiles import record_tiles
@@ -21,9 +24,6 @@ from shardwright.report.page import render, see
 from shardwright.report.troubles import Trouble, leaks, trouble_chapter, write_verdict
 from shardwright.report.write import REPORT_FILE, write_whole
 from shardwright.schema import parse_schema
-from shardwright_components.data_gate.anomalies import read_anomalies
-from shardwright_components.data_gate.offenders import name_offenders, records_of
-from shardwright_components.flushed_outputs import flushed_outputs
 
 
 class Executor(base_executor.BaseExecutor):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
 
+from shardwright.components.statistics_gen import executor
 from shardwright.fingerprint import canonical_json
-from shardwright_components.statistics_gen import executor
 
 
 class StatisticsGenSpec(component_spec.ComponentSpec):

@@ -12,9 +12,9 @@ from tfx.components.util import tfxio_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
+from shardwright.components.flushed_outputs import flushed_outputs
+from shardwright.components.statistics_gen.slices import slices
 from shardwright.dataset import Dataset
-from shardwright_components.flushed_outputs import flushed_outputs
-from shardwright_components.statistics_gen.slices import slices
 
 STATISTICS_FILE = "FeatureStats.pb"
 _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_pb2.FLOAT}

@@ -20,7 +20,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
 _LOG = "bench.log"
 _FEWEST = 100
-_COMMAND = (sys.executable, "-m", "shardwright_pipelines.cli")
+_COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
 
 
 def add(commands: _Commands) -> None:
@@ -135,12 +135,12 @@ def _train(options: argparse.Namespace) -> int:
     _at_least_one(options, "batch")
     from shardwright.dataset import Dataset
     from shardwright.errors import UsageError
-    from shardwright_pipelines.quiet import quiet
+    from shardwright.pipelines.quiet import quiet
 
     if Dataset.open(options.dataset).manifest.kind != "transform":
         raise UsageError(f"{options.dataset}: its images are not of one size. Give what `shardwright transform` made.")
     with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, quiet(Path(folder, _LOG)):
-        from shardwright_components.image_trainer.speed import training_figures
+        from shardwright.components.image_trainer.speed import training_figures
 
         figures = training_figures(Path(options.dataset), options.batch)
     return _told(figures, as_json=options.json)
@@ -149,10 +149,10 @@ def _train(options: argparse.Namespace) -> int:
 def _transform(options: argparse.Namespace) -> int:
     _at_least_one(options, "images")
     from shardwright.bench.transform import Methods, transform_figures
-    from shardwright_pipelines.quiet import quiet
+    from shardwright.pipelines.quiet import quiet
 
     with _kept(options) as folder, quiet(folder / _LOG):
-        from shardwright_pipelines import transform_methods as ways
+        from shardwright.pipelines import transform_methods as ways
 
         with ways.notebook(options.python) as (method, name):
             methods = Methods(method, name, ways.pixels_only, ways.shards, ways.transform)
@@ -165,11 +165,11 @@ def _loader_methods(log: Path) -> Iterator[Methods]:
     """What the loader is compared with; what TensorFlow says meanwhile goes into a file."""
     from shardwright.bench.loader import Methods
     from shardwright.errors import DatasetError
-    from shardwright_pipelines.quiet import quiet
+    from shardwright.pipelines.quiet import quiet
 
     with quiet(log):
         from shardwright.loader.telling import plain_message
-        from shardwright_pipelines import loader_methods
+        from shardwright.pipelines import loader_methods
 
         names = [field.name for field in dataclasses.fields(Methods)]
         try:
@@ -210,10 +210,10 @@ def _measure(folder: Path, images: int) -> list[Figure]:
     from shardwright.bench.masks import mask_figures
     from shardwright.bench.object_store import store_figures
     from shardwright.bench.probe import probe_figures
-    from shardwright_pipelines.quiet import quiet
+    from shardwright.pipelines.quiet import quiet
 
     with quiet(folder / _LOG):
-        from shardwright_pipelines.notebook import write_records
+        from shardwright.pipelines.notebook import write_records
 
         return [
             *ingest_figures(folder, images, _COMMAND, write_records),

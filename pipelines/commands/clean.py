@@ -26,8 +26,8 @@ def add(commands: _Commands) -> None:
 
 
 def _clean(options: argparse.Namespace) -> int:
+    from shardwright.pipelines.cleaning import clean
     from shardwright.report.markup import plain
-    from shardwright_pipelines.cleaning import clean
 
     root = os.path.abspath(options.root)
     if options.root.endswith(_ENDINGS):

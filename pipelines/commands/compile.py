@@ -40,12 +40,12 @@ def _compile(options: argparse.Namespace) -> int:
     config = load_config(options.config)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if options.target == "vertex":
-        from shardwright_pipelines.vertex import compile_vertex, vertex_document
+        from shardwright.pipelines.vertex import compile_vertex, vertex_document
 
         compiled = compile_vertex(config, config_file)
         text = vertex_document(compiled)
     else:
-        from shardwright_pipelines.kubeflow import compile_kubeflow, kubeflow_document
+        from shardwright.pipelines.kubeflow import compile_kubeflow, kubeflow_document
 
         compiled = compile_kubeflow(config, config_file)
         text = kubeflow_document(config, compiled)

@@ -20,7 +20,7 @@ def add(commands: _Commands) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from shardwright_pipelines.doctor import diagnose
+    from shardwright.pipelines.doctor import diagnose
 
     found = diagnose()
     if options.json:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shardwright_pipelines.commands.derived import add_common, keys_of, make
+from shardwright.pipelines.commands.derived import add_common, keys_of, make
 
 if TYPE_CHECKING:
     from shardwright.dataset import Dataset
@@ -39,10 +39,10 @@ def _forget(options: argparse.Namespace) -> int:
     from shardwright.dataset import Dataset
     from shardwright.derived.forgetting import contents_of
     from shardwright.errors import UsageError
+    from shardwright.pipelines.run_lock import only_run_in
     from shardwright.provenance.artifact_places import run_root_of
     from shardwright.storage import is_folder, is_remote
     from shardwright.writing.places import staging_beside
-    from shardwright_pipelines.run_lock import only_run_in
 
     for root in options.staging:
         # Of a bucket only that it can be listed: nothing need be staged there. What is wrong with it shows now, and

@@ -24,7 +24,7 @@ def add(commands: _Commands) -> None:
 
 def _get(options: argparse.Namespace) -> int:
     from shardwright.inspection import fetch, view_record
-    from shardwright_pipelines.commands.inspect import print_record
+    from shardwright.pipelines.commands.inspect import print_record
 
     found = fetch(options.dataset, options.key)
     view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")

@@ -37,7 +37,7 @@ def _lineage(options: argparse.Namespace) -> int:
     told = tell(start, family)
     run_root = run_root_of(start.place)
     if run_root is not None:
-        from shardwright_pipelines.metadata_store import steps_to
+        from shardwright.pipelines.metadata_store import steps_to
 
         told["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
     if options.json:

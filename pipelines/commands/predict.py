@@ -35,7 +35,7 @@ def add(commands: _Commands) -> None:
 def _predict(options: argparse.Namespace) -> int:
     dialect = options.dialect if options.like is None else _told_by(options.like)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from shardwright_components.predictor.predict import predict
+    from shardwright.components.predictor.predict import predict
 
     found = predict(
         options.model,

@@ -34,8 +34,8 @@ def add(commands: _Commands) -> None:
 def _preflight(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
+    from shardwright.pipelines.preflight import gather
     from shardwright.preflight import RULES, check
-    from shardwright_pipelines.preflight import gather
 
     for name in ("hosts", "needed", "host_memory", "host_processors", "seconds"):
         value = getattr(options, name)

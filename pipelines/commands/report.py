@@ -52,7 +52,7 @@ def _model(options: argparse.Namespace) -> list[Chapter]:
     for option, folder in (("--evaluation", options.evaluation), ("--training", options.training)):
         if folder is not None and not os.path.isdir(folder):
             raise UsageError(f"{option}: there is no folder {folder}. Give what the component wrote.")
-    from shardwright_pipelines.run_report import evaluated
+    from shardwright.pipelines.run_report import evaluated
 
     return [evaluated(options.evaluation, options.training)]
 

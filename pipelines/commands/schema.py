@@ -30,7 +30,7 @@ def add(commands: _Commands) -> None:
 
 def _render(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright_pipelines.prepare import render_schema_file
+    from shardwright.pipelines.prepare import render_schema_file
 
     print(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
     return 0

@@ -22,7 +22,7 @@ from kfp import compiler, dsl
 from shardwright.config.checks import one_of
 from shardwright.config.cloud import check_image
 from shardwright.errors import UsageError
-from shardwright_pipelines.kfp.steps import STEPS
+from shardwright.pipelines.kfp.steps import STEPS
 
 KUBEFLOW, VERTEX = "kubeflow", "vertex"
 

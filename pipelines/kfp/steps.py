@@ -81,6 +81,6 @@ def _container(image: str, step: str, options: list[Any]) -> dsl.ContainerSpec:
     return dsl.ContainerSpec(
         # As text: of a parameter KFP takes only its placeholder.
         image=str(image),
-        command=["python", "-m", "shardwright_pipelines.kfp.task", step],
+        command=["python", "-m", "shardwright.pipelines.kfp.task", step],
         args=options,
     )

@@ -1,4 +1,4 @@
-"""What the containers of the plain components start: `python -m shardwright_pipelines.kfp.task STEP …`.
+"""What the containers of the plain components start: `python -m shardwright.pipelines.kfp.task STEP …`.
 
 Places are folders and files of this machine, as Kubeflow's launcher gives them, or URLs of Cloud Storage, which Vertex
 AI gives. ImageTransform, and what makes one file, works on this machine and copies.
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from shardwright.components.copies import fetch_folder
 from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED
 from shardwright.console import tell
@@ -25,7 +26,6 @@ from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright.provenance.in_force import asks_for_blessed
 from shardwright.storage import buckets, is_remote
 from shardwright.writing.mirror import put_folder
-from shardwright_components.copies import fetch_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +50,7 @@ def _run_step(arguments: Sequence[str] | None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m shardwright_pipelines.kfp.task", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="python -m shardwright.pipelines.kfp.task", allow_abbrev=False)
     steps = parser.add_subparsers(required=True)
     for step, names in (
         (_ingest, ("config", "data-root", "dataset", "fingerprint")),
@@ -95,8 +95,8 @@ def _verify(options: argparse.Namespace, scratch: Path) -> int:
 
 
 def _transform(options: argparse.Namespace, scratch: Path) -> int:
-    from shardwright_components.image_transform.recipe import transform_recipe
-    from shardwright_pipelines.transforming import EXAMPLES, GRAPH, transform_dataset
+    from shardwright.components.image_transform.recipe import transform_recipe
+    from shardwright.pipelines.transforming import EXAMPLES, GRAPH, transform_dataset
 
     config = _config(options.config, scratch)
     # Beside the output, on the disk that has the room.

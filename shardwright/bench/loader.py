@@ -31,7 +31,7 @@ _FORMS = {"masks": "bytes of 0 and 1", "mask bits": "a bit a class, to be unpack
 
 @dataclass(frozen=True)
 class Methods:
-    """The ways of loading that are no part of the loader; see `shardwright_pipelines.loader_methods`."""
+    """The ways of loading that are no part of the loader; see `shardwright.pipelines.loader_methods`."""
 
     ceiling: Callable[..., Iterator[Any]]
     notebook: Callable[..., Iterator[Any]]

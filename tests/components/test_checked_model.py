@@ -2,11 +2,11 @@
 
 import pytest
 
+from shardwright.components.image_trainer import checked_model
+from shardwright.components.image_trainer.checked_model import check_model
+from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
-from shardwright_components.image_trainer import checked_model
-from shardwright_components.image_trainer.checked_model import check_model
-from shardwright_components.image_trainer.spec import TrainSpec
 
 CLASSES = ("Disc", "Bar")
 SMALL = {"size": [32, 32]}
@@ -50,7 +50,7 @@ def test_the_worker_is_told_the_model_and_the_files(tmp_path, asked):
 
 @pytest.mark.slow
 def test_an_earlier_model_of_another_width_is_refused_with_both(tmp_path):
-    from shardwright_components.image_trainer.models import build_model
+    from shardwright.components.image_trainer.models import build_model
 
     file = tmp_path / "earlier.keras"
     build_model("unet", height=32, width=32, classes=2, filters=4, seed=1).save(file)
@@ -64,8 +64,8 @@ def test_an_earlier_model_of_another_width_is_refused_with_both(tmp_path):
 
 @pytest.mark.slow
 def test_what_fits_passes(tmp_path, asked):
-    from shardwright_components.image_trainer.check_worker import check
-    from shardwright_components.image_trainer.models import build_model
+    from shardwright.components.image_trainer.check_worker import check
+    from shardwright.components.image_trainer.models import build_model
 
     file = tmp_path / "earlier.keras"
     build_model("unet", height=48, width=48, classes=2, filters=4, seed=1).save(file)
@@ -75,8 +75,8 @@ def test_what_fits_passes(tmp_path, asked):
 
 @pytest.mark.slow
 def test_weights_of_another_encoder_are_refused_with_the_name_of_both(tmp_path, asked):
-    from shardwright_components.image_trainer.check_worker import check
-    from shardwright_components.image_trainer.encoders import build_encoder
+    from shardwright.components.image_trainer.check_worker import check
+    from shardwright.components.image_trainer.encoders import build_encoder
 
     file = tmp_path / "b1_notop.weights.h5"
     build_encoder("efficientnetv2-b1", 32, 32).save_weights(file)

@@ -14,10 +14,10 @@ from tfx.extensions.google_cloud_ai_platform import training_clients
 from tfx.types import standard_artifacts
 from tfx.utils import json_utils
 
+from shardwright.components.image_trainer.training_summary import read_summary
 from shardwright.config import parse_config
+from shardwright.pipelines.vertex import worker_pools
 from shardwright.provenance.lineage import read_lineage
-from shardwright_components.image_trainer.training_summary import read_summary
-from shardwright_pipelines.vertex import worker_pools
 
 pytestmark = pytest.mark.slow
 
@@ -45,9 +45,9 @@ def artifact(kind, uri, **properties):
 
 def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypatch):
     """As in a pipeline: the Trainer's step asks for a job, and the job's container does the work."""
-    from shardwright_components.image_trainer.custom_job import Executor
-    from shardwright_components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY
-    from shardwright_components.image_trainer.spec import Recipe, Running
+    from shardwright.components.image_trainer.custom_job import Executor
+    from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY
+    from shardwright.components.image_trainer.spec import Recipe, Running
 
     config = parse_config(CONFIG, base="/")
     data = write_shapes(tmp_path / "data", size=(32, 32))
@@ -88,7 +88,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
         },
     }
     properties = {
-        "run_fn": "shardwright_components.image_trainer.run_fn.run_fn",
+        "run_fn": "shardwright.components.image_trainer.run_fn.run_fn",
         "train_args": json.dumps({"splits": ["train"]}),
         "eval_args": json.dumps({"splits": ["eval"]}),
         "custom_config": json_utils.dumps(custom),

@@ -11,10 +11,10 @@ from google.cloud.aiplatform_v1.types import CustomJob, JobState
 from tfx.extensions.google_cloud_ai_platform import training_clients
 from vertex_section import VERTEX
 
+from shardwright.components import container
+from shardwright.components.image_trainer import custom_job
 from shardwright.config import parse_config
-from shardwright_components import container
-from shardwright_components.image_trainer import custom_job
-from shardwright_pipelines.vertex import _custom_job
+from shardwright.pipelines.vertex import _custom_job
 
 CONFIG = {
     "name": "clouds",
@@ -60,7 +60,7 @@ def step(tmp_path, monkeypatch):
     config = parse_config(CONFIG, base="/")
     custom = {"recipe": {"epochs": 1}, **_custom_job(config, config.vertex)}
     values = {
-        "run_fn": "shardwright_components.image_trainer.run_fn.run_fn",
+        "run_fn": "shardwright.components.image_trainer.run_fn.run_fn",
         "train_args": '{"splits": ["train"]}',
         "eval_args": '{"splits": ["eval"]}',
         "custom_config": json.dumps(custom),

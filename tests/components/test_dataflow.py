@@ -17,17 +17,17 @@ from recording import labelled, write_records
 from tfx.types import standard_artifacts
 from vertex_section import IMAGE, VERTEX
 
+from shardwright.components.image_transform import executor, plan
+from shardwright.components.image_transform.features import stored_features
+from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.rewrite import Rewriting
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.manifest import shard_path
+from shardwright.pipelines.vertex import dataflow_options
 from shardwright.writing.mirror import Mirror
 from shardwright.writing.staging import PlannedShard, Staging
-from shardwright_components.image_transform import executor, plan
-from shardwright_components.image_transform.features import stored_features
-from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
-from shardwright_components.image_transform.rewrite import Rewriting
-from shardwright_pipelines.vertex import dataflow_options
 
 SECTION = {
     **VERTEX,

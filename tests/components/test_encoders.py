@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 
+from shardwright.components.image_trainer.encoder_weights import load_encoder_weights
+from shardwright.components.image_trainer.encoders import build_encoder, classifier, padded, segmenter
+from shardwright.components.image_trainer.texts import Words
 from shardwright.errors import UsageError
-from shardwright_components.image_trainer.encoder_weights import load_encoder_weights
-from shardwright_components.image_trainer.encoders import build_encoder, classifier, padded, segmenter
-from shardwright_components.image_trainer.texts import Words
 
 pytestmark = pytest.mark.slow
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from object_stores import running_stores
 
+from shardwright.components.evaluator.summary import read_evaluation
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
 from shardwright.provenance.blessing import BLESSING_FILE, baseline_digest, read_blessing
 from shardwright.provenance.lineage import read_lineage, write_lineage
-from shardwright_components.evaluator.summary import read_evaluation
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ class Line:
         self.resolve(baseline)
         evaluation, blessing = self.evaluate(model, baseline, home)
         self.pushed = artifact("PushedModel", home / "pushed")
-        from shardwright_components.pusher import component, executor
+        from shardwright.components.pusher import component, executor
 
         destination = json.dumps({"filesystem": {"base_directory": str(self.push)}})
         inputs = {"model": [model], "model_blessing": [blessing], "evaluation": [evaluation]}
@@ -57,7 +57,7 @@ class Line:
         return read_evaluation(evaluation.uri)
 
     def resolve(self, baseline, digest: str | None = None) -> None:
-        from shardwright_components.baseline_resolver import executor
+        from shardwright.components.baseline_resolver import executor
 
         properties = {
             "push_directory": str(self.push),
@@ -68,8 +68,8 @@ class Line:
     def evaluate(self, model, baseline, home: Path):
         from tfx.utils import proto_utils
 
-        from shardwright_components.evaluator.eval_config import build_eval_config
-        from shardwright_components.evaluator.executor import Executor
+        from shardwright.components.evaluator.eval_config import build_eval_config
+        from shardwright.components.evaluator.executor import Executor
 
         examples = artifact("Examples", self.data)
         examples.split_names = json.dumps(list(Dataset.open(self.data).splits))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from shardwright.components.image_trainer.flips import FlippedMean
+from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.spec import Recipe, TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright_components.image_trainer.flips import FlippedMean
-from shardwright_components.image_trainer.signatures import ServedModel
-from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("a", "b"), 4, 6, "stretch", None, None, "run", "export")

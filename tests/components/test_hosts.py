@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.components.image_trainer.hosts import HostPlace, this_host
 from shardwright.errors import ConfigError, UsageError
-from shardwright_components.image_trainer.hosts import HostPlace, this_host
 
 SLICE = {"TPU_WORKER_HOSTNAMES": "t0.x,t1.x", "TPU_WORKER_ID": "1"}
 

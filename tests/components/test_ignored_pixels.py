@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from shardwright import loader
 from shardwright.boxes import Box, box_values
+from shardwright.components.image_trainer.evaluation import evaluate
+from shardwright.components.image_trainer.losses import build_loss
+from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_transform.features import stored_features
+from shardwright.components.image_transform.recipe import Recipe as TransformRecipe
+from shardwright.components.image_transform.rewrite import Rewriting, rewritten
 from shardwright.dataset import Dataset
 from shardwright.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
 from shardwright.predictions.metrics import UNCOUNTED, MaskSums
 from shardwright.tfrecords.records import byte_strings, decode_example, encode_example, floats, ints
-from shardwright_components.image_trainer.evaluation import evaluate
-from shardwright_components.image_trainer.losses import build_loss
-from shardwright_components.image_trainer.signatures import ServedModel
-from shardwright_components.image_trainer.spec import Recipe, TrainSpec
-from shardwright_components.image_transform.features import stored_features
-from shardwright_components.image_transform.recipe import Recipe as TransformRecipe
-from shardwright_components.image_transform.rewrite import Rewriting, rewritten
 
 CLASSES, SIZE = ("Fish", "Sugar"), (24, 36)
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")

@@ -13,12 +13,12 @@ from tfx.components.statistics_gen import executor as statistics_executor
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
+from shardwright.components.image_example_gen.component import ImageExampleGen
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate, write
 from shardwright.provenance.lineage import read_lineage
-from shardwright_components.image_example_gen.component import ImageExampleGen
 
 
 def tree(root):

@@ -12,11 +12,11 @@ from PIL import Image
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
+from shardwright.components.image_example_gen.executor import Executor
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed
 from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate
 from shardwright.provenance.lineage import read_lineage
-from shardwright_components.image_example_gen.executor import Executor
 
 
 def tree(root):

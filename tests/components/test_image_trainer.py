@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shardwright.components.image_trainer import run_fn
+from shardwright.components.image_trainer.history import read_history
+from shardwright.components.image_trainer.run_fn import train_and_export
+from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.worker import run_worker
 from shardwright.dataset import Dataset
 from shardwright.errors import ShardwrightError
 from shardwright.predictions.metrics import LabelCounts, MaskSums
 from shardwright.predictions.tuning import decided_masks, read_decision
 from shardwright.provenance.lineage import read_lineage
 from shardwright.writing.staged import in_use
-from shardwright_components.image_trainer import run_fn
-from shardwright_components.image_trainer.history import read_history
-from shardwright_components.image_trainer.run_fn import train_and_export
-from shardwright_components.image_trainer.spec import Recipe, TrainSpec
-from shardwright_components.image_trainer.worker import run_worker
 
 pytestmark = pytest.mark.slow
 

@@ -17,6 +17,9 @@ from PIL import Image
 from tfx.types import artifact_utils, standard_artifacts
 
 from shardwright import loader, pixels
+from shardwright.components.image_transform import component, executor, rewrite
+from shardwright.components.image_transform import plan as planning
+from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import CheckFailed, DatasetError
@@ -25,9 +28,6 @@ from shardwright.geometry import plan_geometry
 from shardwright.masks import rle
 from shardwright.provenance.lineage import read_lineage
 from shardwright.tfrecords.records import decode_example
-from shardwright_components.image_transform import component, executor, rewrite
-from shardwright_components.image_transform import plan as planning
-from shardwright_components.image_transform.recipe import read_recipe, transform_recipe
 
 pytestmark = pytest.mark.slow
 

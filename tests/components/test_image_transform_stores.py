@@ -12,11 +12,11 @@ from killed_transform import killed_transform
 from object_stores import running_stores
 from tfx.types import Artifact, standard_artifacts
 
+from shardwright.components.image_transform import executor
+from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import UsageError
-from shardwright_components.image_transform import executor
-from shardwright_components.image_transform.recipe import transform_recipe
 
 pytestmark = pytest.mark.slow
 

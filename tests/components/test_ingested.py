@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from shardwright.components.image_transform.ingested import ingested_options
 from shardwright.errors import ConfigError
-from shardwright_components.image_transform.ingested import ingested_options
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
+from shardwright.components.baseline_resolver.executor import HAS_BASELINE, has_baseline
+from shardwright.components.inline_schema.executor import Executor as InlineSchema
+from shardwright.components.input_resolver.executor import Executor as InputResolver
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
 from shardwright.ingest import InputLocation, ingest_recipe, input_fingerprint, locate
 from shardwright.ingest.places import location_json, relative_places
 from shardwright.sample import write_sample
-from shardwright_components.baseline_resolver.executor import HAS_BASELINE, has_baseline
-from shardwright_components.inline_schema.executor import Executor as InlineSchema
-from shardwright_components.input_resolver.executor import Executor as InputResolver
 
 CLASSES = ["Fish", "Flower", "Gravel", "Sugar"]
 

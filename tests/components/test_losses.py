@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardwright.components.image_trainer.class_weights import balanced_weights
+from shardwright.components.image_trainer.losses import build_loss, soft_dice
 from shardwright.errors import UsageError
-from shardwright_components.image_trainer.class_weights import balanced_weights
-from shardwright_components.image_trainer.losses import build_loss, soft_dice
 
 WANTED = {name: losses_by_formula.by_formula(*case) for name, case in losses_by_formula.cases().items()}
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.errors import UsageError
-from shardwright_components import container
-from shardwright_components.mounts import (
+from shardwright.components import container
+from shardwright.components.mounts import (
     AS_THEY_ARE,
     LOCAL,
     MOUNTED,
@@ -19,6 +18,7 @@ from shardwright_components.mounts import (
     output_folders,
     url_of,
 )
+from shardwright.errors import UsageError
 
 NAMES = st.lists(st.text(alphabet="ab-_.0", min_size=1, max_size=8).filter(lambda n: n.strip(".")), min_size=1)
 

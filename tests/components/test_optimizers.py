@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import steps_by_hand
 
+from shardwright.components.image_trainer.memory import step_bytes
+from shardwright.components.image_trainer.optimizers import build_optimizer
+from shardwright.components.image_trainer.spec import Recipe
 from shardwright.errors import ConfigError
-from shardwright_components.image_trainer.memory import step_bytes
-from shardwright_components.image_trainer.optimizers import build_optimizer
-from shardwright_components.image_trainer.spec import Recipe
 
 RECIPE = Recipe("unet", 4, 1, 1, 0.1, 1, "unit", (), 1, 0.5, "")
 STEPS = 100

@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from shardwright.errors import UsageError
-from shardwright_components.image_trainer.own_models import (
+from shardwright.components.image_trainer.own_models import (
     build_own_model,
     check_own_model,
     import_function,
     source_digest,
 )
+from shardwright.errors import UsageError
 
 MASKS = {"height": 12, "width": 10, "classes": 2, "task": "segmentation", "multi": False, "filters": 4, "seed": 1}
 LABELS = {**MASKS, "task": "classification"}

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.errors import ConfigError
-from shardwright_components.image_trainer import placement
-from shardwright_components.image_trainer.placement import (
+from shardwright.components.image_trainer import placement
+from shardwright.components.image_trainer.placement import (
     Machine,
     Placement,
     check_machine,
     device_batch,
     place,
 )
+from shardwright.errors import ConfigError
 
 PLAIN = Machine()
 GPU, GPU_JAX, TPU = Machine(gpu=True), Machine(gpu=True, jax_on_gpu=True), Machine(tpu=True)

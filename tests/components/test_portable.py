@@ -13,10 +13,10 @@ from example_gen import execute, parameters
 from ingesting import run, tree
 from tfx.types import standard_artifacts
 
+from shardwright.components.beam_runner import beam_args
+from shardwright.components.image_transform import executor
+from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import parse_config
-from shardwright_components.beam_runner import beam_args
-from shardwright_components.image_transform import executor
-from shardwright_components.image_transform.recipe import transform_recipe
 
 pytestmark = [pytest.mark.slow, pytest.mark.two_stacks]
 

@@ -1,7 +1,7 @@
 """The strides that the preflight knows are those of the models."""
 
+from shardwright.components.image_trainer import deeplab, models
 from shardwright.preflight.tensors import STRIDES
-from shardwright_components.image_trainer import deeplab, models
 
 
 def test_strides_are_those_of_the_models():

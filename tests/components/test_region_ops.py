@@ -6,9 +6,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardwright.components.image_trainer import region_ops
 from shardwright.masks import rle
 from shardwright.masks.regions import remove_small
-from shardwright_components.image_trainer import region_ops
 
 MIN_AREAS = (0, 3, 9)
 

@@ -9,6 +9,8 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.types import standard_artifacts
 from tfx.types.experimental import simple_artifacts
 
+from shardwright.components.data_gate.executor import Executor as GateExecutor
+from shardwright.components.report.executor import Executor
 from shardwright.dataset import Dataset
 from shardwright.drift.watch import REFERENCE_VARIABLE
 from shardwright.errors import CheckFailed, DatasetError, UsageError
@@ -16,8 +18,6 @@ from shardwright.fingerprint import text_number
 from shardwright.provenance.lineage import read_lineage
 from shardwright.report.troubles import read_verdict
 from shardwright.schema import render_schema
-from shardwright_components.data_gate.executor import Executor as GateExecutor
-from shardwright_components.report.executor import Executor
 
 
 def same_file(number: int, example: dict[str, Any]) -> dict[str, Any]:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shardwright.components.image_transform import plan as planning
+from shardwright.components.image_transform import rewrite, text
+from shardwright.components.image_transform.features import stored_features
+from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
+from shardwright.components.image_transform.rewrite import Rewriting, rewritten
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.records import decode_example, frame, read_records
-from shardwright_components.image_transform import plan as planning
-from shardwright_components.image_transform import rewrite, text
-from shardwright_components.image_transform.features import stored_features
-from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
-from shardwright_components.image_transform.rewrite import Rewriting, rewritten
 
 CLASSES, COUNT = ("Fish", "Sugar"), 37
 CUT, MISJUDGED = 5, 20

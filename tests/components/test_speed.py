@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training import RECIPE, SIZE, spec_of
 
-from shardwright_components.image_trainer.placement import Placement
-from shardwright_components.image_trainer.speed import over_epochs
-from shardwright_components.image_trainer.speed_worker import ROUNDS, Turn, told
-from shardwright_components.image_trainer.worker import run_worker
+from shardwright.components.image_trainer.placement import Placement
+from shardwright.components.image_trainer.speed import over_epochs
+from shardwright.components.image_trainer.speed_worker import ROUNDS, Turn, told
+from shardwright.components.image_trainer.worker import run_worker
 
 rates = st.floats(0.5, 500)
 shares = st.floats(0, 1)
@@ -69,7 +69,7 @@ def test_a_worker_measures_the_first_epoch_and_a_later_one(tmp_path, write_shape
     spec, found = spec_of(tmp_path / "run", data, RECIPE), {}
     spec.write(tmp_path / "spec.json")
     run_worker(
-        "shardwright_components.image_trainer.speed_worker",
+        "shardwright.components.image_trainer.speed_worker",
         tmp_path / "spec.json",
         tmp_path / "speed.log",
         environment={**Placement("cpu", "tensorflow").to_environment({}), ROUNDS: "2"},

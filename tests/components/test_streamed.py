@@ -8,11 +8,11 @@ import pytest
 from object_stores import SCHEMES, Stores, running_stores
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
+from shardwright.components import container, copies
+from shardwright.components.mounts import MOUNTS_VARIABLE
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.schema import render_schema
-from shardwright_components import container, copies
-from shardwright_components.mounts import MOUNTS_VARIABLE
 
 ANOMALY = "ENUM_TYPE_UNEXPECTED_STRING_VALUES"
 
@@ -132,14 +132,14 @@ def test_report_and_gate_read_images_where_they_lie(
     inputs = {name.lower(): (kind, name.lower()) for name, kind in (("Examples", "Examples"), ("Schema", "Schema"))}
     inputs["anomalies"] = ("ExampleAnomalies", "anomalies")
 
-    code = task.run("shardwright_components.report.executor.Executor", inputs, "report", drift="")
+    code = task.run("shardwright.components.report.executor.Executor", inputs, "report", drift="")
     assert code == 0, capsys.readouterr().err
     made = stores.tree(f"{bucket}/report")
     assert set(made) == {"report.html", "verdict.json", "lineage.json"}
     assert len(json.loads(made["verdict.json"])) == len(manifest.splits)
     assert json.loads(made["lineage.json"])["parents"] == {"dataset": manifest.digest}
 
-    gate = "shardwright_components.data_gate.executor.Executor"
+    gate = "shardwright.components.data_gate.executor.Executor"
     inputs["report"] = ("File", "report")
     capsys.readouterr()
     assert task.run(gate, inputs, "decision", allow="[]") == 1

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.components.image_trainer.history import History, read_history, write_history
+from shardwright.components.image_trainer.placement import Machine
+from shardwright.components.image_trainer.run_fn import run_fn, spec_of
+from shardwright.components.image_trainer.spec import Recipe, TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, DatasetError, UsageError
-from shardwright_components.image_trainer.history import History, read_history, write_history
-from shardwright_components.image_trainer.placement import Machine
-from shardwright_components.image_trainer.run_fn import run_fn, spec_of
-from shardwright_components.image_trainer.spec import Recipe, TrainSpec
 
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", ("flip_left_right",), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "data", "d" * 64, "segmentation", ("a", "b"), 24, 40, "stretch", None, None, "run", "export")
@@ -90,7 +90,7 @@ def test_a_history_is_read_as_it_was_written(tmp_path):
 
 
 def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, write_shapes):
-    from shardwright_components.image_trainer.losses import loss_of
+    from shardwright.components.image_trainer.losses import loss_of
 
     data = write_shapes(tmp_path / "data")
     figures = {"mean": [1, 2, 3], "std": [1, 1, 1], "pixel_frequency": {"Disc": 0.25, "Bar": 0.01}}
@@ -117,7 +117,7 @@ def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, wr
 def test_16_bits_are_computed_with_where_they_are_asked_for():
     import keras
 
-    from shardwright_components.image_trainer.training import built_model
+    from shardwright.components.image_trainer.training import built_model
 
     spec = dataclasses.replace(SPEC, recipe=dataclasses.replace(RECIPE, filters=4))
     before = keras.config.dtype_policy()

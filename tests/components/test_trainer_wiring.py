@@ -6,15 +6,15 @@ import json
 import pytest
 from tfx.types import Channel, standard_artifacts
 
+from shardwright.components.baseline_resolver.component import BaselineResolver
+from shardwright.components.evaluator.component import evaluator
+from shardwright.components.image_trainer.component import trainer
+from shardwright.components.image_trainer.spec import Recipe
+from shardwright.components.image_transform.component import ImageTransform
+from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.pusher.component import Pusher
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
-from shardwright_components.baseline_resolver.component import BaselineResolver
-from shardwright_components.evaluator.component import evaluator
-from shardwright_components.image_trainer.component import trainer
-from shardwright_components.image_trainer.spec import Recipe
-from shardwright_components.image_transform.component import ImageTransform
-from shardwright_components.image_transform.recipe import transform_recipe
-from shardwright_components.pusher.component import Pusher
 
 CONFIG = parse_config({"input": {"images": "/secret/place"}, "evaluator": {"min_dice": 0.7}}, base="/home/secret")
 

@@ -7,9 +7,9 @@ import socket
 import pytest
 from training import RECIPE, SIZE, ended, spec_of, start, trained
 
-from shardwright_components.image_trainer.history import read_history
-from shardwright_components.image_trainer.spec import TextColumn
-from shardwright_components.image_trainer.training_summary import read_summary
+from shardwright.components.image_trainer.history import read_history
+from shardwright.components.image_trainer.spec import TextColumn
+from shardwright.components.image_trainer.training_summary import read_summary
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ import pytest
 from training import RECIPE, spec_of
 
 from shardwright import loader
+from shardwright.components.image_trainer import training
+from shardwright.components.image_trainer.hosts import HostPlace
 from shardwright.dataset import Dataset
 from shardwright.epochs import kept_images
-from shardwright_components.image_trainer import training
-from shardwright_components.image_trainer.hosts import HostPlace
 
 ALONE = HostPlace()
 SIZE = (32, 32)

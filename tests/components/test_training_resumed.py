@@ -7,9 +7,9 @@ import signal
 import pytest
 from training import COUNTS, RECIPE, SIZE, ended, spec_of, start, trained
 
-from shardwright_components.image_trainer.checkpoints import CheckpointFolder
-from shardwright_components.image_trainer.history import read_history
-from shardwright_components.image_trainer.training_summary import read_summary
+from shardwright.components.image_trainer.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.history import read_history
+from shardwright.components.image_trainer.training_summary import read_summary
 
 pytestmark = pytest.mark.slow
 

@@ -14,6 +14,11 @@ from killed_transform import killed_transform
 from PIL import Image
 
 from shardwright import pixels
+from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.spec import Recipe as TrainRecipe
+from shardwright.components.image_transform import plan as planning
+from shardwright.components.image_transform.features import stored_features
+from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright.config import parse_config
 from shardwright.config.transform import TextConfig
 from shardwright.dataset import Dataset
@@ -23,11 +28,6 @@ from shardwright.loader import load
 from shardwright.masks import rle
 from shardwright.tfrecords.records import decode_example
 from shardwright.writing.commit import commit
-from shardwright_components.image_trainer.signatures import ServedModel
-from shardwright_components.image_trainer.spec import Recipe as TrainRecipe
-from shardwright_components.image_transform import plan as planning
-from shardwright_components.image_transform.features import stored_features
-from shardwright_components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 
 pytestmark = pytest.mark.slow
 

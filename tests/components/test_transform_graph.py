@@ -16,13 +16,13 @@ from tfx.components.example_validator import executor as example_validator
 from tfx.types import standard_artifacts
 
 from shardwright import pixels
+from shardwright.components.image_transform import executor
+from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.loader import dataset_statistics, load
 from shardwright.tfrecords.records import byte_strings, decode_example
-from shardwright_components.image_transform import executor
-from shardwright_components.image_transform.recipe import transform_recipe
 
 pytestmark = pytest.mark.slow
 

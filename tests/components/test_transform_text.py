@@ -7,11 +7,11 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardwright.components.image_transform.features import text_features
+from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config.transform import TextConfig
 from shardwright.loader.words import words_of
 from shardwright.tfrecords.records import decode_example, encode_example
-from shardwright_components.image_transform.features import text_features
-from shardwright_components.image_transform.text import Text, text_values
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ import textwrap
 
 import pytest
 
+from shardwright.components.image_trainer import worker
 from shardwright.errors import ShardwrightError, UsageError
-from shardwright_components.image_trainer import worker
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def run(tmp_path, monkeypatch):
 _PROGRAM = """
 import os, sys
 from shardwright.errors import ShardwrightError, DatasetError, UsageError
-from shardwright_components.image_trainer import worker
+from shardwright.components.image_trainer import worker
 worker.TrainSpec.read = lambda file: file.read_text()
 
 def work(spec):
@@ -110,7 +110,7 @@ _WAITING = """
 """
 _STARTER = """
 import pathlib, sys
-from shardwright_components.image_trainer import worker
+from shardwright.components.image_trainer import worker
 here = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(here))
 worker.run_worker("made_worker", here / "spec.json", here / "worker.log", environment={})

@@ -10,8 +10,8 @@ import yaml
 from emulator import RAN, Emulator, run_container
 
 from shardwright.dataset import Dataset
+from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
-from shardwright_pipelines.cli import main
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
 
 from shardwright.dataset import Dataset
+from shardwright.pipelines.cli import main
 from shardwright.provenance.ancestry import family_of
 from shardwright.provenance.blessing import BLESSING_FILE, read_blessing
 from shardwright.provenance.lineage import read_lineage
 from shardwright.sample import write_sample
-from shardwright_pipelines.cli import main
 
 pytestmark = pytest.mark.slow
 

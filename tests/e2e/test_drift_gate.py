@@ -6,7 +6,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from running import SHARDWRIGHT, Run, run
 
+from shardwright.components.image_trainer.history import read_history
+from shardwright.components.image_trainer.run_fn import train_and_export
+from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer.training_summary import read_summary
 from shardwright.sample import write_sample
-from shardwright_components.image_trainer.history import read_history
-from shardwright_components.image_trainer.run_fn import train_and_export
-from shardwright_components.image_trainer.spec import TrainSpec
-from shardwright_components.image_trainer.training_summary import read_summary
 
 pytestmark = pytest.mark.slow
 

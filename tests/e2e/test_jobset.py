@@ -8,10 +8,10 @@ from clusters import FakeCluster
 from emulator import RAN, Emulator
 from kubernetes_rules import check_jobset
 
+from shardwright.components.cluster import PROXY_VARIABLE
+from shardwright.components.image_trainer.training_summary import read_summary
+from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
-from shardwright_components.cluster import PROXY_VARIABLE
-from shardwright_components.image_trainer.training_summary import read_summary
-from shardwright_pipelines.cli import main
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ from shardwright.dataset import Dataset
 from shardwright.geometry import plan_geometry, source_columns, source_rows
 from shardwright.loader import load
 from shardwright.masks import rle
+from shardwright.pipelines.cli import main
 from shardwright.pixels import decode_resized
 from shardwright.tfrecords.records import decode_example
-from shardwright_pipelines.cli import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.shared_data]
 CLASSES = {"Inclusion": 1, "Patches": 2, "Scratches": 3}

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from shardwright.components.image_trainer.training_summary import TrainingSummary, read_summary
 from shardwright.dataset import Dataset
+from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
-from shardwright_components.image_trainer.training_summary import TrainingSummary, read_summary
-from shardwright_pipelines.cli import main
 
 pytestmark = pytest.mark.slow
 CONFIG = {

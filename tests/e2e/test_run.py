@@ -111,7 +111,7 @@ def test_the_pushed_model_answers_alone_in_a_fresh_process(project: Path, tmp_pa
     script = (
         "import sys, tensorflow as tf\n"
         "model = tf.saved_model.load(sys.argv[1])\n"
-        "assert not {'shardwright', 'shardwright_components', 'tfx'} & set(sys.modules), 'TensorFlow alone must do'\n"
+        "assert not {'shardwright', 'shardwright.components', 'tfx'} & set(sys.modules), 'TensorFlow alone must do'\n"
         "image = tf.constant([open(sys.argv[2], 'rb').read()])\n"
         "answer = model.signatures['serving_default'](image_bytes=image)['probabilities'].numpy()\n"
         "assert answer.shape == (1, 32, 48, 4), answer.shape\n"

@@ -11,7 +11,7 @@ import yaml
 from PIL import Image, PngImagePlugin
 from running import run
 
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from shardwright_pipelines import cli
+from shardwright.pipelines import cli
 
 
 def jpeg(height: int = 20, width: int = 30) -> bytes:

@@ -8,8 +8,8 @@ import pytest
 from shardwright.bench import loader
 from shardwright.bench.figures import AT_LEAST, AT_MOST
 from shardwright.dataset import Dataset
-from shardwright_pipelines import cli
-from shardwright_pipelines.commands.bench import _loader_methods
+from shardwright.pipelines import cli
+from shardwright.pipelines.commands.bench import _loader_methods
 
 
 @pytest.mark.slow

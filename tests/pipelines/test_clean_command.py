@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from descent import Months, record_months
 
+from shardwright.pipelines import cleaning
+from shardwright.pipelines.cli import main
+from shardwright.pipelines.metadata_store import past_runs, steps_to
+from shardwright.pipelines.run_lock import only_run_in
 from shardwright.writing.staging import Staging
-from shardwright_pipelines import cleaning
-from shardwright_pipelines.cli import main
-from shardwright_pipelines.metadata_store import past_runs, steps_to
-from shardwright_pipelines.run_lock import only_run_in
 
 STAGED = f"staging/tensorflow-1/{'a' * 64}/data"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from shardwright.errors import CheckFailed
-from shardwright_pipelines import cli
+from shardwright.pipelines import cli
 
 
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys\n"
-        "from shardwright_pipelines import cli\n"
+        "from shardwright.pipelines import cli\n"
         "try:\n    cli.main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "heavy = {'tensorflow', 'tfx', 'apache_beam', 'keras', 'numpy', 'rich', 'PIL', 'yaml'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -57,7 +57,7 @@ def test_interrupting_is_no_traceback(capsys: pytest.CaptureFixture[str], monkey
 
 def test_output_that_nobody_takes_ends_without_pythons_own_words() -> None:
     """As `| head -0` has it, and a full disk: what is printed is met when it is flushed."""
-    call = [sys.executable, "-m", "shardwright_pipelines.cli", "--help"]
+    call = [sys.executable, "-m", "shardwright.pipelines.cli", "--help"]
     # Unbuffered, as in our image, argparse of Python 3.13 lets such an error pass when it prints its help.
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
@@ -73,7 +73,7 @@ def test_output_that_nobody_takes_ends_without_pythons_own_words() -> None:
 
 def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     script = (
-        "import sys; from shardwright_pipelines import cli; code = cli.main(['inspect', '/nowhere']); "
+        "import sys; from shardwright.pipelines import cli; code = cli.main(['inspect', '/nowhere']); "
         "file = open(sys.argv[1], 'w'); file.write(f'{code} {file.fileno() > 2}')"
     )
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script, str(tmp_path / "told")]

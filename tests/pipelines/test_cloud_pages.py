@@ -10,8 +10,8 @@ import yaml
 from object_stores import running_stores
 
 from shardwright.bench.emulators import make_bucket
+from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
-from shardwright_pipelines.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs"
 # What would be sent is shown instead.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from descent import Months, record_months
 
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 CHECKS = {"diff": 1}

@@ -19,11 +19,11 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
+from shardwright.pipelines.cli import main
+from shardwright.pipelines.compiling import ALWAYS_RUN
+from shardwright.pipelines.kubeflow import check_for_backend, platform_document
+from shardwright.pipelines.vertex import dataflow_options, worker_pools
 from shardwright.sample import write_sample
-from shardwright_pipelines.cli import main
-from shardwright_pipelines.compiling import ALWAYS_RUN
-from shardwright_pipelines.kubeflow import check_for_backend, platform_document
-from shardwright_pipelines.vertex import dataflow_options, worker_pools
 
 GOLDEN = Path(__file__).parent / "golden"
 SECRET, SECRET_NAMES = "hush-0b59c2", ("AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "GIT_TOKEN", "KFP_TOKEN")
@@ -162,7 +162,7 @@ def test_nothing_of_this_machine_is_in_it(documents, home):
 
 @pytest.mark.slow
 def test_it_is_the_same_again_in_another_process(documents, home):
-    code = "from shardwright_pipelines.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
+    code = "from shardwright.pipelines.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
     arguments = ["compile", "clouds.yaml", "--target", "vertex", "--out", "again.json"]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     command = [sys.executable, "-c", code, *arguments]
@@ -191,7 +191,7 @@ def test_the_trainer_is_a_custom_job(job):
     from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
 
     args = container(job["pipelineSpec"], "Trainer")["args"]
-    assert "shardwright_components.image_trainer.custom_job.Executor" in args
+    assert "shardwright.components.image_trainer.custom_job.Executor" in args
 
     custom = json.loads(parameters(job["pipelineSpec"], "Trainer")["custom_config"]["runtimeValue"]["constant"])
     assert custom[ENABLE_VERTEX_KEY] is True

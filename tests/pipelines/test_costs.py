@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import ConfigError
-from shardwright_pipelines.costs import (
+from shardwright.pipelines.costs import (
     MEASURED,
     WRITES_OF_A_SHARD,
     Measured,

@@ -9,8 +9,8 @@ from damage import swap_records
 from ingesting import examples, ledger, run, tree
 
 from shardwright.dataset import Dataset
+from shardwright.pipelines.cli import main
 from shardwright.verify import verify
-from shardwright_pipelines.cli import main
 
 
 @pytest.fixture(scope="module")

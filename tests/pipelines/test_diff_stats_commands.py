@@ -12,9 +12,9 @@ from ingesting import ledger, run
 from shardwright.dataset import Dataset
 from shardwright.derived.differences import find_differences
 from shardwright.masks import rle
+from shardwright.pipelines.cli import main
+from shardwright.pipelines.commands.stats import _shown
 from shardwright.tfrecords.records import ints
-from shardwright_pipelines.cli import main
-from shardwright_pipelines.commands.stats import _shown
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shardwright_pipelines import cli, doctor
+from shardwright.pipelines import cli, doctor
 
 
 @pytest.fixture

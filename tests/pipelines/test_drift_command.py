@@ -8,7 +8,7 @@ from PIL import Image
 from shardwright.config.drift import SkewConfig
 from shardwright.dataset import Dataset
 from shardwright.drift import watch
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 
 @pytest.fixture(scope="module")

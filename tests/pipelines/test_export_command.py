@@ -14,8 +14,8 @@ from shardwright.derived import export as exporting
 from shardwright.derived.export import ExportOptions
 from shardwright.masks import rle
 from shardwright.masks.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect, dialect_header
+from shardwright.pipelines.cli import main
 from shardwright.tfrecords.records import frame, read_records
-from shardwright_pipelines.cli import main
 
 RUNS, ORDERS = ("absolute", "relative", "counts", "compressed"), ("column", "row")
 

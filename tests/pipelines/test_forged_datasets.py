@@ -12,7 +12,7 @@ from shardwright.dataset import Dataset
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import fingerprint
 from shardwright.manifest import Manifest
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 # What anyone may put in the place of any value.
 HOSTILE = [

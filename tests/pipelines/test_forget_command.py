@@ -9,11 +9,11 @@ from descent import Months, record_months
 from ingesting import ledger, run
 from object_stores import forget_clients
 
+from shardwright.pipelines.cli import main
+from shardwright.pipelines.run_lock import only_run_in
 from shardwright.probe.cache import cache_file
 from shardwright.verify import verify
 from shardwright.writing.staging import Staging
-from shardwright_pipelines.cli import main
-from shardwright_pipelines.run_lock import only_run_in
 
 
 @pytest.fixture(scope="module")

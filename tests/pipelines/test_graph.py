@@ -10,9 +10,9 @@ from descent import Months
 
 from shardwright.config import parse_config
 from shardwright.dataset import Dataset
+from shardwright.pipelines.graph import GraphInputs, build_nodes
 from shardwright.provenance.in_force import settle
 from shardwright.schema import render_schema
-from shardwright_pipelines.graph import GraphInputs, build_nodes
 
 
 def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

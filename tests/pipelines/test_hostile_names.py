@@ -12,7 +12,7 @@ from PIL import Image
 
 from shardwright.dataset import Dataset
 from shardwright.escaping import escape
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 EVIL = "evil\x1b]0;title\x07\x1b[2J\u202e\u200b\x9b\u2028"
 MARK = "evil\\u001b]0;title\\u0007\\u001b[2J\\u202e\\u200b\\u009b\\u2028"

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from shardwright.dataset import Dataset
+from shardwright.pipelines import cli
 from shardwright.tfrecords.records import encode_example, find_feature, frame
-from shardwright_pipelines import cli
 
 SHARD = "Split-train/data-00000-of-00002.tfrecord"
 
@@ -97,7 +97,7 @@ def test_they_work_without_tensorflow(dataset):
     script = (
         "import sys\n"
         "sys.modules['tensorflow'] = None\n"
-        "from shardwright_pipelines import cli\n"
+        "from shardwright.pipelines import cli\n"
         f"assert cli.main(['inspect', {str(dataset)!r}]) == 0\n"
         f"assert cli.main(['inspect', {str(dataset / SHARD)!r}, '--record', '0']) == 0\n"
         f"assert cli.main(['get', {str(dataset)!r}, 'train/0003']) == 0\n"

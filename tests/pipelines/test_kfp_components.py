@@ -12,10 +12,10 @@ from object_stores import running_stores
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
+from shardwright.pipelines.kfp import task
+from shardwright.pipelines.kfp.factory import component_file, component_yaml, plain_components
+from shardwright.pipelines.kfp.steps import STEPS
 from shardwright.sample import write_sample
-from shardwright_pipelines.kfp import task
-from shardwright_pipelines.kfp.factory import component_file, component_yaml, plain_components
-from shardwright_pipelines.kfp.steps import STEPS
 
 NAMES = [step.__name__ for step in STEPS]
 IMAGE = "registry.example/shardwright:1.0"

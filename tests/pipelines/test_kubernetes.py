@@ -12,12 +12,12 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from kubernetes_rules import check_jobset, pod_of, strictly
 
+from shardwright.components.jobset import JobSetTask
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright_components.jobset import JobSetTask
-from shardwright_pipelines.jobset import jobset_template
-from shardwright_pipelines.kubeflow import add_image_parameter, check_for_backend, platform_document
-from shardwright_pipelines.tpu import TpuSlice
+from shardwright.pipelines.jobset import jobset_template
+from shardwright.pipelines.kubeflow import add_image_parameter, check_for_backend, platform_document
+from shardwright.pipelines.tpu import TpuSlice
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[2] / "docs" / "kubeflow.md"

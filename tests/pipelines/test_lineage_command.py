@@ -9,10 +9,10 @@ from object_stores import SCHEMES, running_stores
 
 from shardwright.derived.forgetting import holders, trained_on
 from shardwright.errors import DatasetError
+from shardwright.pipelines.cli import main
 from shardwright.provenance.ancestry import Artifact, Family, artifact_at, read_artifact
 from shardwright.provenance.artifact_places import places_below
 from shardwright.provenance.lineage import IMAGE_VARIABLE, files_digest, write_lineage
-from shardwright_pipelines.cli import main
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import yaml
 
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, StorageError, UsageError
-from shardwright_pipelines import failures, local
-from shardwright_pipelines.prepare import prepare_input
-from shardwright_pipelines.run_lock import only_run_in
+from shardwright.pipelines import failures, local
+from shardwright.pipelines.prepare import prepare_input
+from shardwright.pipelines.run_lock import only_run_in
 
 
 def test_only_one_run_in_a_root(tmp_path: Path) -> None:

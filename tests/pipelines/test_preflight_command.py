@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from shardwright_pipelines import cli
-from shardwright_pipelines.preflight import tpu_slice
+from shardwright.pipelines import cli
+from shardwright.pipelines.preflight import tpu_slice
 
 GOOD = {
     "task": "segmentation",

@@ -7,8 +7,8 @@ import pytest
 from ingesting import examples, ledger, run
 
 from shardwright.derived import relabel as relabelling
+from shardwright.pipelines.cli import main
 from shardwright.verify import verify
-from shardwright_pipelines.cli import main
 
 
 @pytest.mark.slow

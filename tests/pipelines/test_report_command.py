@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shardwright.components.image_trainer.history import History, write_history
+from shardwright.pipelines.cli import main
+from shardwright.pipelines.run_report import write_run_report
 from shardwright.report.troubles import Trouble, write_verdict
-from shardwright_components.image_trainer.history import History, write_history
-from shardwright_pipelines.cli import main
-from shardwright_pipelines.run_report import write_run_report
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import aiplatform
 
-from shardwright_pipelines import submitting
-from shardwright_pipelines.cli import main
-from shardwright_pipelines.compiling import Compiled
+from shardwright.pipelines import submitting
+from shardwright.pipelines.cli import main
+from shardwright.pipelines.compiling import Compiled
 
 CONFIG = {
     "name": "clouds",

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import ConfigError
-from shardwright_pipelines import tpu
-from shardwright_pipelines.tpu import TpuSlice
+from shardwright.pipelines import tpu
+from shardwright.pipelines.tpu import TpuSlice
 
 SLICES = [(name, topology) for name, machine in tpu._MACHINES.items() for topology in machine.topologies]
 WRITTEN = {f"{TpuSlice(*names).generation}-{names[1]}" for names in SLICES}

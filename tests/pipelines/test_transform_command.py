@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from shardwright.dataset import Dataset
+from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 from shardwright.tfrecords.records import frame, read_records
-from shardwright_pipelines.cli import main
 
 CONFIG = {
     "task": "segmentation",
@@ -82,7 +82,7 @@ def test_calls_that_are_wrong(home, capsys, dataset, out, message):
 
 def test_what_a_worker_meets_is_told_in_a_line(home, tmp_path, capsys, monkeypatch):
     """Beam hands on the whole traceback of a worker's error as its message."""
-    from shardwright_pipelines import transforming
+    from shardwright.pipelines import transforming
 
     def full(*given):
         raise RuntimeError(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardwright.errors import DatasetError, UsageError
-from shardwright_pipelines.transform_methods import notebook
+from shardwright.pipelines.transform_methods import notebook
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from shardwright_pipelines import cli
+from shardwright.pipelines import cli
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_it_works_without_tensorflow(dataset):
     script = (
         "import sys\n"
         "sys.modules['tensorflow'] = None\n"
-        "from shardwright_pipelines import cli\n"
+        "from shardwright.pipelines import cli\n"
         f"assert cli.main(['verify', {str(dataset)!r}, '--deep']) == 0\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

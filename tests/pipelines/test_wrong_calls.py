@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 LONG = "x" * 300
 OUTPUTS = {

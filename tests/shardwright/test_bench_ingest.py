@@ -12,7 +12,7 @@ from shardwright.bench import masks
 from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure
 from shardwright.bench.photographs import photographs
 
-COMMAND = (sys.executable, "-m", "shardwright_pipelines.cli")
+COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
 SIZE = (96, 128)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from shardwright.bench import month
 from shardwright.errors import CheckFailed
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 from shardwright.dataset import Dataset
 from shardwright.derived.differences import find_differences
 from shardwright.masks import rle
+from shardwright.pipelines.cli import main
 from shardwright.tfrecords.records import byte_strings, decode_example, floats, ints
-from shardwright_pipelines.cli import main
 
 KEY = "eval/0000"
 

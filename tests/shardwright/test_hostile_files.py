@@ -11,11 +11,11 @@ from PIL import Image
 from shardwright.errors import ConfigError, UsageError
 from shardwright.ingest import declared, masks
 from shardwright.masks.polygons import PolygonError, rasterize, read_polygon
+from shardwright.pipelines.cli import main
 from shardwright.sharding import shard_count
 from shardwright.sources.tables import Table
 from shardwright.storage import limits, open_file, read_bytes, read_each
 from shardwright.writing.mirror import working_folder
-from shardwright_pipelines.cli import main
 
 GIB = 1 << 30
 

@@ -8,7 +8,7 @@ from guarded import guarded
 from shardwright.config import load_config, yaml_text
 from shardwright.config.yaml_text import parse_yaml
 from shardwright.errors import UsageError
-from shardwright_pipelines.cli import main
+from shardwright.pipelines.cli import main
 
 NAMES = "abcdefghi"
 

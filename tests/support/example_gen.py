@@ -6,9 +6,9 @@ from pathlib import Path
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
+from shardwright.components.image_example_gen.executor import Executor
 from shardwright.config import parse_config
 from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, survey_input
-from shardwright_components.image_example_gen.executor import Executor
 
 
 def input_on(bucket, stores, folder, raw):

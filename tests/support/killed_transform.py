@@ -18,12 +18,12 @@ def killed_transform(source: str, staging: str, recipe: str) -> None:
 
 
 def _main(root: str, place: str, text: str) -> None:
+    from shardwright.components.beam_runner import in_process_pipeline
+    from shardwright.components.image_transform import plan as planning
+    from shardwright.components.image_transform.recipe import read_recipe
+    from shardwright.components.image_transform.text import write_vocabularies
     from shardwright.dataset import Dataset
     from shardwright.writing import staging
-    from shardwright_components.beam_runner import in_process_pipeline
-    from shardwright_components.image_transform import plan as planning
-    from shardwright_components.image_transform.recipe import read_recipe
-    from shardwright_components.image_transform.text import write_vocabularies
 
     source = Dataset.open(root)
     plan = planning.plan_transform(source, *read_recipe(text))

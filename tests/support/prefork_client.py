@@ -71,7 +71,7 @@ def read_call(folder, real, arguments):
 
 def is_ours(program):
     """Whether a program of a test trains or runs a component. Those of `multiprocessing` get descriptors, too."""
-    return "shardwright_components" in program and "multiprocessing" not in program
+    return "shardwright.components" in program and "multiprocessing" not in program
 
 
 def kind_of(request, found):

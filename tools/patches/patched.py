@@ -234,8 +234,8 @@ def _run_tests(job: Job, tree: Tree) -> None:
         for target in targets:
             os.dup2(file, target)
     os.chdir(tree.root)
-    sys.path.insert(0, str(tree.root / "src"))
-    os.environ["PYTHONPATH"] = str(tree.root / "src")
+    sys.path.insert(0, str(tree.root))
+    os.environ["PYTHONPATH"] = str(tree.root)
     os.environ.setdefault("SHARDWRIGHT_TEST_DATA", str(ROOT.parent / "shared" / "data"))
     os.environ.setdefault("SHARDWRIGHT_EXAMPLES", "dev")  # as `make test` does
     sys.dont_write_bytecode = job.patch is not None
