@@ -90,7 +90,7 @@ def all_recipes() -> dict[str, Any]:
 
 
 def test_recipes_stay_the_same() -> None:
-    """After a change that is meant, raise the recipe's version, renew with SHARDWRIGHT_RENEW_GOLDEN=1 and look at it."""
+    """After a change that is meant: raise the recipe's version, then SHARDWRIGHT_RENEW_GOLDEN=1 and look at it."""
     found = all_recipes()
     assert sum(isinstance(value, dict) for value in found.values()) > DRAWN // 2
     if os.environ.get("SHARDWRIGHT_RENEW_GOLDEN"):
