@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test types fast-tests test-all test-full soak loaders lock clean
+.PHONY: help setup demo test types fast-tests test-all test-full soak bench loaders lock clean
 
 BIN := .venv/bin
 TIMED := tools/timed
@@ -42,6 +42,9 @@ soak: setup ## what takes long: a hundred kills, ten thousand flipped bits, memo
 	@$(TIMED) 'property tests' env SHARDWRIGHT_EXAMPLES=thorough tools/run_tests test tests/shardwright
 	@$(TIMED) 'mutants' tools/mutants -j 2
 	@$(TIMED) 'guarantees' tools/guarantees
+
+bench: setup ## the promised figures of ingest, masks and stores on this machine (SUBJECT=month, loader, report, transform: others)
+	@$(BIN)/python -m benchmarks $(or $(SUBJECT),ingest)
 
 loaders: setup ## our loader beside grain, WebDataset, TFDS' way and Keras' own (they are downloaded, and thrown away)
 	@$(TIMED) 'loaders' $(BIN)/python benchmarks/loaders.py

@@ -12,7 +12,7 @@ from setuptools import find_namespace_packages, setup
 HERE = Path(__file__).parent
 VERSION = next(
     line.split('"')[1]
-    for line in (HERE / "shardwright/__init__.py").read_text(encoding="utf-8").splitlines()
+    for line in (HERE / "shardwright/version.py").read_text(encoding="utf-8").splitlines()
     if line.startswith("__version__")
 )
 
@@ -65,7 +65,5 @@ setup(
         "tfx-bsl>=1.16,<2",
         "urllib3>=1.26",
     ],
-    # `shardwright bench` against emulated object stores.
-    extras_require={"bench": ["gcp-storage-emulator", "moto[s3]", "werkzeug"]},
     entry_points={"console_scripts": ["shardwright=shardwright.pipelines.cli:main"]},
 )

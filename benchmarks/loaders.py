@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from shardwright.bench.loader_data import HEIGHT, WIDTH, loader_datasets
-from shardwright.bench.loader_rates import ROUNDS
+from benchmarks.loader import HEIGHT, WIDTH, loader_datasets
+from shardwright.loader.profile import ROUNDS
 
 _HERE = Path(__file__).resolve().parent
 _WORKER = str(_HERE / "loader_worker.py")

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn, TypeAlias
 
-import shardwright
-from shardwright.console import tell
 from shardwright.errors import ShardwrightError, told_of_file
 from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright.pipelines.commands import (
@@ -38,6 +36,8 @@ from shardwright.pipelines.commands import (
     verify,
 )
 from shardwright.pipelines.commands import compile as compile_command
+from shardwright.progress import tell
+from shardwright.version import __version__
 
 _EXIT_INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Image folders and segmentation CSVs into sharded, checked, reproducible TFRecord datasets, "
         "and training on them.",
     )
-    parser.add_argument("--version", action="version", version=f"shardwright {shardwright.__version__}")
+    parser.add_argument("--version", action="version", version=f"shardwright {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_sample(commands)
     _add_run(commands)
@@ -195,9 +195,9 @@ def _run(options: argparse.Namespace) -> int:
 def _ingest(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.ingest import ingest
-    from shardwright.provenance.in_force import settle
+    from shardwright.ingest.baseline import resolve_baseline
 
-    manifest = ingest(settle(load_config(options.config)), options.out, workers=options.workers, tell=tell)
+    manifest = ingest(resolve_baseline(load_config(options.config)), options.out, workers=options.workers, tell=tell)
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
     return 0

@@ -17,7 +17,6 @@ from typing import Any
 from tfx import v1 as tfx
 
 from shardwright.components.baseline_resolver.component import BaselineResolver
-from shardwright.components.beam_runner import beam_args
 from shardwright.components.data_gate.component import DataGate
 from shardwright.components.evaluator.component import evaluator
 from shardwright.components.image_example_gen.component import ImageExampleGen
@@ -26,12 +25,13 @@ from shardwright.components.image_transform.component import ImageTransform
 from shardwright.components.inline_schema.component import InlineSchema
 from shardwright.components.pusher.component import Pusher
 from shardwright.components.report.component import Report
+from shardwright.components.runtime.beam import beam_args
 from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.config import Config
-from shardwright.drift.watch import open_reference
+from shardwright.dataset.schema import parse_schema
+from shardwright.drift.monitor import open_reference
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
-from shardwright.schema import parse_schema
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,15 @@ from typing import Any
 
 import yaml
 
-from shardwright.components.mounts import LOCAL
+from shardwright.components.runtime.mounts import LOCAL
 from shardwright.config import Config, KubeflowConfig
 from shardwright.config.cloud import COMPONENTS
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
+from shardwright.ingest.baseline import asks_for_blessed
 from shardwright.pipelines import tpu
-from shardwright.pipelines.compiling import (
+from shardwright.pipelines.cloud.compile import (
     Compiled,
     Target,
     compile_job,
@@ -29,9 +30,8 @@ from shardwright.pipelines.compiling import (
     required,
     staging_notes,
 )
-from shardwright.pipelines.jobset import jobset_template
-from shardwright.pipelines.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
-from shardwright.provenance.in_force import asks_for_blessed
+from shardwright.pipelines.cloud.jobset import jobset_template
+from shardwright.pipelines.cloud.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"

@@ -18,29 +18,28 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from shardwright.components.image_trainer.placement import check_machine
-from shardwright.components.image_trainer.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
+from shardwright.components.image_trainer.devices.placement import check_machine
+from shardwright.components.image_trainer.training.warm_start import WARM_START_VARIABLE, WEIGHTS_VARIABLE
 from shardwright.config import Config, load_config
-from shardwright.config.sections import TELL
+from shardwright.config.config import TELL
 from shardwright.config.trainer import BLESSED, FRESH
-from shardwright.console import tell
-from shardwright.drift.watch import REFERENCE_VARIABLE
+from shardwright.dataset.manifest import MULTI
+from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import ShardwrightError, UsageError
-from shardwright.importing import importing_much
 from shardwright.ingest import INPUT_VARIABLE
-from shardwright.manifest import MULTI
-from shardwright.pipelines.failures import last_line, ours
-from shardwright.pipelines.prepare import PreparedInput, prepare_input
-from shardwright.pipelines.quiet import quiet
-from shardwright.pipelines.run_lock import only_run_in
-from shardwright.provenance.ancestry import Family
-from shardwright.provenance.artifact_places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
-from shardwright.provenance.blessing import baseline_digest
-from shardwright.provenance.in_force import run_root as root_of
-from shardwright.report.write import REPORT_FILE
+from shardwright.ingest.baseline import run_root as root_of
+from shardwright.lineage.ancestry import Family
+from shardwright.lineage.blessing import baseline_digest
+from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
+from shardwright.pipelines.inputs import PreparedInput, prepare_input
+from shardwright.pipelines.runs.disk_space import refuse_full, same_disk, space_needed
+from shardwright.pipelines.runs.logs import last_line, ours, quiet
+from shardwright.processes import importing_much
+from shardwright.progress import tell
+from shardwright.report.page import REPORT_FILE
+from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote, remember_hashes
-from shardwright.writing.space import refuse_full, same_disk, space_needed
-from shardwright.writing.staging import STAGING_VARIABLE
+from shardwright.storage.locks import only_run_in
 
 
 @remember_hashes()  # The input, which is hashed before the graph is built and again in ImageExampleGen.
@@ -86,12 +85,11 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
     with importing_much():
         from tfx import v1 as tfx
 
-        from shardwright.components.beam_runner import beam_args
         from shardwright.components.image_transform.recipe import transform_recipe
+        from shardwright.components.runtime.beam import beam_args
         from shardwright.pipelines.graph import GraphInputs, build_nodes
-        from shardwright.pipelines.reporting import NodeReport, run_pipeline
-        from shardwright.pipelines.run_report import write_run_report
-        from shardwright.pipelines.summary import summarize
+        from shardwright.pipelines.runs.runner import NodeReport, run_pipeline
+        from shardwright.pipelines.runs.summary import summarize, write_run_report
 
     inputs = GraphInputs(
         input_fingerprint=prepared.fingerprint,

@@ -7,16 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shardwright.components.mounts import AS_THEY_ARE, MOUNTED, STREAMED
+from shardwright.components.runtime.mounts import AS_THEY_ARE, MOUNTED, STREAMED
 from shardwright.config import Config, VertexConfig
 from shardwright.config.cloud import check_bucket
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
+from shardwright.lineage.record import IMAGE_VARIABLE
 from shardwright.pipelines import tpu
-from shardwright.pipelines.compiling import Compiled, Target, compile_job, required, staging_notes
-from shardwright.pipelines.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
-from shardwright.provenance.lineage import IMAGE_VARIABLE
-from shardwright.writing.staging import STAGING_VARIABLE
+from shardwright.pipelines.cloud.compile import Compiled, Target, compile_job, required, staging_notes
+from shardwright.pipelines.cloud.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
+from shardwright.staging.staging import STAGING_VARIABLE
 
 SECTION = "vertex"
 

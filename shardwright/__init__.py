@@ -11,16 +11,17 @@ on this package, never the other way round.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shardwright.version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from shardwright.api import make_dataset
-    from shardwright.dataset import Dataset
-    from shardwright.drift.places import compare_images
+    from shardwright.dataset.reader import Dataset
+    from shardwright.display.batches import look_at
+    from shardwright.drift.monitor import compare_images
+    from shardwright.ingest.run import make_dataset
     from shardwright.loader.load import load, steps_per_epoch
-    from shardwright.looking.batches import look_at
-    from shardwright.report.write import write_report
+    from shardwright.report.page import write_report
     from shardwright.sample import write_sample
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Dataset",
@@ -34,13 +35,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Dataset": "dataset",
-    "compare_images": "drift.places",
+    "Dataset": "dataset.reader",
+    "compare_images": "drift.monitor",
     "load": "loader",
-    "look_at": "looking.batches",
-    "make_dataset": "api",
+    "look_at": "display.batches",
+    "make_dataset": "ingest.run",
     "steps_per_epoch": "loader",
-    "write_report": "report.write",
+    "write_report": "report.page",
     "write_sample": "sample",
 }
 

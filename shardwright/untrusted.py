@@ -2,11 +2,14 @@
 
 A check takes a value and what to call it, and returns the value; it raises `ValueError` with the name and the value
 when the value is not what it should be. `record`, `listed` and `mapped` make checks of checks.
+
+JSON out of files that anyone may have written, where every way of being none is one error.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 import typing
@@ -274,3 +277,15 @@ def _shown(value: Any) -> str:
         return "a very large number"
     shown = ascii(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def foreign_json(text: str | bytes) -> Any:
+    """Reads a JSON document.
+
+    Raises:
+        ValueError: it is none, or its lists lie in each other deeper than Python reads them.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("lists or mappings within each other without end") from None

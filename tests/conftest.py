@@ -11,7 +11,7 @@ import prefork
 import pytest
 from hypothesis import settings
 
-from shardwright.importing import importing_much
+from shardwright.processes import importing_much
 
 # No wall time decides a test, and every machine tries the same examples. `make test` takes few of them, CI more on the
 # other stack, and `make soak` many.
@@ -107,8 +107,8 @@ def _write_dataset(
     from PIL import Image
 
     from shardwright.masks import rle
-    from shardwright.tfrecords import records
-    from shardwright.writing import commit, staging
+    from shardwright.staging import commit, staging
+    from shardwright.tfrecords import encode, records
 
     def example(number: int, key: str) -> dict[str, Any]:
         height, width = size(number)
@@ -136,11 +136,11 @@ def _write_dataset(
             mask = np.zeros((height, width), np.uint8)
             mask[top * height // 24 : down * height // 24, left * width // 24 : right * width // 24] = 1
             runs = rle.encode(mask)
-            features[f"image/segmentation/{name}/rle"] = records.ints(runs.reshape(-1))
+            features[f"image/segmentation/{name}/rle"] = encode.ints(runs.reshape(-1))
             features[f"image/segmentation/{name}/area"] = rle.area(runs)
             present += [index] if len(runs) else []
-        texts = records.byte_strings([classes[index].encode() for index in present])
-        return {**features, "image/class/label": records.ints(present), "image/class/text": texts}
+        texts = encode.byte_strings([classes[index].encode() for index in present])
+        return {**features, "image/class/label": encode.ints(present), "image/class/text": texts}
 
     counts = {"train": [3, 2], "eval": [2]} if counts is None else counts
     planned, number = [], 0
@@ -154,7 +154,7 @@ def _write_dataset(
             for _ in range(count):
                 key = key_of(split, number)
                 features = change(number, example(number, key))
-                payload = records.encode_example(features)
+                payload = encode.encode_example(features)
                 for name, values in records.decode_example(payload).items():
                     kinds[name] = "bytes" if isinstance(values, list) else values.dtype.name
                 outcomes.append(staging.Outcome(key, payload))

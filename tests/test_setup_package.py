@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.ingest import ingest_recipe, input_fingerprint, locate
 
 ROOT = Path(__file__).parents[1]

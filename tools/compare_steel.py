@@ -84,9 +84,9 @@ def run_notebook(dataset: Path, cpu_seconds: float) -> dict[str, Any]:
     import numpy as np
     from PIL import Image
 
-    from shardwright.dataset import Dataset
+    from shardwright.dataset.reader import Dataset
+    from shardwright.evaluation.metrics import MaskSums
     from shardwright.masks import rle
-    from shardwright.predictions.metrics import MaskSums
     from shardwright.tfrecords.records import decode_example
 
     opened = Dataset.open(dataset)

@@ -10,10 +10,10 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
-from shardwright.components.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.flushed_outputs import flushed_outputs
 from shardwright.errors import CheckFailed
-from shardwright.provenance.blessing import BLESSING_FILE, model_digest, read_blessing
-from shardwright.provenance.lineage import LINEAGE_FILE
+from shardwright.lineage.blessing import BLESSING_FILE, model_digest, read_blessing
+from shardwright.lineage.record import LINEAGE_FILE
 
 PUSH_DIRECTORY = "push_directory"
 BASELINE_DIGEST = "baseline_digest"

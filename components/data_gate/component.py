@@ -13,7 +13,7 @@ from shardwright.components.data_gate import executor
 from shardwright.components.data_gate.anomalies import ANOMALY_KINDS
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
-from shardwright.report.troubles import KINDS
+from shardwright.report.anomalies import KINDS
 
 # Holds `decision.json`: the anomalies that were found and allowed. Where the gate stays shut, there is none. It is no
 # type of our own: the name of one would have to be that of a class in a top-level module, to be told in a compiled

@@ -10,16 +10,15 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from shardwright.components.data_gate.anomalies import Anomaly, read_anomalies, table
-from shardwright.components.data_gate.offenders import name_offenders, records_of
-from shardwright.components.flushed_outputs import flushed_outputs
-from shardwright.components.mounts import place_of
+from shardwright.components.data_gate.anomalies import Anomaly, name_offenders, read_anomalies, records_of, table
+from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.mounts import place_of
+from shardwright.dataset.schema import parse_schema
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint, sha256_file
-from shardwright.provenance.lineage import write_lineage
-from shardwright.report.troubles import KINDS, read_verdict
-from shardwright.report.write import REPORT_FILE
-from shardwright.schema import parse_schema
+from shardwright.lineage.record import write_lineage
+from shardwright.report.anomalies import KINDS, read_verdict
+from shardwright.report.page import REPORT_FILE
 
 DECISION_FILE = "decision.json"
 

@@ -1,16 +1,69 @@
-"""What goes into the Evaluator and what comes out: as TFX's Evaluator."""
+"""What goes into the Evaluator and what comes out: as TFX's Evaluator.
+
+What TFMA computes and what a model must reach, from the configuration.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
 from tfx import v1 as tfx
 from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel
 
 from shardwright.components.evaluator import executor
-from shardwright.components.evaluator.eval_config import build_eval_config
+from shardwright.components.evaluator.slices import SLICES
 from shardwright.config import Config
+from shardwright.evaluation.metrics import headline
+
+SIGNATURE = "examples"
+_METRICS_MODULE = "shardwright.components.evaluator.metrics"
+
+
+def build_eval_config(config: Config, classes: Sequence[str], *, multi: bool = False) -> tfma.EvalConfig:
+    """The evaluation of a configuration: metrics per class and slice, a floor, the change against the baseline.
+
+    Floor and change, against the last blessed model, are those of the whole split; slices are there to be looked at.
+
+    Args:
+        config: its `evaluator` section says what must be reached.
+        classes: class names in the order of the model's channels.
+        multi: whether an image may have several classes.
+
+    Returns:
+        A configuration for TFX's Evaluator. Where there is no baseline TFX leaves the change out of it.
+    """
+    limits = config.evaluator
+    name = headline(config.task, multi=multi)
+    metrics, floor = {
+        "mean_dice": ("MaskMetrics", limits.min_dice),
+        "accuracy": ("LabelMetrics", limits.min_accuracy),
+        "mean_f1": ("ClassMetrics", limits.min_f1),
+    }[name]
+    threshold = tfma.MetricThreshold(
+        value_threshold=tfma.GenericValueThreshold(lower_bound={"value": floor}),
+        change_threshold=tfma.GenericChangeThreshold(
+            direction=tfma.MetricDirection.HIGHER_IS_BETTER, absolute={"value": config.evaluator.min_change}
+        ),
+    )
+    # `thresholds` would be those of every slice.
+    overall = config_pb2.PerSliceMetricThresholds(
+        thresholds=[config_pb2.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()], threshold=threshold)]
+    )
+    metric = tfma.MetricConfig(
+        class_name=metrics,
+        module=_METRICS_MODULE,
+        config=json.dumps({"classes": list(classes)}, ensure_ascii=False),
+    )
+    return tfma.EvalConfig(
+        # Without a model type TFMA tries to open the model with Keras first, which cannot read a SavedModel.
+        model_specs=[tfma.ModelSpec(signature_name=SIGNATURE, model_type=tfma.TF_GENERIC)],
+        slicing_specs=[tfma.SlicingSpec(), *(tfma.SlicingSpec(feature_keys=[feature]) for feature in SLICES)],
+        metrics_specs=[tfma.MetricsSpec(metrics=[metric], per_slice_thresholds={name: overall})],
+    )
 
 
 class Evaluator(tfx.components.Evaluator):

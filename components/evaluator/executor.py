@@ -31,11 +31,11 @@ from shardwright.components.evaluator.summary import (
     write_details,
     write_evaluation,
 )
-from shardwright.components.flushed_outputs import flushed_outputs
-from shardwright.components.mounts import place_of
-from shardwright.dataset import Dataset
+from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.mounts import place_of
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed
-from shardwright.provenance.lineage import read_lineage, write_lineage
+from shardwright.lineage.record import read_lineage, write_lineage
 from shardwright.storage import is_remote
 
 Artifacts = dict[str, list[Artifact]]

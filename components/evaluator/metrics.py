@@ -1,7 +1,7 @@
 """TFMA metrics that add up what the model's `examples` signature returns for every image.
 
 The signature gives sums per image and class (or probabilities and the label), so no mask and no pixel travels through
-Beam; the arithmetic is that of `shardwright.predictions.metrics`. TFMA finds the classes by the names in
+Beam; the arithmetic is that of `shardwright.evaluation.metrics`. TFMA finds the classes by the names in
 `eval_config.py`.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
 from shardwright.components.evaluator.summary import CONFUSION, IMAGES
-from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
 
 Keys = dict[str, metric_types.MetricKey]
 

@@ -24,13 +24,13 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from shardwright import pixels
 from shardwright.components.predictor.model import ExportedModel, open_model
-from shardwright.dataset import Dataset
-from shardwright.geometry import plan_geometry
+from shardwright.dataset.reader import Dataset
+from shardwright.display.overlays import confusion_picture, overlay, side_by_side
+from shardwright.evaluation.metrics import image_dice
+from shardwright.images import tf_ops
+from shardwright.images.geometry import plan_geometry
 from shardwright.masks.rle import draw, from_flat, resample
-from shardwright.predictions.metrics import image_dice
-from shardwright.predictions.overlays import confusion_picture, overlay, side_by_side
 from shardwright.tfrecords.records import decode_example
 
 PICTURES = "pictures"
@@ -115,7 +115,7 @@ def _picture(model: ExportedModel, examples: Dataset, one: Scored) -> tuple[Any,
     if model.task == "segmentation":
         predicted = answer["masks"][0]
         height, width = predicted.shape[:2]
-        image = pixels.decode_resized(encoded, height, width, model.resize).numpy()
+        image = tf_ops.decode_resized(encoded, height, width, model.resize).numpy()
         plan = plan_geometry(
             model.resize, int(example["image/height"][0]), int(example["image/width"][0]), height, width
         )
@@ -128,5 +128,5 @@ def _picture(model: ExportedModel, examples: Dataset, one: Scored) -> tuple[Any,
         if model.multi
         else [answer["labels"][0].decode()]
     )
-    image = pixels.decode_resized(encoded, model.height, model.width, model.resize).numpy()
+    image = tf_ops.decode_resized(encoded, model.height, model.width, model.resize).numpy()
     return image, {"truth": labels, "prediction": predicted}

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright import pixels
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.images import tf_ops
 from shardwright.storage import in_parallel
-from shardwright.tfrecords.records import RecordWriter, byte_strings, decode_example, encode_example
+from shardwright.tfrecords.encode import byte_strings, encode_example
+from shardwright.tfrecords.records import RecordWriter, decode_example
 
 # Features that examples are given for TFMA, which slices by them: classes that the image shows, folder that it comes
 # from, how bright it is.
@@ -37,7 +38,7 @@ _RATIO = 8
 def brightness(encoded: bytes) -> str | None:
     """`dark`, `medium` or `bright`; `None` for a JPEG or PNG that cannot be decoded."""
     try:
-        image = pixels.decode_jpeg(encoded, _RATIO) if pixels.is_jpeg(encoded) else pixels.decode(encoded)
+        image = tf_ops.decode_jpeg(encoded, _RATIO) if tf_ops.is_jpeg(encoded) else tf_ops.decode(encoded)
     except tf.errors.InvalidArgumentError:
         return None
     mean = float(np.asarray(image).mean())

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from shardwright import untrusted
-from shardwright.components.json_records import read_record, write_record
+from shardwright.components.runtime.artifacts import read_record, write_record
 from shardwright.errors import DatasetError
-from shardwright.foreign_json import foreign_json
+from shardwright.untrusted import foreign_json
 
 SUMMARY_FILE = "summary.json"
 DETAILS_FILE = "evaluation.json"

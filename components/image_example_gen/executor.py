@@ -11,15 +11,15 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.components.beam_runner import reachable, staging_root
+from shardwright.components.runtime.beam import reachable, staging_root
 from shardwright.config.images import FULL
-from shardwright.console import tell
 from shardwright.errors import UsageError
 from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, copied_note, plan_ingest, write_shard
-from shardwright.provenance.blessed_data import kept_from
-from shardwright.writing.commit import commit
-from shardwright.writing.staging import Staging
-from shardwright.writing.watch import shards_shown
+from shardwright.ingest.baseline import kept_from
+from shardwright.progress import tell
+from shardwright.staging.commit import commit
+from shardwright.staging.staged import shards_shown
+from shardwright.staging.staging import Staging
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):

@@ -13,7 +13,7 @@ from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY,
 from shardwright.components.image_trainer.spec import AS_USUAL, Recipe, Running
 from shardwright.config import Config
 from shardwright.config.trainer import BLESSED
-from shardwright.predictions.submission import told_by_table
+from shardwright.evaluation.submission import told_by_table
 from shardwright.storage import is_remote
 
 _RUN_FN = "shardwright.components.image_trainer.run_fn.run_fn"

@@ -13,11 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from shardwright import loader
-from shardwright.components.flushed_outputs import flush_artifact
-from shardwright.components.image_trainer.checkpoints import CheckpointFolder
-from shardwright.components.image_trainer.class_weights import balanced_weights
-from shardwright.components.image_trainer.hosts import this_host
-from shardwright.components.image_trainer.placement import BACKEND, Machine, place
+from shardwright.components.image_trainer.devices.hosts import this_host
+from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, place
 from shardwright.components.image_trainer.spec import (
     AS_USUAL,
     MODEL_FILE,
@@ -27,24 +24,27 @@ from shardwright.components.image_trainer.spec import (
     TextColumn,
     TrainSpec,
 )
-from shardwright.components.image_trainer.warm_start import (
+from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.training.losses import balanced_weights
+from shardwright.components.image_trainer.training.warm_start import (
     KEPT_MODEL,
     WARM_START_VARIABLE,
     WEIGHTS_VARIABLE,
     weights_file,
 )
-from shardwright.components.image_trainer.worker import Message, run_worker
+from shardwright.components.image_trainer.worker import WORKER, Message, run_worker
 from shardwright.components.image_transform.features import asset_name
+from shardwright.components.runtime.flushed_outputs import flush_artifact
 from shardwright.config.trainer import BLESSED
 from shardwright.config.transform import KEEP
-from shardwright.console import progress
-from shardwright.dataset import Dataset
+from shardwright.dataset.manifest import MULTI, NONE
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.manifest import MULTI, NONE
-from shardwright.predictions.metrics import headline
-from shardwright.provenance.lineage import LINEAGE_FILE, write_lineage
+from shardwright.evaluation.metrics import headline
+from shardwright.lineage.record import LINEAGE_FILE, write_lineage
+from shardwright.progress import progress
+from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import hash_file
-from shardwright.writing.staging import STAGING_VARIABLE
 
 RECIPE_KEY = "recipe"
 RUNNING_KEY = "running"
@@ -55,7 +55,6 @@ WEIGHTS_KEY = "weights"
 _TRAIN = "train"
 # Where TensorFlow Transform keeps vocabularies within a TransformGraph.
 _ASSETS = os.path.join("transform_fn", "assets")
-_PACKAGE = __name__.rpartition(".")[0]
 
 
 def run_fn(fn_args: Any) -> None:
@@ -155,7 +154,7 @@ def train_and_export(
     spec.write(spec_file)
     with _shown(recipe.epochs, headline(spec.task, multi=spec.multi)) as show:
         run_worker(
-            f"{_PACKAGE}.train_worker",
+            (WORKER, "train"),
             spec_file,
             run_folder / "train.log",
             environment={**placement.to_environment(os.environ), **host.to_environment()},
@@ -166,9 +165,7 @@ def train_and_export(
     checkpoints = CheckpointFolder(spec.checkpoints)
     # Without the checkpoints, an export that fails would cost the whole training.
     with checkpoints.locked():
-        run_worker(
-            f"{_PACKAGE}.export_worker", spec_file, run_folder / "export.log", environment={BACKEND: "tensorflow"}
-        )
+        run_worker((WORKER, "export"), spec_file, run_folder / "export.log", environment={BACKEND: "tensorflow"})
         kept = export_folder / KEPT_MODEL
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run_folder / MODEL_FILE, kept)
@@ -228,7 +225,7 @@ def _text_columns(recipe: Recipe, dataset: Dataset, vocabularies: str) -> tuple[
         UsageError: the dataset has no such column.
         DatasetError: its vocabulary is not there.
     """
-    from shardwright.loader.words import stored_texts
+    from shardwright.loader.text_features import stored_texts
 
     columns = []
     for text in stored_texts(dataset, recipe.text):

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardwright.components.image_trainer.own_models import source_digest
-from shardwright.components.image_trainer.warm_start import weights_file
+from shardwright.components.image_trainer.models.custom import source_digest
+from shardwright.components.image_trainer.training.warm_start import weights_file
 from shardwright.config import Config
-from shardwright.config.learning import COMPACT, MODELS, is_import_path
-from shardwright.config.trainer import BLESSED, FRESH
+from shardwright.config.trainer import BLESSED, COMPACT, FRESH, MODELS, is_import_path
 from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import hash_file
@@ -52,7 +51,7 @@ class Recipe:
             without such a split, the given ones hold.
         min_area: pixels of the smallest region of a mask.
         flips: how the exported model looks at an image once more, see `flips`.
-        submission: layout of the table of masks, see `shardwright.predictions.submission`; what `predict` writes by
+        submission: layout of the table of masks, see `shardwright.evaluation.submission`; what `predict` writes by
             default.
         optimizer: `adamw`, `adam` or `sgd`, see `optimizers.build_optimizer`.
         weight_decay: of `adamw`.
@@ -341,3 +340,7 @@ class TrainSpec:
     def read(cls, file: Path) -> TrainSpec:
         """Reads what `write` wrote."""
         return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
+
+
+# What a step of training needs by estimate, in words: whoever kills a process for its memory lets it say nothing.
+NEEDS = "needs"

@@ -3,6 +3,13 @@
 Keras binds to its backend when it is imported, and TFX imports it early: training and export therefore run in processes
 of their own. A worker writes one JSON object a line on standard output (its messages) and everything else, libraries
 included, on standard error, which goes to a log file.
+
+    python -m shardwright.components.image_trainer.worker train|export|check --spec FILE
+
+`train` trains a model on a transformed dataset and keeps the best epoch, `export` makes a SavedModel of it, `check`
+builds the model with the weights that a training would begin with. One `train` process runs on every host. On a CPU the
+same seed, data and machine give the same weights to the last bit, whether the training was interrupted or not: weights,
+order, augmentation and the ops are seeded or deterministic.
 """
 
 from __future__ import annotations
@@ -15,27 +22,31 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.components.image_trainer.devices.hosts import this_host
+from shardwright.components.image_trainer.devices.placement import Machine, place
+from shardwright.components.image_trainer.spec import NEEDS, TrainSpec
+from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.errors import ShardwrightError, UsageError, told_of_file
 from shardwright.escaping import escape, escaping
 
 Message = dict[str, Any]
 
+# What `python -m` runs for the jobs `train`, `export` and `check`.
+WORKER = "shardwright.components.image_trainer.worker"
+
 _LAST_LINES = 12
 # What a worker that was told to end gets to save its state; Kubernetes gives as much by default.
 _SECONDS_TO_SAVE = 30
 _ERROR, _EXIT_CODE = "error", "exit_code"
-# What a step of training needs by estimate, in words: whoever kills a process for its memory lets it say nothing.
-NEEDS = "needs"
 
 
 def run_worker(
-    module: str,
+    program: Sequence[str],
     spec_file: Path,
     log_file: Path,
     *,
@@ -45,7 +56,7 @@ def run_worker(
     """Runs a worker to its end.
 
     Args:
-        module: what `python -m` runs.
+        program: what `python -m` runs, with its arguments: `(WORKER, "train")`.
         spec_file: JSON file of its `TrainSpec`.
         log_file: gets the worker's standard error.
         environment: variables set for it, on top of this process's.
@@ -55,7 +66,7 @@ def run_worker(
         ShardwrightError: the worker failed; with its own message where it knew the cause, else its last lines.
         UsageError: the call or the configuration is wrong, as the worker found out.
     """
-    command = [sys.executable, "-m", module, "--spec", str(spec_file)]
+    command = [sys.executable, "-m", *program, "--spec", str(spec_file)]
     variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **environment}
     # A worker imports what this process imports, also when a path was added after its start.
     variables["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
@@ -85,7 +96,7 @@ def run_worker(
             _end(process)
             raise
     if process.returncode:
-        raise kind(failure or _unexplained(module, process.returncode, log_file, needs))
+        raise kind(failure or _unexplained(program[-1], process.returncode, log_file, needs))
 
 
 @contextmanager
@@ -110,11 +121,19 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.kill()
 
 
-def main(work: Callable[[TrainSpec], None]) -> None:
-    """Entry point of a worker: reads `--spec FILE` and does the work; an error of ours becomes a message and exit 1."""
+def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], None]]) -> None:
+    """Runs a job on the specification of `--spec FILE`; an error of ours becomes a message and exit code 1.
+
+    Args:
+        jobs: what to do, or several jobs by name, of which the first argument names one.
+    """
     parser = argparse.ArgumentParser()
+    if not callable(jobs):
+        parser.add_argument("job", choices=sorted(jobs))
     parser.add_argument("--spec", type=Path, required=True)
-    spec = TrainSpec.read(parser.parse_args().spec)
+    options = parser.parse_args()
+    work = jobs if callable(jobs) else jobs[options.job]
+    spec = TrainSpec.read(options.spec)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.stderr = escaping(sys.stderr)
     _silence_tensorflow()
@@ -166,10 +185,54 @@ def _parsed(line: str) -> Message | None:
     return value if isinstance(value, dict) else None
 
 
-def _unexplained(module: str, code: int, log_file: Path, needs: str) -> str:
+def _unexplained(name: str, code: int, log_file: Path, needs: str) -> str:
     lines = log_file.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-_LAST_LINES:]
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     estimate = f"; a step needs about {needs} of it" if needs else ""
     hint = f" (out of memory{estimate}? Lower trainer.batch_size or transform.size)" if code == -9 else ""
-    name = module.rpartition(".")[2]
-    return "\n".join([f"{name} {how}{hint}. The whole log is {log_file}. Its last lines:", *(f"  {x}" for x in lines)])
+    return "\n".join(
+        [f"the worker {name} {how}{hint}. The whole log is {log_file}. Its last lines:", *(f"  {x}" for x in lines)]
+    )
+
+
+def check(spec: TrainSpec) -> None:
+    """Builds it, and lets go of it.
+
+    Raises:
+        UsageError: a model of the user's is not as asked for, or weights are of another architecture.
+    """
+    from shardwright.components.image_trainer.models.build import model_of
+    from shardwright.components.image_trainer.training.warm_start import begin_with
+
+    model = model_of(spec)
+    if spec.warm_from:
+        begin_with(model, spec.warm_from)
+
+
+def train(spec: TrainSpec) -> None:
+    """Trains, and writes `model.keras`, `history.json`, `training.json` and TensorBoard logs to `spec.output`.
+
+    Raises:
+        ShardwrightError: the loss is no number any more, the memory does not do, or the process was told to end.
+    """
+    preemption = Preemption()
+    preemption.listen()
+    here = this_host(os.environ, spec.running.hosts)
+    placement = place(spec.running.accelerator, here.count, Machine.look(os.environ))
+    # Before anything imports Keras or JAX.
+    os.environ.update(placement.to_environment(os.environ))
+
+    from shardwright.components.image_trainer.training.train import run_training
+
+    run_training(spec, placement, here, preemption, send)
+
+
+def export(spec: TrainSpec) -> None:
+    """Writes the SavedModel of a finished training, see `export.export`."""
+    from shardwright.components.image_trainer.export.export import export_model
+
+    export_model(spec)
+
+
+if __name__ == "__main__":
+    main({"train": train, "export": export, "check": check})

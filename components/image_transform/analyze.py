@@ -4,12 +4,16 @@ Analyzers and serving share one preprocessing function: raw image bytes become p
 become numbers by `text.outputs`, the figures become sums by TFT's analyzers. The sums are whole numbers, so neither the
 order nor the number of Beam's workers can change a digit; mean and deviation are computed from them exactly and rounded
 once.
+
+`statistics.json`: figures of the train split, from exact sums.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +25,16 @@ import tensorflow_transform.beam as tft_beam
 from PIL import Image
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from shardwright import pixels
-from shardwright.components.beam_runner import in_process_pipeline
 from shardwright.components.image_transform import text
-from shardwright.components.image_transform.as_ingested import as_ingested
 from shardwright.components.image_transform.figures import PIXELS, RECORDS, in_groups, read_sums
 from shardwright.components.image_transform.recipe import Recipe
+from shardwright.components.image_transform.serving_preprocess import as_ingested
+from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config.transform import KEEP, TextConfig
-from shardwright.image_files.encoding import encode
-from shardwright.manifest import NONE
-from shardwright.transformed import CLASSES
+from shardwright.dataset.image_encoding import encode_image
+from shardwright.dataset.manifest import NONE
+from shardwright.dataset.resampled_annotations import CLASSES
+from shardwright.images import tf_ops
 
 IMAGE_INPUT = "image/encoded"
 IMAGE_OUTPUT = "image"
@@ -129,14 +133,14 @@ def _preprocess(inputs: Mapping[str, Any], plan: GraphPlan) -> dict[str, Any]:
 
 def _images(encoded: Any, plan: GraphPlan) -> Any:
     if plan.size is None:
-        return tf.map_fn(lambda data: tf.io.serialize_tensor(pixels.decode(as_ingested(data, plan.ingested))), encoded)
+        return tf.map_fn(lambda data: tf.io.serialize_tensor(tf_ops.decode(as_ingested(data, plan.ingested))), encoded)
     size = plan.size
 
     def resized(data: Any) -> Any:
         data = as_ingested(data, plan.ingested)
         if plan.recipe.resize == KEEP:
-            return tf.ensure_shape(pixels.decode(data), [*size, 3])
-        return pixels.decode_resized(data, *size, plan.recipe.resize)
+            return tf.ensure_shape(tf_ops.decode(data), [*size, 3])
+        return tf_ops.decode_resized(data, *size, plan.recipe.resize)
 
     images = tf.map_fn(resized, encoded, fn_output_signature=tf.TensorSpec([*size, 3], tf.uint8))
     return tf.cast(images, tf.float32)
@@ -161,6 +165,40 @@ def _moments(total: Any, squares: Any, pixel_count: Any) -> tuple[Any, Any]:
 def served_sums(output: str, plan: GraphPlan) -> dict[str, list[int]]:
     """The sums as the written graph tells them to whoever serves it."""
     height, width = plan.size or (1, 1)
-    blank, _ = encode(Image.new("RGB", (width, height)), "png")
+    blank, _ = encode_image(Image.new("RGB", (width, height)), "png")
     served = tft.TFTransformOutput(output).transform_raw_features({IMAGE_INPUT: tf.constant([blank])})
     return {name: np.asarray(served[_PREFIX + name])[0].tolist() for name in plan.widths}
+
+
+def statistics(sums: Mapping[str, Sequence[int]], plan: GraphPlan, *, masks: bool) -> dict[str, Any]:
+    """Figures of the train split from exact sums.
+
+    Args:
+        sums: `channel_sum`, `channel_square_sum`, `pixels`, `present`, `area`, `records`.
+        plan: what was done.
+        masks: whether images have masks.
+
+    Returns:
+        `mean` and `std` per channel (RGB, 0..255 scale, over pixels), `class_frequency` (share of the images that show
+        the class), `pixel_frequency` (share of the pixels its mask covers; empty without masks), `images` (their
+        number), `size` [height, width] (`None` where images of all splits differ in it), `policy`; `ingested` where the
+        ingest stored other pixels than the files': by which of the options `images`.
+    """
+    pixel_count, images = sums[PIXELS][0], sums[RECORDS][0]
+    means = [Fraction(total, pixel_count) for total in sums["channel_sum"]]
+    variances = [
+        Fraction(squares, pixel_count) - mean**2
+        for squares, mean in zip(sums["channel_square_sum"], means, strict=True)
+    ]
+    present, area = sums.get("present", ()), sums.get("area", ())
+    areas = dict(zip(plan.classes, area, strict=True)) if masks else {}
+    return {
+        "mean": [float(mean) for mean in means],
+        "std": [math.sqrt(variance) for variance in variances],
+        "class_frequency": {name: n / images for name, n in zip(plan.classes, present, strict=True)},
+        "pixel_frequency": {name: pixels / pixel_count for name, pixels in areas.items()},
+        "images": images,
+        "size": None if plan.size is None else list(plan.size),
+        "policy": plan.recipe.resize,
+        **({"ingested": dict(plan.ingested)} if plan.ingested else {}),
+    }

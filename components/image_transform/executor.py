@@ -20,12 +20,9 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from shardwright.components.beam_runner import reachable, staging_root
-from shardwright.components.flushed_outputs import flushed_outputs
-from shardwright.components.image_transform import post
-from shardwright.components.image_transform.analyze import GraphPlan, served_sums, write_transform_graph
+from shardwright.components.image_transform import statistics as image_transform_statistics
+from shardwright.components.image_transform.analyze import GraphPlan, served_sums, statistics, write_transform_graph
 from shardwright.components.image_transform.figures import one_size, sums_file
-from shardwright.components.image_transform.ingested import ingested_options
 from shardwright.components.image_transform.plan import (
     TRAIN,
     TransformPlan,
@@ -35,20 +32,23 @@ from shardwright.components.image_transform.plan import (
     write_numbered,
 )
 from shardwright.components.image_transform.recipe import read_recipe
-from shardwright.components.image_transform.summary import statistics
+from shardwright.components.image_transform.serving_preprocess import ingested_options
 from shardwright.components.image_transform.text import Text, write_vocabularies
-from shardwright.dataset import Dataset
+from shardwright.components.runtime.beam import reachable, staging_root
+from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.dataset.ledger import REJECTED
+from shardwright.dataset.manifest import MASKS
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
+from shardwright.lineage.record import write_lineage
 from shardwright.loader import STATISTICS_FILE
-from shardwright.manifest import MASKS, REJECTED
-from shardwright.provenance.lineage import write_lineage
+from shardwright.staging.commit import commit, finished_results
+from shardwright.staging.staged import shards_shown
+from shardwright.staging.staging import Staging
 from shardwright.storage import hash_bytes, read_bytes
-from shardwright.writing.commit import commit, finished_results
-from shardwright.writing.mirror import put_folder
-from shardwright.writing.staging import Staging
-from shardwright.writing.watch import shards_shown
-from shardwright.writing.whole_files import write_bytes, write_text
+from shardwright.storage.mirror import put_folder
+from shardwright.storage.whole_files import write_bytes, write_text
 
 _EXAMPLES = 3
 
@@ -131,9 +131,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _statistics(self, plan: TransformPlan, staging: Staging, folder: Path) -> None:
         with self._make_beam_pipeline() as pipeline:
-            post.write_statistics(pipeline, plan.totals, staging)
+            image_transform_statistics.write_statistics(pipeline, plan.totals, staging)
         for split in plan.totals:
-            name = post.statistics_file(split)
+            name = image_transform_statistics.statistics_file(split)
             if not staging.is_shared(name):
                 raise CheckFailed(f"{staging.location(name)}: Beam's workers have not written it. Run it again.")
             write_bytes(folder / name, read_bytes(staging.location(name)))
@@ -157,7 +157,7 @@ def _write_graph(plan: TransformPlan, staging: Staging, folder: Path, graph_plan
 
 
 def _write_schema(source: Dataset, plan: TransformPlan, graph_plan: GraphPlan, folder: Path) -> None:
-    schema = post.render_post_schema(
+    schema = image_transform_statistics.render_post_schema(
         plan.recipe,
         source.manifest.features,
         plan.stored,
@@ -167,14 +167,16 @@ def _write_schema(source: Dataset, plan: TransformPlan, graph_plan: GraphPlan, f
         labels=str(plan.dataset.labels),
         size=graph_plan.size,
     )
-    write_text(folder / post.SCHEMA_NAME, schema)
+    write_text(folder / image_transform_statistics.SCHEMA_NAME, schema)
 
 
 def _parents(source: Dataset, input_dict: dict[str, list[Any]]) -> dict[str, str]:
     parents = {"examples": source.manifest.digest}
     if input_dict.get("schema"):
         # Outside a pipeline nothing has checked the examples against one.
-        schema = os.path.join(artifact_utils.get_single_uri(input_dict["schema"]), post.SCHEMA_NAME)
+        schema = os.path.join(
+            artifact_utils.get_single_uri(input_dict["schema"]), image_transform_statistics.SCHEMA_NAME
+        )
         parents["schema"] = hash_bytes(read_bytes(schema)).sha256.hex()
     return parents
 

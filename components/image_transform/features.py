@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from shardwright.components.image_transform.recipe import Recipe
 from shardwright.config.transform import COUNTS, PNG, TextConfig
+from shardwright.dataset.features import COMMON_FEATURES, StoredFeatures, feature_name
+from shardwright.dataset.resampled_annotations import ADDED_FEATURES, label_features
 from shardwright.errors import ConfigError
-from shardwright.presets import COMMON_FEATURES, StoredFeatures
-from shardwright.sources.further_columns import feature_name
-from shardwright.transformed import ADDED_FEATURES, label_features
 
 
 def stored_features(

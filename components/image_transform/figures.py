@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.manifest import shard_name
+from shardwright.dataset.shard_names import shard_name
+from shardwright.staging.staging import PlannedShard
 from shardwright.storage import in_parallel, read_bytes, readers
-from shardwright.tfrecords import records
-from shardwright.writing.staging import PlannedShard
+from shardwright.tfrecords import encode, records
 
 # No feature of an image is called so: sums, and what the TransformGraph takes by our own names.
 _PREFIX, _INPUTS = "shardwright/figures/", "shardwright/inputs/"
@@ -99,12 +99,12 @@ class Sums(NamedTuple):
 
 def encode_sums(sums: Sums) -> bytes:
     """Serializes sums as a TFRecord of one Example."""
-    features: dict[str, records.FeatureValue] = {
-        f"{_PREFIX}{name}": records.ints(values) for name, values in sums.sums.items()
+    features: dict[str, encode.FeatureValue] = {
+        f"{_PREFIX}{name}": encode.ints(values) for name, values in sums.sums.items()
     }
-    features[_SIZES] = records.ints([side for size in sums.sizes for side in size])
-    features |= {f"{_INPUTS}{name}": records.byte_strings(texts) for name, texts in sums.inputs.items()}
-    return records.frame(records.encode_example(features))
+    features[_SIZES] = encode.ints([side for size in sums.sizes for side in size])
+    features |= {f"{_INPUTS}{name}": encode.byte_strings(texts) for name, texts in sums.inputs.items()}
+    return records.frame(encode.encode_example(features))
 
 
 def read_sums(files: Sequence[str]) -> Iterator[Sums]:

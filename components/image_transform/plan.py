@@ -13,16 +13,16 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from shardwright.components.image_transform.features import stored_features
-from shardwright.components.image_transform.ingested import ingested_options
 from shardwright.components.image_transform.recipe import Recipe
 from shardwright.components.image_transform.rewrite import Rewriting, write_shard
+from shardwright.components.image_transform.serving_preprocess import ingested_options
 from shardwright.components.image_transform.text import Text
 from shardwright.config.transform import TextConfig
-from shardwright.dataset import Dataset
+from shardwright.dataset.features import StoredFeatures
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
-from shardwright.presets import StoredFeatures
-from shardwright.writing.commit import DatasetPlan
-from shardwright.writing.staging import PlannedShard, Staging
+from shardwright.staging.commit import DatasetPlan
+from shardwright.staging.staging import PlannedShard, Staging
 
 TRAIN = "train"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardwright.config import Config
-from shardwright.config.layout import TF_VISION
+from shardwright.config.dataset import TF_VISION
 from shardwright.config.transform import INDEX, RLE, TextConfig
 from shardwright.fingerprint import canonical_json
 
@@ -24,13 +24,13 @@ class Recipe:
     Attributes:
         size: height and width of the images; `None` where they keep theirs.
         resize: a policy of `geometry.plan_geometry`, or `keep`.
-        encoding: what pixels are stored as, see `shardwright.image_files.encoding`.
+        encoding: what pixels are stored as, see `shardwright.dataset.image_encoding`.
         quality: JPEG quality; `None` for all others.
         optimize: smaller and slower, of JPEG and PNG.
         chroma: chroma samples of a JPEG.
         masks: `rle` or `png`.
         labels: `index`, `one_hot` or `multi_hot`.
-        preset: names and forms of the stored features, see `shardwright.presets`.
+        preset: names and forms of the stored features, see `shardwright.dataset.features`.
         text: column -> what becomes of its texts.
     """
 

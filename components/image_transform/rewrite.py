@@ -2,6 +2,8 @@
 
 A record that cannot be decoded becomes a row of the ledger, not an error. Beside each shard lie the figures of its
 images, which the analyzers read.
+
+The picture of one record: decoded, brought to its size, summed up, encoded again.
 """
 
 from __future__ import annotations
@@ -14,29 +16,88 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+
 from shardwright.components.image_transform.figures import (
     Figures,
     Sums,
+    channel_sums,
     encode_figures,
     encode_sums,
     figures_file,
     sums_file,
 )
-from shardwright.components.image_transform.picture import Picture, make_picture
 from shardwright.components.image_transform.recipe import Recipe
 from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config.transform import KEEP
-from shardwright.dataset import shard_records
-from shardwright.geometry import Geometry, plan_geometry
-from shardwright.image_files.image_header import ImageError, ImageHeader
-from shardwright.image_files.images import read_header
-from shardwright.manifest import REJECTED
-from shardwright.presets import StoredFeatures
+from shardwright.dataset.features import StoredFeatures
+from shardwright.dataset.image_encoding import encode_image
+from shardwright.dataset.ledger import REJECTED
+from shardwright.dataset.reader import shard_records
+from shardwright.dataset.resampled_annotations import CLASSES, annotated, is_moved, parsed
+from shardwright.images import tf_ops
+from shardwright.images.geometry import Geometry, plan_geometry
+from shardwright.images.header import ImageError, ImageHeader
+from shardwright.images.read_header import read_header
+from shardwright.staging.staging import Outcome, PlannedShard, Staging
 from shardwright.storage import in_parallel
-from shardwright.tfrecords import records
+from shardwright.tfrecords import encode, records
 from shardwright.tfrecords.lazy_example import LazyExample
-from shardwright.transformed import CLASSES, annotated, is_moved, parsed
-from shardwright.writing.staging import Outcome, PlannedShard, Staging
+
+
+class Picture(NamedTuple):
+    """A transformed picture.
+
+    Attributes:
+        plan: what has happened to its pixels.
+        data: the bytes that are stored.
+        header: of these bytes.
+        sums: see `figures.channel_sums`.
+    """
+
+    plan: Geometry
+    data: bytes
+    header: ImageHeader
+    sums: tuple[list[int], list[int]]
+
+
+def make_picture(encoded: bytes, header: ImageHeader, plan: Geometry, recipe: Recipe) -> Picture:
+    """Transforms a picture.
+
+    Args:
+        encoded: as ingested.
+        header: of these bytes.
+        plan: what is to happen to its pixels.
+        recipe: how it is stored.
+
+    Raises:
+        ImageError: it cannot be decoded, or what comes out cannot be encoded.
+    """
+    try:
+        decoded = tf_ops.decode_planned(tf.constant(encoded), plan, jpeg=header.format == "jpeg")
+    except tf.errors.InvalidArgumentError:
+        # TensorFlow's own words hold numbers that change from run to run; the ledger must not.
+        reason = f"the header is sound, but these {len(encoded)} bytes of {header.format} cannot be decoded"
+        raise ImageError("undecodable", reason) from None
+    # The tensor's own memory: `numpy()` would copy it.
+    values = np.frombuffer(memoryview(decoded), np.uint8).reshape(plan.height, plan.width, 3)
+    quality = recipe.quality or 0
+    if recipe.encoding == "jpeg" and header.orientation == 1 and recipe.chroma in tf_ops.JPEG_CHROMA:
+        # The same bytes, and other threads go on meanwhile.
+        data = tf_ops.encode_jpeg(decoded, quality, optimize=recipe.optimize, chroma=recipe.chroma)
+        return Picture(plan, data, ImageHeader("jpeg", plan.height, plan.width, 3, 1), channel_sums(values))
+    data, written = encode_image(
+        Image.fromarray(values),
+        recipe.encoding,
+        orientation=header.orientation,
+        quality=quality,
+        optimize=recipe.optimize,
+        chroma=recipe.chroma,
+    )
+    return Picture(plan, data, written, channel_sums(values))
+
 
 # So many records, or records of so many bytes, are taken apart or written in a row.
 _AT_ONCE = 8
@@ -166,7 +227,7 @@ class _Opened(NamedTuple):
     """
 
     key: str
-    example: dict[str, records.DecodedFeature | records.Carried]
+    example: dict[str, records.DecodedFeature | encode.Carried]
     encoded: bytes
     beside: int
     known: tuple[ImageHeader, Geometry] | ImageError
@@ -214,13 +275,13 @@ def _finished(opened: _Opened, picture: Picture | ImageError, how: Rewriting) ->
     for name, text in how.texts.items():
         features |= text_values(name, text, opened.example.get(name, []))
     stored = how.stored.apply({**features, "image/encoded": picture.data})
-    entries = records.encode_entries(stored)
+    entries = encode.encode_entries(stored)
     told = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
     inputs = {name: _texts(features[name]) for name in (CLASSES, *how.texts) if name in features}
     figures = Figures(*picture.sums, (picture.plan.height, picture.plan.width), present, area)
-    return Outcome(opened.key, records.join_entries(entries)), Made(records.join_entries(told), figures, inputs)
+    return Outcome(opened.key, encode.join_entries(entries)), Made(encode.join_entries(told), figures, inputs)
 
 
-def _texts(value: records.FeatureValue) -> list[bytes]:
-    values = value.values if isinstance(value, records.TypedList) else (value,)
+def _texts(value: encode.FeatureValue) -> list[bytes]:
+    values = value.values if isinstance(value, encode.TypedList) else (value,)
     return [text for text in values if isinstance(text, bytes)]

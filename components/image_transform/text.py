@@ -18,17 +18,17 @@ import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from shardwright.components.beam_runner import in_process_pipeline
 from shardwright.components.image_transform.features import asset_name
 from shardwright.components.image_transform.figures import in_groups, read_examples
+from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
-from shardwright.dataset import shard_records
-from shardwright.loader.words import FIRST, PADDING, UNKNOWN, words_of
-from shardwright.manifest import shard_name
+from shardwright.dataset.reader import shard_records
+from shardwright.dataset.shard_names import shard_name
+from shardwright.loader.text_features import FIRST, PADDING, UNKNOWN, words_of
+from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import read_bytes
-from shardwright.tfrecords import records
-from shardwright.tfrecords.records import FeatureValue
-from shardwright.writing.staging import PlannedShard, Staging
+from shardwright.tfrecords import encode, records
+from shardwright.tfrecords.encode import FeatureValue
 
 Tensor = Any
 TextConfigs: TypeAlias = Mapping[str, TextConfig]
@@ -91,7 +91,7 @@ def text_values(name: str, text: Text, texts: Any) -> dict[str, FeatureValue]:
         texts: the image's texts, possibly none.
     """
     made = _maker(name, text)(tf.constant([*texts], tf.string, [len(texts)]))
-    kinds = {tf.int64: records.ints, tf.float32: records.floats}
+    kinds = {tf.int64: encode.ints, tf.float32: encode.floats}
     return {stored: kinds[value.dtype](value.numpy()) for stored, value in made.items()}
 
 
@@ -198,8 +198,8 @@ def keep_texts(number: int, shards: Sequence[TextShard], names: Sequence[str], s
     for row in read_texts(file, sha256, names):
         for name, values in row.items():
             texts[name] += values
-    features = {name: records.byte_strings(values) for name, values in texts.items()}
-    staging.share(target, records.frame(records.encode_example(features)))
+    features = {name: encode.byte_strings(values) for name, values in texts.items()}
+    staging.share(target, records.frame(encode.encode_example(features)))
 
 
 def _texts_file(planned: PlannedShard) -> str:

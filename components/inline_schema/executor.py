@@ -8,8 +8,8 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
-from shardwright.components.flushed_outputs import flushed_outputs
-from shardwright.schema import parse_schema
+from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.dataset.schema import parse_schema
 
 SCHEMA_TEXT = "schema_text"
 SCHEMA = "schema"

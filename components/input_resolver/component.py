@@ -8,7 +8,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
-from shardwright.provenance.blessed_data import BlessedData
+from shardwright.ingest.baseline import BlessedData
 
 
 class InputResolverSpec(component_spec.ComponentSpec):
@@ -33,7 +33,7 @@ class InputResolver(base_component.BaseComponent):
 
     Args:
         recipe: ImageExampleGen's options as canonical JSON; they say what belongs to the input.
-        places: where the input lies below `data_root`, as JSON (`shardwright.ingest.places`).
+        places: where the input lies below `data_root`, as JSON (`shardwright.ingest.recipe`).
         data_root: folder or URL; a runtime parameter.
         span: `input.span`; a runtime parameter. `newest` is pinned to the span that is newest now.
         blessed: what is to be looked up of the model in force, where a dataset is named `blessed`: then there are also

@@ -8,12 +8,12 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
-from shardwright.components.flushed_outputs import flushed_outputs
-from shardwright.console import progress, tell
+from shardwright.components.runtime.flushed_outputs import flushed_outputs
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
-from shardwright.ingest.places import absolute_places, location_json
-from shardwright.provenance.blessed_data import BlessedData, settle
-from shardwright.spans import NEWEST
+from shardwright.ingest.baseline import BlessedData, resolve_baseline_at_run
+from shardwright.ingest.recipe import absolute_places, location_json
+from shardwright.progress import progress, tell
+from shardwright.storage.spans import NEWEST
 
 RECIPE = "recipe"
 PLACES = "places"
@@ -63,7 +63,7 @@ class Executor(base_executor.BaseExecutor):
         if location.span == NEWEST and newest is not None:
             location = replace(location, span=str(newest))
         if asked is not None:
-            settled = settle(asked, found, recipe, location, fingerprint)
+            settled = resolve_baseline_at_run(asked, found, recipe, location, fingerprint)
             location = settled.location
             _write(output_dict, SETTLED_RECIPE, settled.recipe.to_json())
             _write(output_dict, SETTLED_DRIFT, settled.drift)

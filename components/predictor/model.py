@@ -12,9 +12,9 @@ import numpy as np
 
 from shardwright import untrusted
 from shardwright.errors import DatasetError, UsageError
-from shardwright.foreign_json import foreign_json
-from shardwright.provenance.blessing import BLESSING_FILE, read_blessing
+from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
 from shardwright.storage import is_remote
+from shardwright.untrusted import foreign_json
 
 _SERVING = "serving_default"
 _SAVED = "saved_model.pb"

@@ -2,6 +2,8 @@
 
 Images are read with many reads in flight, checked by their header before any decoder sees them, and asked about in
 batches. What cannot be read or decoded is named and left out; the table appears whole, in the order of the keys.
+
+What is said of the images that are predicted, for a model that reads texts: a table with a row or more an image.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import csv
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,19 +20,62 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shardwright.components.predictor.model import ExportedModel, open_model
-from shardwright.components.predictor.texts import Texts, read_texts
 from shardwright.config import ImagesConfig
 from shardwright.config.images import images_config
-from shardwright.console import progress
+from shardwright.dataset.image_encoding import encode_image
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.frames import Frames
-from shardwright.image_files.conversion import convert, header_of
-from shardwright.image_files.encoding import encode
-from shardwright.image_files.image_header import ImageError
-from shardwright.ingest.prepare import KEEP, frames_of, prepare
-from shardwright.predictions.restore import restore_to_file
-from shardwright.predictions.submission import DEFAULT, Layout, choose_layout, mask_rows
+from shardwright.evaluation.submission import DEFAULT, Layout, choose_layout, mask_rows
+from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_header
+from shardwright.images.decode import convert, header_of
+from shardwright.images.header import ImageError
+from shardwright.ingest.stored_image import KEEP, frames_of, prepare
+from shardwright.masks.coordinate_frame import Frames, restore_to_file
+from shardwright.progress import progress
 from shardwright.storage import Listing, durable, in_parallel, is_remote, list_inputs, read_bytes, readers
+
+Texts = Mapping[str, list[bytes]]
+
+
+def read_texts(path: str, columns: Iterable[str], keys: Iterable[str]) -> Texts:
+    """Reads the texts of some images.
+
+    Args:
+        path: a CSV with a column that names images, by key or by file name, and a column for each of `columns`.
+        columns: headers, in the order in which the model reads them.
+        keys: of the images that are predicted; rows of others are passed over.
+
+    Returns:
+        Key -> a text for each column, those of several rows joined by a space; images without a row are missing.
+
+    Raises:
+        UsageError: the table cannot be read, or lacks a column.
+    """
+    wanted = list(columns)
+    table = Table.open(path)
+    missing = [name for name in wanted if name not in table.header]
+    if missing:
+        raise UsageError(
+            f"--texts {path}: no column {missing[0]!r}, which the model reads. It has: {shown_header(table.header)}."
+        )
+    places = [table.header.index(name) for name in wanted]
+    image = choose_columns(table, {}).get(IMAGE)
+    if image is None:
+        raise UsageError(
+            f"--texts {path}: no column names the images. It has: {shown_header(table.header)}. Call one image."
+        )
+    by_name: dict[str, list[str]] = {}
+    for key in keys:
+        for name in {key, posixpath.basename(key)}:
+            by_name.setdefault(name, []).append(key)
+    found: dict[str, list[list[str]]] = {}
+    for row in table.rows():
+        fields = [*row.fields, *[""] * (len(table.header) - len(row.fields))]
+        for key in by_name.get(fields[image].strip(), ()):
+            parts = found.setdefault(key, [[] for _ in places])
+            for part, place in zip(parts, places, strict=True):
+                part.append(fields[place])
+    return {key: [" ".join(part).encode() for part in parts] for key, parts in found.items()}
+
 
 _DIGITS = 6
 
@@ -86,7 +132,7 @@ def predict(
         model: a SavedModel that a pipeline exported, or the folder that models are pushed to.
         images: folder or glob of images, also on a bucket.
         out: the table to write, a CSV; replaced when it is there.
-        dialect: a layout of `shardwright.predictions.submission`, for masks; by default that of the table the model
+        dialect: a layout of `shardwright.evaluation.submission`, for masks; by default that of the table the model
             learned from.
         texts: a CSV of what is said of the images, for a model that reads texts; see `texts.read_texts`. Without one,
             and of images without a row, nothing is said.
@@ -192,7 +238,7 @@ def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, Frames]:
         return stored, frames
     picture, header = convert(data, max_pixels=options.max_pixels)
     # Lossless, so that it is encoded once.
-    stored, _ = encode(picture, "png", orientation=header.orientation)
+    stored, _ = encode_image(picture, "png", orientation=header.orientation)
     return stored, frames_of(header.height, header.width, header.orientation, options)
 
 

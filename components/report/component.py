@@ -29,8 +29,8 @@ class Report(base_component.BaseComponent):
         anomalies: ExampleValidator's output.
         schema: the schema they were validated against.
         drift: `gate.drift` and `gate.skew` as canonical JSON, those that are asked for; the former with the digest of
-            its reference, and its `location` where the environment (`shardwright.drift.watch.REFERENCE_VARIABLE`) does
-            not say it. Empty for neither.
+            its reference, and its `location` where the environment (`shardwright.drift.monitor.REFERENCE_VARIABLE`)
+            does not say it. Empty for neither.
     """
 
     SPEC_CLASS = ReportSpec

@@ -10,20 +10,18 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from shardwright.components.data_gate.anomalies import read_anomalies
-from shardwright.components.data_gate.offenders import name_offenders, records_of
-from shardwright.components.flushed_outputs import flushed_outputs
-from shardwright.config.drift import DriftConfig, SkewConfig
-from shardwright.dataset import Dataset
-from shardwright.drift.tiles import record_tiles
-from shardwright.drift.watch import REFERENCE_VARIABLE, Watched, watch, watch_splits
+from shardwright.components.data_gate.anomalies import name_offenders, read_anomalies, records_of
+from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.config.evaluation import DriftConfig, SkewConfig
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.schema import parse_schema
+from shardwright.drift.chapter import record_tiles
+from shardwright.drift.monitor import REFERENCE_VARIABLE, Watched, watch, watch_splits
 from shardwright.fingerprint import canonical_json, fingerprint
-from shardwright.provenance.lineage import write_lineage
-from shardwright.report.contacts import CHAPTER_BUDGET, Sheets
-from shardwright.report.page import render, see
-from shardwright.report.troubles import Trouble, leaks, trouble_chapter, write_verdict
-from shardwright.report.write import REPORT_FILE, write_whole
-from shardwright.schema import parse_schema
+from shardwright.lineage.record import write_lineage
+from shardwright.report.anomalies import Trouble, leaks, trouble_chapter, write_verdict
+from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
+from shardwright.report.page import REPORT_FILE, render, see, write_whole
 
 
 class Executor(base_executor.BaseExecutor):

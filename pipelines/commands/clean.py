@@ -26,13 +26,13 @@ def add(commands: _Commands) -> None:
 
 
 def _clean(options: argparse.Namespace) -> int:
-    from shardwright.pipelines.cleaning import clean
-    from shardwright.report.markup import plain
+    from shardwright.display.html import plain
+    from shardwright.pipelines.runs.clean import clean
 
     root = os.path.abspath(options.root)
     if options.root.endswith(_ENDINGS):
         from shardwright.config import load_config
-        from shardwright.provenance.in_force import run_root
+        from shardwright.ingest.baseline import run_root
 
         root = run_root(load_config(options.root))
     done = clean(root, options.keep, superseded=options.superseded, dry_run=options.dry_run)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from shardwright.console import tell
+from shardwright.progress import tell
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _LOG = "compile.log"

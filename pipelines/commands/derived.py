@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from shardwright.config.layout import ShardsConfig
-    from shardwright.dataset import Dataset
-    from shardwright.derived.derive import Derived
+    from shardwright.config.dataset import ShardsConfig
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.derive import Derived
 
 Further: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -49,10 +49,10 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _subset(options: argparse.Namespace) -> int:
-    from shardwright.config.checks import at_least, between
-    from shardwright.dataset import Dataset
-    from shardwright.derived.derive import Derived
-    from shardwright.derived.subset import stratified
+    from shardwright.config.parsing import at_least, between
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.derive import Derived
+    from shardwright.edit.subset import stratified
     from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint, text_number
 
@@ -80,8 +80,8 @@ def _subset(options: argparse.Namespace) -> int:
 
 
 def _reshard(options: argparse.Namespace) -> int:
-    from shardwright.dataset import Dataset
-    from shardwright.derived.derive import Derived
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.derive import Derived
 
     dataset = Dataset.open(options.dataset)
     how = Derived("reshard", {})
@@ -89,8 +89,8 @@ def _reshard(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from shardwright.dataset import Dataset
-    from shardwright.derived.derive import Derived
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.derive import Derived
 
     datasets = [Dataset.open(name) for name in options.datasets]
     how = Derived("merge", {})
@@ -116,8 +116,8 @@ def keys_of(name: str) -> list[str]:
 
 
 def _shards(options: argparse.Namespace) -> ShardsConfig:
-    from shardwright.config.checks import between
-    from shardwright.config.layout import ShardsConfig
+    from shardwright.config.dataset import ShardsConfig
+    from shardwright.config.parsing import between
 
     size = None
     if options.shard_size is not None:
@@ -140,8 +140,8 @@ def make(sources: Sequence[Dataset], how: Derived, options: argparse.Namespace, 
         options: those of `add_common`.
         further: is asked when it is made for what else there is to tell, as plain values and as lines.
     """
-    from shardwright.derived.derive import derive
-    from shardwright.writing.commit import is_committed
+    from shardwright.edit.derive import derive
+    from shardwright.staging.commit import is_committed
 
     existed = is_committed(options.out)
     manifest = derive(sources, options.out, how, shards=_shards(options), quiet=options.json)

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from shardwright.derived.differences import Differences
+    from shardwright.edit.diff import Differences
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _ROWS = 20
@@ -24,10 +24,10 @@ def add(commands: _Commands) -> None:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from shardwright.console import progress
-    from shardwright.dataset import Dataset
-    from shardwright.derived.differences import find_differences
-    from shardwright.report.write import page_file
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.diff import find_differences
+    from shardwright.progress import progress
+    from shardwright.report.page import page_file
 
     one, other = Dataset.open(options.one), Dataset.open(options.other)
     page = None if options.html is None else page_file(options.html, "--html", one.root, other.root)
@@ -35,8 +35,8 @@ def _diff(options: argparse.Namespace) -> int:
     with progress(total, "comparing records", quiet=options.json) as shown:
         found = find_differences(one, other, shown)
     if page is not None:
-        from shardwright.report.changes import render_differences
-        from shardwright.report.write import write_whole
+        from shardwright.edit.diff import render_differences
+        from shardwright.report.page import write_whole
 
         write_whole(page, render_differences(found, one, other))
     if options.json:
@@ -47,8 +47,8 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _text(found: Differences) -> str:
-    from shardwright.derived.differences import WAYS
-    from shardwright.report.markup import plain
+    from shardwright.display.html import plain
+    from shardwright.edit.diff import WAYS
 
     both, one, other = found.images
     lines = [f"{both} images in both, {one} in the first, {other} in the second"]

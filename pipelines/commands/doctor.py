@@ -7,7 +7,7 @@ import dataclasses
 import json
 from typing import TypeAlias
 
-import shardwright
+from shardwright.version import __version__
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -26,7 +26,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"healthy": found.healthy, **dataclasses.asdict(found)}, indent=1))
     else:
-        print(f"shardwright {shardwright.__version__}, Python {found.python}")
+        print(f"shardwright {__version__}, Python {found.python}")
         print(f"{found.system}, {found.processors} processors")
         for package in found.packages:
             print(f"  {package.package:<28}{package.version or '-':<12}{package.problem or 'ok'}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.drift.compare import Comparison
-    from shardwright.drift.watch import Watched
+    from shardwright.drift.monitor import Watched
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -29,7 +29,7 @@ def add(commands: _Commands) -> None:
 
 
 def _drift(options: argparse.Namespace) -> int:
-    from shardwright.config.drift import ALPHA
+    from shardwright.config.evaluation import ALPHA
 
     alpha = ALPHA if options.alpha is None else options.alpha
     watched = _between_splits(options, alpha) if options.current is None else [_two(options, alpha)]
@@ -51,10 +51,10 @@ def _drift(options: argparse.Namespace) -> int:
 
 def _write_page(options: argparse.Namespace, watched: list[Watched]) -> None:
     """The page; images come from the dataset, or from the folder, that is on the current side."""
-    from shardwright.drift.page import drift_page
-    from shardwright.drift.tiles import file_tiles, record_tiles
-    from shardwright.report.contacts import sheets_of
-    from shardwright.report.write import page_file, write_whole
+    from shardwright.drift.chapter import file_tiles, record_tiles
+    from shardwright.drift.monitor import drift_page
+    from shardwright.report.contact_sheets import sheets_of
+    from shardwright.report.page import page_file, write_whole
 
     place = options.reference if options.current is None else options.current
     # Of neither kind where no image could be measured: then none is shown.
@@ -65,9 +65,9 @@ def _write_page(options: argparse.Namespace, watched: list[Watched]) -> None:
 
 
 def _two(options: argparse.Namespace, alpha: float) -> Watched:
-    from shardwright.config.drift import DriftConfig
-    from shardwright.console import progress
-    from shardwright.drift.places import watch_places
+    from shardwright.config.evaluation import DriftConfig
+    from shardwright.drift.monitor import watch_places
+    from shardwright.progress import progress
 
     config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
     with progress(2 * options.images, "measuring images", quiet=options.json) as shown:
@@ -75,11 +75,11 @@ def _two(options: argparse.Namespace, alpha: float) -> Watched:
 
 
 def _between_splits(options: argparse.Namespace, alpha: float) -> list[Watched]:
-    from shardwright.config.drift import SkewConfig
-    from shardwright.console import progress
-    from shardwright.dataset import Dataset
-    from shardwright.drift.watch import watch_splits
+    from shardwright.config.evaluation import SkewConfig
+    from shardwright.dataset.reader import Dataset
+    from shardwright.drift.monitor import watch_splits
     from shardwright.errors import UsageError
+    from shardwright.progress import progress
 
     config = SkewConfig(options.images, alpha, tuple(options.ignore))
     dataset = Dataset.open(options.reference)

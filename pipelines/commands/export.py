@@ -34,9 +34,9 @@ def add(commands: _Commands) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from shardwright.console import progress
-    from shardwright.dataset import Dataset
-    from shardwright.derived.export import ExportOptions, export
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.export import ExportOptions, export
+    from shardwright.progress import progress
 
     how = ExportOptions(
         options.layout,

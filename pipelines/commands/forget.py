@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from shardwright.pipelines.commands.derived import add_common, keys_of, make
 
 if TYPE_CHECKING:
-    from shardwright.dataset import Dataset
-    from shardwright.derived.derive import Derived
-    from shardwright.manifest import LedgerRow
+    from shardwright.dataset.ledger import LedgerRow
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.derive import Derived
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOWN = 3
@@ -36,13 +36,13 @@ def add(commands: _Commands) -> None:
 
 
 def _forget(options: argparse.Namespace) -> int:
-    from shardwright.dataset import Dataset
-    from shardwright.derived.forgetting import contents_of
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.delete import contents_of
     from shardwright.errors import UsageError
-    from shardwright.pipelines.run_lock import only_run_in
-    from shardwright.provenance.artifact_places import run_root_of
+    from shardwright.lineage.places import run_root_of
     from shardwright.storage import is_folder, is_remote
-    from shardwright.writing.places import staging_beside
+    from shardwright.storage.locks import only_run_in
+    from shardwright.storage.paths import staging_beside
 
     for root in options.staging:
         # Of a bucket only that it can be listed: nothing need be staged there. What is wrong with it shows now, and
@@ -70,10 +70,10 @@ def _forget(options: argparse.Namespace) -> int:
 
 
 def _without(dataset: Dataset, keys: set[str], file: str) -> Derived:
-    from shardwright.derived.derive import Derived
+    from shardwright.display.html import plain
+    from shardwright.edit.derive import Derived
     from shardwright.errors import UsageError
     from shardwright.fingerprint import fingerprint
-    from shardwright.report.markup import plain
 
     there = {key for split in dataset.splits for key in dataset.keys(split) if key in keys}
     known = there | {row.key for row in dataset.ledger() if row.key in keys}
@@ -96,11 +96,11 @@ def _elsewhere(
     dataset: Dataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
 ) -> tuple[dict[str, Any], list[str]]:
     """What is left of the images beside the new dataset: what could be deleted is, and the rest is told."""
-    from shardwright.derived.forgetting import forget_probed, holders, trained_on
-    from shardwright.provenance.ancestry import Family
-    from shardwright.provenance.artifact_places import known_places
-    from shardwright.report.markup import plain
-    from shardwright.writing.staged import empty
+    from shardwright.display.html import plain
+    from shardwright.edit.delete import forget_probed, holders, trained_on
+    from shardwright.lineage.ancestry import Family
+    from shardwright.lineage.places import known_places
+    from shardwright.staging.staged import empty
 
     staged = [name for root in roots for name in empty(root)]
     rows = sum(forget_probed(root, contents) for root in roots)

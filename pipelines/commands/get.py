@@ -23,8 +23,9 @@ def add(commands: _Commands) -> None:
 
 
 def _get(options: argparse.Namespace) -> int:
-    from shardwright.inspection import fetch, view_record
+    from shardwright.dataset.reader import fetch
     from shardwright.pipelines.commands.inspect import print_record
+    from shardwright.verify.inspect import view_record
 
     found = fetch(options.dataset, options.key)
     view = view_record(found.payload, f"{found.shard}, record {found.record}, split {found.split}")
@@ -40,8 +41,8 @@ def _get(options: argparse.Namespace) -> int:
 
 def _write(target: str, payload: bytes, name: str) -> None:
     from shardwright.errors import DatasetError, UsageError
+    from shardwright.storage.whole_files import write_bytes
     from shardwright.tfrecords.records import find_feature
-    from shardwright.writing.whole_files import write_bytes
 
     values = find_feature(payload, name) if name else None
     if not values:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from shardwright.escaping import escape, unescaped
 
 if TYPE_CHECKING:
-    from shardwright.inspection import DatasetView, FileView, RecordView
+    from shardwright.verify.inspect import DatasetView, FileView, RecordView
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
@@ -33,8 +33,8 @@ def add(commands: _Commands) -> None:
 
 def _inspect(options: argparse.Namespace) -> int:
     from shardwright.errors import UsageError
-    from shardwright.inspection import record_of_file, view_dataset, view_file, view_record
     from shardwright.storage import is_folder
+    from shardwright.verify.inspect import record_of_file, view_dataset, view_file, view_record
 
     if options.record is not None and options.record < 0:
         raise UsageError(f"--record: {options.record} is no number of a record. Count from 0.")
@@ -119,8 +119,8 @@ def print_record(view: RecordView, payload: bytes) -> None:
 
 
 def _picture(view: RecordView, payload: bytes) -> str:
-    from shardwright.inspection import draw
     from shardwright.tfrecords.records import find_feature
+    from shardwright.verify.inspect import draw
 
     columns, lines = shutil.get_terminal_size()
     found = find_feature(payload, view.image) if view.image else None

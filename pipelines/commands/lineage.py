@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from shardwright.provenance.ancestry import Artifact, Family
+    from shardwright.lineage.ancestry import Artifact, Family
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _DIGITS = 12
@@ -30,14 +30,14 @@ def add(commands: _Commands) -> None:
 
 
 def _lineage(options: argparse.Namespace) -> int:
-    from shardwright.provenance.ancestry import family_of
-    from shardwright.provenance.artifact_places import run_root_of
+    from shardwright.lineage.ancestry import family_of
+    from shardwright.lineage.places import run_root_of
 
     start, family = family_of(options.path, options.search)
     told = tell(start, family)
     run_root = run_root_of(start.place)
     if run_root is not None:
-        from shardwright.pipelines.metadata_store import steps_to
+        from shardwright.pipelines.runs.metadata_store import steps_to
 
         told["steps"] = [step._asdict() for step in steps_to(run_root, start.place)]
     if options.json:
@@ -54,7 +54,7 @@ def tell(start: Artifact, family: Family) -> dict[str, Any]:
         `artifact`: the place asked for; `artifacts`: it and its ancestors, each with `parents` (role -> fingerprint and
         place, `null` where it was not found); `evaluations` of it; `missing` and `problems`, one sentence each.
     """
-    from shardwright.provenance.ancestry import read_artifact
+    from shardwright.lineage.ancestry import read_artifact
 
     rows, missing, problems = [], [], []
     for artifact in (read_artifact(one.place) for one in family.ancestors(start)):
@@ -86,7 +86,7 @@ def tell(start: Artifact, family: Family) -> dict[str, Any]:
 
 
 def _lines(start: Artifact, family: Family, rows: list[dict[str, Any]]) -> Iterator[str]:
-    from shardwright.report.markup import plain
+    from shardwright.display.html import plain
 
     shown: set[str] = set()
     problems = {row["place"]: row["problems"] for row in rows}
@@ -127,7 +127,7 @@ def _facts(artifact: Artifact) -> Iterator[tuple[str, str]]:
 
 
 def _further(told: Mapping[str, Any]) -> Iterator[str]:
-    from shardwright.report.markup import plain
+    from shardwright.display.html import plain
 
     for one in told["evaluations"]:
         baseline = one["parents"].get("baseline")

@@ -59,7 +59,7 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _told_by(path: str) -> str:
     from shardwright.errors import UsageError
-    from shardwright.predictions.submission import LAYOUTS, told_by_header
+    from shardwright.evaluation.submission import LAYOUTS, told_by_header
     from shardwright.storage import open_table
     from shardwright.storage.limits import bounded_lines
 

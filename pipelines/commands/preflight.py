@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from shardwright.escaping import escape
 
 if TYPE_CHECKING:
-    from shardwright.preflight import Facts, Report
+    from shardwright.pipelines.preflight.facts import Facts
+    from shardwright.pipelines.preflight.findings import Report
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
@@ -34,8 +35,9 @@ def add(commands: _Commands) -> None:
 def _preflight(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.preflight import gather
-    from shardwright.preflight import RULES, check
+    from shardwright.pipelines.preflight.findings import check
+    from shardwright.pipelines.preflight.measure import gather
+    from shardwright.pipelines.preflight.rules import RULES
 
     for name in ("hosts", "needed", "host_memory", "host_processors", "seconds"):
         value = getattr(options, name)

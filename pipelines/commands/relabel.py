@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from shardwright.console import tell
+from shardwright.progress import tell
 
 if TYPE_CHECKING:
-    from shardwright.config.labels import LabelsConfig
+    from shardwright.config.input import LabelsConfig
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -34,9 +34,9 @@ def add(commands: _Commands) -> None:
 
 
 def _relabel(options: argparse.Namespace) -> int:
-    from shardwright.dataset import Dataset
-    from shardwright.derived.relabel import relabel
-    from shardwright.writing.commit import is_committed
+    from shardwright.dataset.reader import Dataset
+    from shardwright.edit.relabel import relabel
+    from shardwright.staging.commit import is_committed
 
     existed = is_committed(options.out)
     dataset = Dataset.open(options.dataset)
@@ -63,7 +63,7 @@ def _relabel(options: argparse.Namespace) -> int:
 
 def _read_as(options: argparse.Namespace) -> LabelsConfig:
     """How the file is written, as far as the call says so."""
-    from shardwright.config.labels import LabelsConfig
+    from shardwright.config.input import LabelsConfig
     from shardwright.errors import UsageError
 
     columns = {}

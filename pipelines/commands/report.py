@@ -28,7 +28,7 @@ def add(commands: _Commands) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     from shardwright.report.collect import Options
-    from shardwright.report.write import write_report
+    from shardwright.report.page import write_report
 
     out = options.out or _beside(options.dataset)
     chapters = _model(options)
@@ -52,7 +52,7 @@ def _model(options: argparse.Namespace) -> list[Chapter]:
     for option, folder in (("--evaluation", options.evaluation), ("--training", options.training)):
         if folder is not None and not os.path.isdir(folder):
             raise UsageError(f"{option}: there is no folder {folder}. Give what the component wrote.")
-    from shardwright.pipelines.run_report import evaluated
+    from shardwright.pipelines.runs.summary import evaluated
 
     return [evaluated(options.evaluation, options.training)]
 

@@ -7,8 +7,8 @@ import json
 from collections import Counter
 from typing import TypeAlias
 
-from shardwright.console import tell
 from shardwright.escaping import escape
+from shardwright.progress import tell
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOWN = 5
@@ -27,14 +27,14 @@ def add(commands: _Commands) -> None:
 
 def _retry(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
+    from shardwright.dataset.ledger import REJECTED, WRITTEN
+    from shardwright.ingest.baseline import resolve_baseline
     from shardwright.ingest.retry import retry_rejects
-    from shardwright.manifest import REJECTED, WRITTEN
-    from shardwright.provenance.in_force import settle
 
     notes: list[str] = []
     manifest, retried = retry_rejects(
         options.dataset,
-        settle(load_config(options.config)),
+        resolve_baseline(load_config(options.config)),
         options.out,
         workers=options.workers,
         quiet=options.json,

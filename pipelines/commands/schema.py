@@ -30,18 +30,18 @@ def add(commands: _Commands) -> None:
 
 def _render(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.pipelines.prepare import render_schema_file
+    from shardwright.pipelines.inputs import render_schema_file
 
     print(render_schema_file(load_config(options.config), Path(options.config), force=options.force))
     return 0
 
 
 def _infer(options: argparse.Namespace) -> int:
-    from shardwright.config.checks import between
-    from shardwright.console import progress
-    from shardwright.dataset import Dataset
-    from shardwright.report.write import page_file, write_whole
-    from shardwright.schema_tools import infer_schema
+    from shardwright.config.parsing import between
+    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.schema import infer_schema
+    from shardwright.progress import progress
+    from shardwright.report.page import page_file, write_whole
 
     between("--margin", options.margin, 0, 10)
     dataset = Dataset.open(options.dataset)
@@ -57,8 +57,8 @@ def _infer(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
+    from shardwright.dataset.schema import schema_difference
     from shardwright.errors import UsageError
-    from shardwright.schema_tools import schema_difference
 
     texts = []
     for name in (options.one, options.other):

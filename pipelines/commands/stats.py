@@ -23,8 +23,8 @@ def add(commands: _Commands) -> None:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    from shardwright.console import progress
-    from shardwright.dataset import Dataset
+    from shardwright.dataset.reader import Dataset
+    from shardwright.progress import progress
     from shardwright.report.page import see
 
     dataset = Dataset.open(options.dataset)
@@ -83,7 +83,7 @@ def figures_of(seen: Seen) -> dict[str, Any]:
 
 
 def _lines(figures: dict[str, Any]) -> list[str]:
-    from shardwright.report.markup import plain
+    from shardwright.display.html import plain
 
     splits = ", ".join(f"{plain(split)} {count}" for split, count in figures["images"].items())
     rows = [

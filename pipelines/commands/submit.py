@@ -33,7 +33,7 @@ def add(commands: _Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
     from shardwright.errors import UsageError
-    from shardwright.pipelines.submitting import Wanted, schedule, submit
+    from shardwright.pipelines.cloud.submit import Wanted, schedule, submit
 
     parameters = {}
     for text in options.parameter:

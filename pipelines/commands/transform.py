@@ -26,14 +26,14 @@ def add(commands: _Commands) -> None:
 
 def _transform(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.pipelines.quiet import quiet
+    from shardwright.pipelines.runs.logs import quiet
 
     config = load_config(options.config)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     staging = None if config.run.staging is None else config.resolve(config.run.staging)
     with tempfile.TemporaryDirectory(prefix="shardwright-") as logs, quiet(Path(logs, _LOG), verbose=options.verbose):
         from shardwright.components.image_transform.recipe import transform_recipe
-        from shardwright.pipelines.transforming import EXAMPLES, transform_dataset
+        from shardwright.pipelines.transform import EXAMPLES, transform_dataset
 
         beam = (*config.beam.options, *config.beam.per_component.get("ImageTransform", ()))
         recipe = transform_recipe(config)

@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 from kfp import compiler, dsl
 
-from shardwright.config.checks import one_of
 from shardwright.config.cloud import check_image
+from shardwright.config.parsing import one_of
 from shardwright.errors import UsageError
 from shardwright.pipelines.kfp.steps import STEPS
 

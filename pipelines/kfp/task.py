@@ -16,16 +16,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from shardwright.components.copies import fetch_folder
+from shardwright.components.runtime.artifacts import fetch_folder
 from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED
-from shardwright.console import tell
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError, ShardwrightError
 from shardwright.escaping import escape, escape_message, escaped_streams
-from shardwright.provenance.in_force import asks_for_blessed
+from shardwright.ingest.baseline import asks_for_blessed
+from shardwright.progress import tell
 from shardwright.storage import buckets, is_remote
-from shardwright.writing.mirror import put_folder
+from shardwright.storage.mirror import put_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +96,7 @@ def _verify(options: argparse.Namespace, scratch: Path) -> int:
 
 def _transform(options: argparse.Namespace, scratch: Path) -> int:
     from shardwright.components.image_transform.recipe import transform_recipe
-    from shardwright.pipelines.transforming import EXAMPLES, GRAPH, transform_dataset
+    from shardwright.pipelines.transform import EXAMPLES, GRAPH, transform_dataset
 
     config = _config(options.config, scratch)
     # Beside the output, on the disk that has the room.
@@ -116,7 +116,7 @@ def _transform(options: argparse.Namespace, scratch: Path) -> int:
 
 def _report(options: argparse.Namespace, scratch: Path) -> int:
     from shardwright.report.collect import Options
-    from shardwright.report.write import write_report
+    from shardwright.report.page import write_report
 
     page = scratch / "report.html"
     write_report(options.dataset, page, options=Options(seed=options.seed), quiet=True)

@@ -1,13 +1,17 @@
-"""What `vertex` and `kubeflow` share: the components' names, their sizes, and how places and images are written."""
+"""What `vertex` and `kubeflow` share: the components' names, their sizes, and how places and images are written.
+
+`beam`: what Beam is told, for all components and for single ones.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from shardwright.config.checks import at_least
+from shardwright.config.parsing import at_least
 from shardwright.errors import ConfigError
 
 COMPONENTS = (
@@ -87,3 +91,21 @@ def check_label(path: str, name: str, value: str) -> None:
     """Refuses labels that Google Cloud refuses."""
     if not _LABEL.fullmatch(name) or not _LABEL_VALUE.fullmatch(value):
         raise ConfigError(f"{path}.{name}", f"{value!r} is no label", "Use a-z, 0-9, _ and -, at most 63, first a-z.")
+
+
+@dataclass(frozen=True)
+class BeamConfig:
+    """Options for Beam, for all components and for single ones by their name."""
+
+    PATH: ClassVar[str] = "beam"
+
+    options: tuple[str, ...] = ()
+    per_component: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        places = {"beam.options": self.options}
+        places |= {f"beam.per_component.{name}": options for name, options in self.per_component.items()}
+        for path, options in places.items():
+            for option in options:
+                if not option.startswith("--"):
+                    raise ConfigError(path, f"{option!r} is no option of Beam", "Write --name=value.")

@@ -1,15 +1,198 @@
-"""`input`: the images and their annotations."""
+"""`input`: the images and their annotations.
+
+`input.labels`: where the annotations are and how they are written.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import may_be_named, one_of
-from shardwright.config.labels import REFUSE, WITHOUT_CLASSES, LabelsConfig
+from shardwright.config.parsing import may_be_named, one_of
 from shardwright.errors import ConfigError
-from shardwright.spans import NEWEST, Choice
+from shardwright.storage.spans import NEWEST, Choice
+
+INT, FLOAT, TEXT, INTS, FLOATS, TEXTS = "int", "float", "text", "ints", "floats", "texts"
+VALUE_TYPES = (INT, FLOAT, TEXT, INTS, FLOATS, TEXTS)
+KINDS = {INT: "int64", INTS: "int64", FLOAT: "float32", FLOATS: "float32", TEXT: "bytes", TEXTS: "bytes"}
+TFRECORD = "tfrecord"
+LABEL_FORMATS = (
+    *("auto", "class_folders", "file_name", "label_csv", "rle_csv", "coco_json"),
+    *("mask_images", "pascal_voc", "captions", "none", TFRECORD),
+)
+# The annotations are a folder of files.
+IN_FOLDERS = ("mask_images", "pascal_voc")
+WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "none")
+# What a value of a mask is that is no class's.
+REFUSE = "refuse"
+OTHERS = (REFUSE, "background", "ignore")
+# No image has a class.
+WITHOUT_CLASSES = ("captions", "none")
+_IN_FILES = {
+    **dict.fromkeys(("label_csv", "rle_csv"), "CSV"),
+    "coco_json": "COCO JSON file",
+    "captions": "CSV or JSONL",
+}
+_WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
+
+
+@dataclass(frozen=True)
+class LabelsConfig:
+    """Where the annotations are and how they are written.
+
+    Run lengths are told from the table's header and values unless these say otherwise: `runs` whether the numbers are
+    `absolute` starts (and lengths), `relative` ones (each from the end of the run before, as in SIIM-ACR) or COCO's
+    `counts` (list or compressed); `order` whether positions go down the `column` or along the `row`; `base` whether
+    absolute starts count from 0 or 1.
+
+    `pattern` is a regular expression with a group `label` for the format `file_name`: searched in the path below the
+    image folder. Without it the label is what stands before the last `_<number>` of the file's name. For `mask_images`
+    it has a group `image` and, where a file holds one class, a group `label`: searched in the mask's path below its
+    folder, without extension.
+
+    `others` says what pixels of mask images are whose value is in no class of `input.classes`: an error (`refuse`),
+    `background`, or to be left out of loss and metrics (`ignore`).
+
+    `frame` says whether masks and boxes lie on the `stored` pixels or on the `displayed` picture, turned as Exif says;
+    `auto`: on what has the mask's own size, where the mask tells one that fits only one of them, else `displayed`.
+
+    Tables of classes: `multi` says whether an image may have several (left out: told), `separator` what is between
+    them in one field (empty: a field is one class; left out: told). `features` are further columns that become
+    `image/meta/<column>`: header -> type (`auto`, `int`, `float`, `text`, and lists of them), `*` for all of them.
+
+    For `tfrecord` the columns are features of the records: `{image: image/encoded, label: image/class/label, key: id}`.
+
+    `key_pattern` is a regular expression for sets whose rows name images by parts of their paths: searched in the path
+    below the image folder; what its groups find, joined by `_`, is the image's name. `boxes` keeps the boxes of COCO
+    files as features.
+    """
+
+    PATH: ClassVar[str] = "input.labels"
+
+    format: str = "auto"
+    path: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    runs: str = "auto"
+    order: str = "auto"
+    base: int | None = None
+    pattern: str | None = None
+    frame: str = "auto"
+    multi: bool | None = None
+    separator: str | None = None
+    features: Mapping[str, str] = field(default_factory=dict)
+    key_pattern: str | None = None
+    boxes: bool = False
+    others: str = REFUSE
+
+    def __post_init__(self) -> None:
+        one_of("input.labels.format", self.format, LABEL_FORMATS)
+        if self.format in _IN_FILES and self.path is None:
+            kind = _IN_FILES[self.format]
+            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a {kind}.")
+        if self.format in IN_FOLDERS and self.path is None:
+            raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a folder.")
+        if self.format in _WITHOUT_PATH and self.path is not None:
+            raise ConfigError("input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove it.")
+        if self.pattern is not None:
+            self._check_pattern(self.pattern)
+        for role in self.columns:
+            one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption", "key"))
+            if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
+                raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove it.")
+            if self.format in ("coco_json", *IN_FOLDERS):
+                kind = "a COCO file" if self.format == "coco_json" else self.format
+                raise ConfigError(f"input.labels.columns.{role}", f"{kind} has no columns", "Remove it.")
+        one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
+        one_of("input.labels.order", self.order, ("auto", "column", "row"))
+        one_of("input.labels.others", self.others, OTHERS)
+        in_folders = self.path is not None and self.format in ("auto", *IN_FOLDERS)
+        if self.others != REFUSE and not in_folders and self.format != TFRECORD:
+            raise ConfigError("input.labels.others", "there are no mask images", "Remove it.")
+        one_of("input.labels.frame", self.frame, ("auto", "stored", "displayed"))
+        if self.base not in (None, 0, 1):
+            raise ConfigError("input.labels.base", f"{self.base!r} is no first position", "Use 0 or 1.")
+        if self.base is not None and self.runs in ("relative", "counts"):
+            raise ConfigError("input.labels.base", f"{self.runs} runs have no base", "Remove it.")
+        if self.order == "row" and self.runs == "counts":
+            raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove it.")
+        for name in self.code if self.format != TFRECORD else ():
+            if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, "coco_json"):
+                raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
+
+        self._check_tables()
+
+    @property
+    def of_classes(self) -> list[str]:
+        """Names of the options that only a table of classes has, as far as they are given."""
+        return [name for name in ("multi", "separator") if getattr(self, name) is not None]
+
+    @property
+    def of_tables(self) -> list[str]:
+        """Names of the options that only tables have, as far as they are given."""
+        columns = [f"columns.{role}" for role in self.columns]
+        return [*columns, *self.code, *self.of_classes, *(["features"] if self.features else [])]
+
+    def _check_tables(self) -> None:
+        for name in self.of_classes:
+            if self.path is None or self.format not in ("auto", "label_csv"):
+                raise ConfigError(f"input.labels.{name}", "is for a CSV of classes", "Remove it.")
+        if self.separator and self.multi is False:
+            raise ConfigError("input.labels.separator", "an image has one class (multi: false)", "Remove one of them.")
+        if self.separator is not None and any(c.isalnum() or c in "._-" for c in self.separator):
+            raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
+        for header, kind in self.features.items():
+            one_of(f"input.labels.features.{header}", kind, ("auto", *VALUE_TYPES))
+            if self.path is None or self.format in ("coco_json", *IN_FOLDERS):
+                raise ConfigError("input.labels.features", "there is no table with columns", "Remove it.")
+        if self.features.get("*", "auto") != "auto":
+            raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
+        if self.key_pattern is not None:
+            if self.path is None or self.format in IN_FOLDERS:
+                raise ConfigError("input.labels.key_pattern", "no file names the images", "Remove it.")
+            if not _groups("input.labels.key_pattern", self.key_pattern):
+                raise ConfigError(
+                    "input.labels.key_pattern",
+                    f"{self.key_pattern!r} has no group",
+                    r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
+                )
+        if self.boxes and (self.path is None or self.format not in ("auto", "coco_json")):
+            raise ConfigError("input.labels.boxes", "only COCO JSON has boxes that can be asked for", "Remove it.")
+
+    def _check_pattern(self, pattern: str) -> None:
+        of_masks = self.path is not None
+        if self.format not in ("auto", "mask_images" if of_masks else "file_name"):
+            raise ConfigError(
+                "input.labels.pattern",
+                f"{pattern!r} is for file_name, without a path, and mask_images only",
+                "Remove it.",
+            )
+        _groups("input.labels.pattern", pattern)
+        groups = re.compile(pattern).groupindex
+        if of_masks and "image" not in groups:
+            raise ConfigError(
+                "input.labels.pattern", f"{pattern!r} has no group `image`", "Write '(?P<image>.+)_mask'."
+            )
+        if not of_masks and "label" not in groups:
+            raise ConfigError(
+                "input.labels.pattern", f"{pattern!r} has no group `label`", "Write e.g. '(?P<label>[a-z]+)-[0-9]+'."
+            )
+
+    @property
+    def code(self) -> dict[str, str | int]:
+        """`runs`, `order` and `base`, as far as they are given."""
+        given: dict[str, str | int | None] = {"runs": self.runs, "order": self.order, "base": self.base}
+        return {name: value for name, value in given.items() if value is not None and value != "auto"}
+
+
+def _groups(path: str, pattern: str) -> int:
+    """Number of groups of a regular expression."""
+    try:
+        return re.compile(pattern).groups
+    except re.error as error:
+        raise ConfigError(path, f"{pattern!r} is no regular expression ({error})", "Mend it.") from None
+
 
 NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN = NEWEST, "fail", "with_span"
 ON_CONFLICT = (NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import at_least, between, one_of
 from shardwright.config.cloud import MOST_RETRIES, RETRIES, Resources, check_components, check_image, check_resources
+from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
 # Kubeflow names the volume of a pod like its claim, and volumes may have no dots.

@@ -1,13 +1,91 @@
-"""`loader`: how examples become batches."""
+"""`loader`: how examples become batches.
+
+Augmentations by name and strength: `flip_left_right`, `crop=0.6`; what `loader.augment` and `load` take.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shardwright.config.checks import at_least, one_of
-from shardwright.epochs.augmentations import read_augmentations
+from shardwright.config.parsing import at_least, one_of
 from shardwright.errors import ConfigError, UsageError
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What an augmentation's strength may be; without a default it has none."""
+
+    default: float | None = None
+    low: float = 0.0
+    high: float = 1.0
+
+
+_PLAIN = _Kind()
+_KINDS = {
+    "flip_left_right": _PLAIN,
+    "flip_up_down": _PLAIN,
+    "rotate90": _PLAIN,
+    "crop": _Kind(0.7, 0.05, 1.0),
+    "brightness": _Kind(0.2),
+    "contrast": _Kind(0.2),
+    "saturation": _Kind(0.3),
+    "hue": _Kind(0.05, 0.0, 0.5),
+    "cutout": _Kind(0.3),
+    "mixup": _Kind(0.2, 0.01, 10.0),
+}
+
+AUGMENTATIONS = tuple(_KINDS)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """One augmentation.
+
+    Attributes:
+        name: one of `AUGMENTATIONS`.
+        strength: what it means is said in `loader.augment`; 0 for those that have none.
+    """
+
+    name: str
+    strength: float
+
+
+def read_augmentations(written: Iterable[str]) -> dict[str, Augmentation]:
+    """Reads augmentations, as the configuration writes them, by their names.
+
+    Raises:
+        UsageError: one is not known, is there twice, or its strength is none that it may have.
+    """
+    found: dict[str, Augmentation] = {}
+    for text in written:
+        name, given, value = text.partition("=")
+        if name not in _KINDS:
+            raise UsageError(f"augment {text!r} is not known; use any of {', '.join(AUGMENTATIONS)}.")
+        if name in found:
+            raise UsageError(f"augment {name!r} is there twice; leave one out.")
+        found[name] = Augmentation(name, _strength(text, _KINDS[name], value if given else None))
+    return found
+
+
+def _strength(text: str, kind: _Kind, value: str | None) -> float:
+    if kind.default is None:
+        if value is not None:
+            raise UsageError(f"augment {text!r}: it has no strength; write the name alone.")
+        return 0.0
+    try:
+        strength = kind.default if value is None else float(value)
+    except ValueError:
+        strength = float("nan")
+    if not kind.low <= strength <= kind.high:
+        name = text.partition("=")[0]
+        raise UsageError(
+            f"augment {text!r}: its strength is a number from {kind.low:g} to {kind.high:g}; {name} alone means "
+            f"{name}={kind.default:g}."
+        )
+    return strength
+
 
 NORMALIZATIONS = ("unit", "imagenet_torch", "imagenet_caffe", "dataset", "none")
 ORDERS = ("fast", "exact")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import at_least, between, one_of
+from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
 METHODS = ("hash", "group", "stratified", "kfold", "predefined")
@@ -61,7 +61,7 @@ class SplitConfig:
     image that nothing is said of fails the run, or goes into `rest`.
 
     `previous` is an earlier dataset: what it holds stays where it is, and only new images are divided. `blessed` stands
-    for that of the model in force (`shardwright.provenance.in_force`).
+    for that of the model in force (`shardwright.ingest.baseline`).
     """
 
     PATH: ClassVar[str] = "split"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import at_least, between, one_of
-from shardwright.config.layout import KAGGLE_FLOWERS, PRESETS, TF_VISION, TFDS
+from shardwright.config.dataset import KAGGLE_FLOWERS, PRESETS, TF_VISION, TFDS
+from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
 KEEP = "keep"
@@ -55,7 +55,7 @@ class TransformConfig:
 
     `quality`, `optimize` and `chroma` are of JPEG (`optimize` of PNG too); `masks` stores run lengths or a PNG of 0 and
     1 a class; `labels: one_hot` or `multi_hot` adds a number for each class; `preset` gives features the names of
-    others (`shardwright.presets`); `text` says what becomes of columns of texts, by their names.
+    others (`shardwright.dataset.features`); `text` says what becomes of columns of texts, by their names.
     """
 
     PATH: ClassVar[str] = "transform"

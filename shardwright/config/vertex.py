@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shardwright.config.checks import at_least, between
 from shardwright.config.cloud import (
     MOST_RETRIES,
     RETRIES,
@@ -18,6 +17,7 @@ from shardwright.config.cloud import (
     check_label,
     check_resources,
 )
+from shardwright.config.parsing import at_least, between
 from shardwright.errors import ConfigError
 
 # What reads and writes buckets itself, on whichever machine its workers are.

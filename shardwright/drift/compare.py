@@ -2,6 +2,8 @@
 
 Half of the bound goes to the classes, which carry the least signal; a fifth to the embedding, whose permutations cannot
 tell smaller chances; the rest is shared by all others.
+
+What a comparison of images says, at a glance.
 """
 
 from __future__ import annotations
@@ -13,10 +15,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shardwright.config.drift import ALPHA
-from shardwright.drift.rows import NUMBERS
+from shardwright.config.evaluation import ALPHA
+from shardwright.display.html import box, line, rows, shown
+from shardwright.display.numbers import number
+from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import Sample, frequent
 from shardwright.drift.two_samples import Outcome, chi_square, discrepancy, holm, kolmogorov_smirnov, permutations_for
+
+_SHOWN = 12
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """The verdict and the measures that speak loudest."""
+    count, every = len(comparison.drifted), len(comparison.findings)
+    verdict = f"{count} of {every} measures have changed" if count else "Nothing has changed"
+    if not comparison.enough:
+        verdict = f"Too few images to tell: {LEAST} of each are needed"
+    sides = (
+        f"{number(comparison.current_images)} images of {shown(comparison.current, 60)} against "
+        f"{number(comparison.reference_images)} of {shown(comparison.reference, 60)}"
+    )
+    body = [
+        (
+            shown(finding.words, 60),
+            "<b>changed</b>" if finding.drifted else "as before",
+            "&lt; 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}",
+            *("–" if mean is None else number(mean) for mean in (finding.reference, finding.current)),
+        )
+        for finding in comparison.findings[:_SHOWN]
+    ]
+    table = rows(("measure", "verdict", "chance", "before", "now"), body)
+    left = f"{every - _SHOWN} more measures: `findings` has all." if every > _SHOWN else ""
+    return box(verdict, line(sides), table, *([line(left)] if left else []))
+
 
 CLASSES, EMBEDDED, AREA = "classes", "embedding", "area"
 _CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
@@ -88,8 +119,6 @@ class Comparison:
         return tuple(finding for finding in self.findings if finding.drifted)
 
     def _repr_html_(self) -> str:
-        from shardwright.looking.drifted import comparison_html
-
         return comparison_html(self)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.console import SILENT, Progress
-from shardwright.dataset import Dataset
-from shardwright.drift.rows import EMBEDDING, NUMBERS, Row, measure_row
+from shardwright.dataset.example_view import FactsReader, lot
+from shardwright.dataset.random_access import Place, read_again
+from shardwright.dataset.reader import Dataset
+from shardwright.drift.measures import EMBEDDING, NUMBERS, Row, measure_row
 from shardwright.errors import DatasetError
-from shardwright.image_facts import FactsReader, lot
-from shardwright.image_files.image_header import ImageError
-from shardwright.image_files.images import read_header
-from shardwright.report.picks import Place, read_again
+from shardwright.images.header import ImageError
+from shardwright.images.read_header import read_header
+from shardwright.progress import SILENT, Progress
 from shardwright.storage import in_parallel, list_inputs, read_bytes, readers
 
 SIZE = 2000

@@ -1,10 +1,10 @@
 """Images and annotations into a dataset: recipe and location, plan, write, commit."""
 
 from shardwright.ingest.features import example_features, labels_kind
-from shardwright.ingest.inputs import SurveyedInput, hash_input, input_fingerprint, survey_input
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
 from shardwright.ingest.run import copied_note, ingest
+from shardwright.ingest.survey import SurveyedInput, hash_input, input_fingerprint, survey_input
 from shardwright.ingest.write import write_shard
 
 __all__ = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from shardwright.config.images import FULL, HEADER
+from shardwright.dataset.features import COMMON_FEATURES, StoredFeatures
+from shardwright.dataset.manifest import IGNORED, MASKS
+from shardwright.duplicates.hashes import ImageHashes
+from shardwright.formats.base import Survey
+from shardwright.images.quality import Quality
 from shardwright.ingest.recipe import IngestRecipe
-from shardwright.manifest import IGNORED, MASKS
-from shardwright.presets import COMMON_FEATURES, StoredFeatures
-from shardwright.probe.hashes import ImageHashes
-from shardwright.probe.quality import Quality
-from shardwright.sources.base import Survey
 
 # Of every image, with `images.verify: full`. An int64 has the 64 bits of its hash.
 PROBE_FEATURES = {

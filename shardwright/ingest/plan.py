@@ -13,20 +13,22 @@ import numpy.typing as npt
 import PIL
 
 from shardwright.config import ShardsConfig
-from shardwright.dedup.decide import Decision
+from shardwright.dataset.features import StoredFeatures
+from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
+from shardwright.dataset.manifest import dataset_fingerprint
+from shardwright.duplicates.decide import Decision
+from shardwright.duplicates.find import find_duplicates
 from shardwright.errors import CheckFailed
-from shardwright.freed_memory import give_back
-from shardwright.ingest.contents import Contents
-from shardwright.ingest.copying import CopySource
-from shardwright.ingest.duplicates import find_duplicates
-from shardwright.ingest.earlier import Places
+from shardwright.formats.base import NO_ROW, Annotation, MaskCode
+from shardwright.formats.mask_values import pin_mask
+from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
 from shardwright.ingest.features import further_features, labels_kind, stored_features
-from shardwright.ingest.inputs import HashedInput, SurveyedInput, hash_input, survey_input
-from shardwright.ingest.origins import INPUTS_FILE, input_lines
-from shardwright.ingest.reading import probe_values, read_input, wanted_of
+from shardwright.ingest.known_files import Contents, KnownFiles
+from shardwright.ingest.previous_dataset import Places
+from shardwright.ingest.read import probe_values, read_input, wanted_of
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.ingest.shards import ClassSets, class_sets, cut_split
-from shardwright.ingest.splitting import split_images
+from shardwright.ingest.splitting import ClassSets, class_sets, cut_split, split_images
+from shardwright.ingest.survey import HashedInput, SurveyedInput, hash_input, survey_input
 from shardwright.ingest.tasks import (
     new_tasks,
     publish_tasks,
@@ -36,16 +38,12 @@ from shardwright.ingest.tasks import (
     write_images,
     write_labels,
 )
-from shardwright.manifest import REJECTED, LedgerRow, dataset_fingerprint
-from shardwright.presets import StoredFeatures
-from shardwright.probe.known_files import KnownFiles
-from shardwright.sources.base import NO_ROW, Annotation, MaskCode
-from shardwright.sources.mask_code import pin_mask
+from shardwright.processes import give_back
+from shardwright.staging.commit import DatasetPlan, check_known_rejects
+from shardwright.staging.staged import PROBED
+from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, Refusal
-from shardwright.writing.commit import DatasetPlan, check_known_rejects
-from shardwright.writing.mirror import local_folder
-from shardwright.writing.staged import PROBED
-from shardwright.writing.staging import PlannedShard, Staging
+from shardwright.storage.mirror import local_folder
 
 _KIND = "ingest"
 _PLAN_ROWS = "plan"
@@ -241,7 +239,9 @@ def plan_ingest(
         rejected = {**probed.rejected, **rejected}
     alive = np.ones(len(listing.keys), dtype=np.bool_)
     alive[list(rejected)] = False
-    same = find_duplicates(recipe.duplicates, surveyed, hashed.contents, probed, alive)
+    same = find_duplicates(
+        recipe.duplicates, listing.keys, hashed.contents.digests(), probed, alive, surveyed.labels_of
+    )
     alive[list(same.rows)] = False
     accepted = np.flatnonzero(alive)
     classes = None
@@ -301,7 +301,16 @@ def _duplicates(same: Decision, orders: Mapping[str, npt.NDArray[np.int64]]) -> 
     """Ledger rows of duplicates, with the split of the image that is kept: another dataset may keep another."""
     standing = {same.stands_for(i) for i in same.kept}
     split_of = {i: split for split, images in orders.items() for i in images.tolist() if i in standing}
-    return [replace(row, split=split_of.get(same.stands_for(i), "")) for i, row in same.rows.items()]
+    return [
+        LedgerRow(
+            row.key,
+            REJECTED if row.rejected else DUPLICATE,
+            row.code,
+            row.reason,
+            split=split_of.get(same.stands_for(i), ""),
+        )
+        for i, row in same.rows.items()
+    ]
 
 
 def _shards(

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from shardwright.config import Config
-from shardwright.dataset import Dataset
-from shardwright.ingest.earlier import Earlier
+from shardwright.dataset.ledger import REJECTED, LedgerRow
+from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.reader import Dataset
+from shardwright.ingest.previous_dataset import Earlier
 from shardwright.ingest.run import ingest
-from shardwright.manifest import REJECTED, LedgerRow, Manifest
 from shardwright.storage import is_remote
 
 GONE = "gone"

@@ -1,31 +1,36 @@
-"""The whole ingest on this machine: plan, write shards in processes of their own, commit."""
+"""The whole ingest on this machine: plan, write shards in processes of their own, commit.
+
+What `import shardwright` offers beside `Dataset` and `load`: a dataset of a configuration, in one call.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from shardwright.config import Config
+from shardwright.config import Config, load_config, parse_config
 from shardwright.config.images import FULL
-from shardwright.console import progress
+from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import UsageError
-from shardwright.ingest.inputs import survey_input
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
+from shardwright.ingest.survey import survey_input
 from shardwright.ingest.write import write_shard
-from shardwright.manifest import DISPLAYED, LOCATED, Manifest
 from shardwright.processes import in_processes, warm_up
+from shardwright.progress import progress
+from shardwright.staging.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
+from shardwright.staging.damaged import damage
+from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
-from shardwright.writing.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
-from shardwright.writing.damaged import damage
-from shardwright.writing.locked import locked_folder
-from shardwright.writing.mirror import local_folder
-from shardwright.writing.places import lies_within, refuse_within, staging_beside
-from shardwright.writing.staging import ShardResult, Staging
+from shardwright.storage.locks import locked_folder
+from shardwright.storage.mirror import local_folder
+from shardwright.storage.paths import lies_within, refuse_within, staging_beside
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
@@ -196,3 +201,37 @@ def _processes(total: int, workers: int | None) -> int:
     if workers is None:
         return (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
     return workers
+
+
+def make_dataset(
+    config: Config | Mapping[str, Any] | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    quiet: bool = True,
+) -> Dataset:
+    """Makes a dataset, as `shardwright ingest` does.
+
+    Workers are processes that import the main module: a script that calls this needs the usual
+    `if __name__ == "__main__"`.
+
+    Args:
+        config: a YAML file, or what would stand in one: `{"input": {"images": "photos"}}`; relative paths start from
+            the current folder.
+        out: folder to write, or a URL; where it holds this very dataset, nothing is done.
+        workers: processes; the result is the same.
+        quiet: show no progress.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        UsageError: the configuration, the input or `out` are not what they should be.
+        CheckFailed: too many rejects, nothing matched, nothing written.
+    """
+    if isinstance(config, Mapping):
+        config = parse_config(dict(config), base=os.getcwd())
+    elif not isinstance(config, Config):
+        config = load_config(config)
+    ingest(config, out, workers=workers, quiet=quiet)
+    return Dataset.open(out)

@@ -1,26 +1,90 @@
-"""Which images of an input go into which split, and what the user is told about it."""
+"""Which images of an input go into which split, and what the user is told about it.
+
+Which images go into which shard of a split.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.config import SplitConfig
+from shardwright.config import ShardsConfig, SplitConfig
 from shardwright.config.split import FAIL
-from shardwright.dedup.decide import Decision
+from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
+from shardwright.duplicates.decide import Decision
 from shardwright.errors import CheckFailed
-from shardwright.ingest.declared import declared_splits
-from shardwright.ingest.groups import image_groups
-from shardwright.ingest.inputs import SurveyedInput
-from shardwright.ingest.previous import previous_splits
+from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode
+from shardwright.ingest.previous_splits import previous_splits
 from shardwright.ingest.recipe import InputLocation
-from shardwright.ingest.shards import ClassSets
+from shardwright.ingest.split_inputs import declared_splits, image_groups
+from shardwright.ingest.survey import SurveyedInput
 from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, split_order
-from shardwright.storage import Refusal
-from shardwright.storage.texts import Texts
+from shardwright.storage import Refusal, in_parallel
+from shardwright.storage.listing import Texts
+
+ClassSets = Sequence[tuple[int, ...]]
+
+
+def cut_split(
+    images: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], options: ShardsConfig, classes: ClassSets | None
+) -> list[npt.NDArray[np.int64]]:
+    """Cuts a split into shards.
+
+    Args:
+        images: positions in the listing, in the order of the records.
+        sizes: bytes of every file of the listing.
+        options: `shards`.
+        classes: classes of every image of the listing, for `shards.balance`.
+
+    Returns:
+        The images of every shard, in the order of its records.
+    """
+    count = shard_count(
+        len(images),
+        int(sizes[images].sum()),
+        target_size=options.target_size,
+        count=options.count,
+        records_per_shard=options.records,
+        hosts=options.hosts,
+    )
+    if classes is not None:
+        return [images[dealt] for dealt in deal_classes([classes[i] for i in images.tolist()], count)]
+    bounds = shard_bounds(len(images), count)
+    return [images[bounds[number] : bounds[number + 1]] for number in range(count)]
+
+
+def class_sets(annotations: Iterable[Annotation], images: int, code: MaskCode) -> ClassSets:
+    """The classes that annotations give each image, ascending; equal sets are one object.
+
+    Args:
+        annotations: all of them.
+        images: number of images.
+        code: how masks are written; asked for the classes of those whose row names none.
+    """
+    known: dict[tuple[int, ...], tuple[int, ...]] = {(): ()}
+    sets: list[tuple[int, ...]] = [()] * images
+    for image, labels in _labels(annotations, code):
+        new = [label for label in labels if label >= 0 and label not in sets[image]]
+        if new:
+            joined = tuple(sorted((*sets[image], *new)))
+            sets[image] = known.setdefault(joined, joined)
+    return sets
+
+
+def _labels(annotations: Iterable[Annotation], code: MaskCode) -> Iterator[tuple[int, Iterable[int]]]:
+    if not isinstance(code, ClassesInText):
+        return ((image, (label,)) for image, label, *_ in annotations)
+
+    def look(annotation: Annotation) -> tuple[int, Iterable[int]]:
+        if annotation.label != NO_LABEL or annotation.text is None:
+            return annotation.image, (annotation.label,)
+        return annotation.image, code.classes(annotation.text)
+
+    return in_parallel(look, annotations)
+
 
 BRIDGES = "bridges_splits"
 _SHOWN = 3

@@ -6,20 +6,19 @@ from collections.abc import Iterator
 
 import google_crc32c
 
+from shardwright.dataset.ledger import REJECTED
+from shardwright.dataset.manifest import DISPLAYED, LOCATED
+from shardwright.dataset.shard_names import ShardNames
 from shardwright.errors import CheckFailed
-from shardwright.image_files.image_header import ImageError
-from shardwright.ingest.copying import Image, images_of
-from shardwright.ingest.encode import encode_sample, is_on_displayed
-from shardwright.ingest.masks import BadMask
-from shardwright.ingest.origins import StoredOrigin
+from shardwright.formats.base import Sample
+from shardwright.images.header import ImageError
+from shardwright.ingest.copying import Image, StoredOrigin, images_of
+from shardwright.ingest.example import BadMask, encode_sample, is_on_displayed
 from shardwright.ingest.plan import IngestPlan
-from shardwright.ingest.prepare import prepare
+from shardwright.ingest.stored_image import prepare
 from shardwright.ingest.tasks import Task, read_places, read_tasks, read_unheld
-from shardwright.manifest import DISPLAYED, LOCATED, REJECTED
-from shardwright.shard_names import ShardNames
-from shardwright.sources.base import Sample
+from shardwright.staging.staging import Outcome, PlannedShard, ShardResult, Staging
 from shardwright.storage import read_each, shown_path
-from shardwright.writing.staging import Outcome, PlannedShard, ShardResult, Staging
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:

@@ -5,11 +5,11 @@ there. `augment` tells the augmentations; `unpack_masks` makes masks of the bits
 device.
 """
 
-from shardwright.epochs.shard_cache import Copies
-from shardwright.loader.caching import MEMORY, room_in_memory
-from shardwright.loader.facts import STATISTICS_FILE, dataset_statistics, image_size
+from shardwright.loader.dataset_info import STATISTICS_FILE, dataset_statistics, image_size
 from shardwright.loader.load import load, steps_per_epoch
 from shardwright.loader.masks import unpack_masks
+from shardwright.loader.memory import MEMORY, room_in_memory
+from shardwright.loader.shard_cache import Copies
 
 __all__ = [
     "MEMORY",

@@ -22,10 +22,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from shardwright.epochs.augmentations import AUGMENTATIONS, Augmentation
+from shardwright.config.loader import AUGMENTATIONS, Augmentation
 from shardwright.errors import UsageError
 from shardwright.loader.parsing import Example
-from shardwright.predictions.metrics import UNCOUNTED
+from shardwright.masks.regions import IGNORE_VALUE
 
 Tensor = Any
 
@@ -182,5 +182,5 @@ def _mixed(values: Tensor, share: Tensor) -> Tensor:
 
 
 def _mixed_targets(target: Tensor, share: Tensor) -> Tensor:
-    left_out = (target == UNCOUNTED) | (tf.roll(target, 1, axis=0) == UNCOUNTED)
-    return tf.where(left_out, tf.constant(UNCOUNTED, tf.float32), _mixed(target, share))
+    left_out = (target == IGNORE_VALUE) | (tf.roll(target, 1, axis=0) == IGNORE_VALUE)
+    return tf.where(left_out, tf.constant(IGNORE_VALUE, tf.float32), _mixed(target, share))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright.dataset import Dataset, LocatedShard
-from shardwright.epochs.sequence import GlobalOrder, Steps
+from shardwright.dataset.random_access import RandomAccess
+from shardwright.dataset.reader import Dataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
-from shardwright.loader.naming import Unread
-from shardwright.tfrecords.random_access import RandomAccess
+from shardwright.loader.error_context import Unread
+from shardwright.loader.global_order import GlobalOrder, Steps
 
 Tensor = Any
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright.dataset import LocatedShard
-from shardwright.epochs.host_shares import Stretch
-from shardwright.loader.naming import Unread
+from shardwright.dataset.random_access import RandomAccess
+from shardwright.dataset.reader import LocatedShard
+from shardwright.loader.error_context import Unread
+from shardwright.loader.host_sharding import Stretch
 from shardwright.storage import is_remote
-from shardwright.tfrecords.random_access import RandomAccess
 
 Tensor = Any
 

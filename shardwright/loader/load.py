@@ -17,23 +17,21 @@ from typing import Any
 
 import tensorflow as tf
 
-from shardwright.config.loader import NORMALIZATIONS, ORDERS
-from shardwright.dataset import Dataset
-from shardwright.epochs.augmentations import read_augmentations
-from shardwright.epochs.kept_images import decoded_bytes
-from shardwright.epochs.shard_cache import Copies, local_copy
+from shardwright.config.loader import NORMALIZATIONS, ORDERS, read_augmentations
+from shardwright.dataset.manifest import NONE
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import UsageError
 from shardwright.loader.augment import augmented, check_augment
-from shardwright.loader.caching import MEMORY, cached
+from shardwright.loader.dataset_info import dataset_statistics, image_size
+from shardwright.loader.error_context import Naming, Unread, guarded, plain, threads_of_decoding
 from shardwright.loader.exact import exact_steps, read_exactly
-from shardwright.loader.facts import dataset_statistics, image_size
 from shardwright.loader.fast import padded, read_fast
-from shardwright.loader.finish import BOTH, LABELS, MASKS, Finisher
-from shardwright.loader.naming import Naming, Unread, guarded, plain, threads_of_decoding
+from shardwright.loader.host_sharding import filler_of, share_of, steps_of
+from shardwright.loader.memory import MEMORY, cached, decoded_bytes
 from shardwright.loader.parsing import Example, Parser
-from shardwright.loader.sharing import filler_of, share_of, steps_of
-from shardwright.loader.words import stored_texts
-from shardwright.manifest import NONE
+from shardwright.loader.postprocess import BOTH, LABELS, MASKS, Finisher
+from shardwright.loader.shard_cache import Copies, local_copy
+from shardwright.loader.text_features import stored_texts
 from shardwright.storage import is_remote
 
 Tensor = Any
@@ -80,10 +78,10 @@ def load(
     """Reads a split as batches of images and targets.
 
     There are two orders. `fast`: every host reads records of its own, several shards at a time. `exact`: one order of
-    all records for all hosts (`shardwright.epochs.sequence`), of which batch `start_step`, `start_step + 1`, ... are
-    read, each host its slice of them; so a training goes on where it stopped, to the record, also with another number
-    of hosts (and `batch_size` so that the batch of all together is the same). Then the seed and the step are all there
-    is to save.
+    all records for all hosts (`shardwright.loader.global_order`), of which batch `start_step`, `start_step + 1`, ...
+    are read, each host its slice of them; so a training goes on where it stopped, to the record, also with another
+    number of hosts (and `batch_size` so that the batch of all together is the same). Then the seed and the step are all
+    there is to save.
 
     Args:
         dataset_dir: folder or URL of a dataset whose images have one size: what the transform wrote, or an ingested

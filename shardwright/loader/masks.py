@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright.predictions.metrics import UNCOUNTED
+from shardwright.masks.regions import IGNORE_VALUE
 
 Tensor = Any
 
@@ -119,7 +119,7 @@ def unpack_bits(bits: Tensor, classes: int, ignores: bool = False) -> Tensor:
     if not ignores:
         return masks
     # All bits of 255 are 1, so what a class says of an ignored pixel makes no difference.
-    return tf.bitwise.bitwise_or(masks[..., :classes], masks[..., classes:] * np.uint8(UNCOUNTED))
+    return tf.bitwise.bitwise_or(masks[..., :classes], masks[..., classes:] * np.uint8(IGNORE_VALUE))
 
 
 def _joined(drawn: Sequence[Tensor]) -> Tensor:
@@ -164,4 +164,4 @@ def unpack_masks(bits: Any, classes: int, ops: Any, ignores: bool = False, dtype
     if not ignores:
         return masks
     ignored = ops.expand_dims(ops.cast(marks[classes], dtype), -1)
-    return masks * (1 - ignored) + ignored * UNCOUNTED
+    return masks * (1 - ignored) + ignored * IGNORE_VALUE

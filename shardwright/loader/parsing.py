@@ -8,16 +8,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from shardwright import pixels
-from shardwright.config.layout import TF_VISION, TFDS
+from shardwright.config.dataset import TF_VISION, TFDS
 from shardwright.config.transform import PNG
-from shardwright.dataset import Dataset
+from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
+from shardwright.images import tf_ops
+from shardwright.loader.error_context import plain_message, require
 from shardwright.loader.masks import draw_bits, pack_bits, runs_fit
-from shardwright.loader.naming import require
-from shardwright.loader.telling import plain_message
-from shardwright.loader.words import StoredTexts
-from shardwright.manifest import IGNORED, MULTI, NONE, SINGLE
+from shardwright.loader.text_features import StoredTexts
 
 Tensor = Any
 Example = dict[str, Tensor]
@@ -229,6 +228,6 @@ def _decode(example: Mapping[str, Tensor], stored: str | None) -> Tensor:
     """The pixels of a parsed example, that are stored as `stored` says."""
     encoded = example["image/encoded"]
     if stored == "raw":
-        return pixels.decode_raw(encoded, example["image/height"], example["image/width"])
-    decoders = {"jpeg": pixels.decode_jpeg, "tensor": pixels.parse_tensor}
-    return decoders.get(str(stored), pixels.decode)(encoded)
+        return tf_ops.decode_raw(encoded, example["image/height"], example["image/width"])
+    decoders = {"jpeg": tf_ops.decode_jpeg, "tensor": tf_ops.parse_tensor}
+    return decoders.get(str(stored), tf_ops.decode)(encoded)

@@ -1,11 +1,22 @@
 """COCO's segmentations as text, and their masks.
 
 A segmentation is a list of polygons `[[x, y, ...], ...]`, all of which belong to the object (the rule stands in
-`shardwright.masks.polygons`), or run lengths `{"size": [height, width], "counts": ...}` with counts as a list or
+`shardwright.masks.coco`), or run lengths `{"size": [height, width], "counts": ...}` with counts as a list or
 compressed. Source: the COCO data format (cocodataset.org) and its API (cocodataset/cocoapi,
 PythonAPI/pycocotools/coco.py, `annToRLE`).
 
 The text of a mask is JSON: `[height, width, segmentation]`, with the size that the file tells of the image, or null.
+
+Polygons as masks: a pixel belongs to a polygon when its centre does, by the even-odd rule.
+
+Coordinates are COCO's: x to the right and y down in pixels from the top left corner of the image, so the centre of the
+pixel in row 0 and column 0 is (0.5, 0.5). A centre that lies exactly on an outline belongs to the area below the
+outline or, where the outline is vertical, to the right of it. So polygons that share an edge neither overlap nor leave
+a gap. What lies outside the image is cut off.
+
+The rule is that of the COCO API (cocodataset/cocoapi, common/maskApi.c, `rleFrPoly`: samples the outline at the centres
+of the columns and flips between inside and outside there), without its rounding of coordinates to fifths of a pixel.
+The code here is our own.
 """
 
 from __future__ import annotations
@@ -15,9 +26,100 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardwright.masks.polygons import PolygonError, rasterize, read_polygon
-from shardwright.masks.rle import RleError, Runs, union
-from shardwright.masks.rle_dialects import COCO
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.masks.dialects import COCO
+from shardwright.masks.rle import RleError, Runs, places, union
+
+# Products of coordinates up to here are far from overflow, and no image has a side this long.
+_LARGEST = 2**31
+# Crossings of outline and columns that are held at a time; a polygon may have more than memory would hold.
+_AT_ONCE = 1 << 22
+# An image of 30,000 columns has 2,200 outlines from side to side then.
+_MOST_CROSSINGS = 1 << 26
+
+
+class PolygonError(RleError):
+    """A polygon is not one; the message tells the position, the value and the limit."""
+
+    code = "bad_polygon"
+
+
+def read_polygon(numbers: Sequence[object]) -> npt.NDArray[np.float64]:
+    """Takes a polygon out of COCO's form [x, y, x, y, ...].
+
+    Returns:
+        Its corners, float64 (n, 2) of (x, y), n at least 3. The last is joined to the first.
+
+    Raises:
+        PolygonError: fewer than 6 numbers, an odd count, something that is not a finite number, or one that no image
+            reaches.
+    """
+    if len(numbers) < 6:
+        raise PolygonError(f"has {len(numbers)} numbers; a polygon needs at least 6, x and y of three corners")
+    if len(numbers) % 2:
+        raise PolygonError(f"has an odd count of {len(numbers)} numbers; the last x has no y")
+    for i, number in enumerate(numbers):
+        # True and false are integers to Python, but no coordinates.
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not abs(number) <= _LARGEST:
+            shown = repr(number)[:40]
+            raise PolygonError(f"number {i + 1} of {len(numbers)} is {shown}, no number from {-_LARGEST} to {_LARGEST}")
+    return np.array(numbers, dtype=np.float64).reshape(-1, 2)
+
+
+def rasterize(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs:
+    """Finds the pixels of a polygon, without drawing it.
+
+    Each column is looked at along the line of its pixels' centres: where an edge crosses that line, inside and outside
+    change. An edge counts for the centres from its left end on and before its right end. Crossings are calculated in
+    float64, in the same way whichever direction the edge goes.
+
+    Args:
+        corners: float64 (n, 2) of (x, y) in pixels.
+        height: rows of the image, at least 1.
+        width: columns of the image, at least 1.
+
+    Returns:
+        The runs, int64 (m, 2).
+
+    Raises:
+        PolygonError: its outline goes to and fro so often that drawing it would take minutes.
+    """
+    following = np.roll(corners, -1, axis=0)
+    backwards = (following[:, 0] < corners[:, 0])[:, None]
+    left, right = np.where(backwards, following, corners), np.where(backwards, corners, following)
+    first = _first_centre(left[:, 0], width)
+    counts = _first_centre(right[:, 0], width) - first
+    total = int(counts.sum())
+    if total > _MOST_CROSSINGS:
+        raise PolygonError(f"its outline crosses {total:,} columns of pixels; at most {_MOST_CROSSINGS:,} are read")
+    crossing = np.flatnonzero(counts)
+    parts = np.split(crossing, np.flatnonzero(np.diff(np.cumsum(counts[crossing]) // _AT_ONCE)) + 1)
+    changes = np.empty(0, np.int64)
+    for edges in parts:
+        edge = np.repeat(edges, counts[edges])
+        column = first[edge] + places(counts[edges])
+        (x, y), (right_x, right_y) = left[edge].T, right[edge].T
+        crossed = y + (column + 0.5 - x) * (right_y - y) / (right_x - x)
+        changes = _odd(np.concatenate([changes, column * height + _first_centre(crossed, height)]))
+    runs = changes.reshape(-1, 2)
+    return np.stack([runs[:, 0], runs[:, 1] - runs[:, 0]], axis=1)
+
+
+def _first_centre(positions: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
+    """The first of `count` pixels whose centre is at a position or beyond it; `count` where there is none."""
+    return np.clip(np.ceil(positions - 0.5), 0, count).astype(np.int64)
+
+
+def _odd(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The values that occur an odd number of times, sorted: two changes at one place are none.
+
+    The end of a column and the start of the next are the same place, so a run goes on across them.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    return distinct[counts % 2 == 1]
+
 
 _SHOWN = 40
 
@@ -47,7 +149,7 @@ def mask_text(size: tuple[int, int] | None, segmentation: str) -> str:
 
 @dataclass(frozen=True)
 class CocoMasks:
-    """Reads texts of masks; see `shardwright.sources.base.MaskCode`."""
+    """Reads texts of masks; see `shardwright.formats.base.MaskCode`."""
 
     def size(self, text: str) -> tuple[int, int] | None:
         """Height and width that the run lengths, or the file of the image, tell; `None` where neither does."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.geometry import IntArray
+from shardwright.images.geometry import IntArray
 from shardwright.masks.rle import Runs, column_pieces, encode, normalize, places
 
 
@@ -97,3 +97,7 @@ def areas_and_hits(predicted: npt.NDArray[Any], *others: npt.NDArray[Any]) -> li
         hits = before[found.column * height + found.end] - before[found.column * height + found.begin]
         counts.append(np.bincount(found.region, weights=hits, minlength=len(found.areas)).astype(np.int64))
     return counts
+
+
+# In a target of masks, 0 or 1 otherwise: the pixel is not to be counted. All classes of a pixel have it or none.
+IGNORE_VALUE = 255

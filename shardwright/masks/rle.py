@@ -3,7 +3,7 @@
 Runs are an int64 array of shape (n, 2) of (start, length). Positions count down the columns from 0 (`column * height +
 row`), the order of most published run-length sets. Runs are sorted, disjoint, do not touch (touching ones are merged)
 and lie within height * width. The text form "start length start length ..." counts from 1: it is what the Kaggle sets
-Understanding Clouds, Severstal and Airbus write; `shardwright.masks.rle_dialects` reads the other forms.
+Understanding Clouds, Severstal and Airbus write; `shardwright.masks.dialects` reads the other forms.
 """
 
 import itertools
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.geometry import Geometry, IntArray, output_columns, output_rows, source_columns, source_rows
+from shardwright.images.boxes import AnnotationError
+from shardwright.images.geometry import Geometry, IntArray, output_columns, output_rows, source_columns, source_rows
 
 Runs = npt.NDArray[np.int64]
 
@@ -24,12 +25,8 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INT64_MAX = 2**63 - 1
 
 
-class RleError(ValueError):
-    """A run-length code is not one; the message tells the position, the value and the limit.
-
-    Attributes:
-        code: what the ledger calls it.
-    """
+class RleError(AnnotationError):
+    """A run-length code is not one; the message gives the position, the value and the limit."""
 
     code = "bad_rle"
 

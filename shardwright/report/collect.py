@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from shardwright.console import SILENT, Progress
-from shardwright.dataset import Dataset, LocatedShard
+from shardwright.dataset.example_view import FactsReader, ImageFacts, lot
+from shardwright.dataset.random_access import Place
+from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.display.numbers import Histogram, Scale
 from shardwright.fingerprint import text_number
-from shardwright.image_facts import FactsReader, ImageFacts, lot
-from shardwright.image_files.image_header import ImageError
-from shardwright.probe.quality import Quality, measure
-from shardwright.probe.thumbnail import thumbnail
-from shardwright.report.histograms import Histogram, Scale
-from shardwright.report.masks import MaskShapes
-from shardwright.report.picks import Lowest, Place, key_folder
+from shardwright.images.header import ImageError
+from shardwright.images.quality import Quality, measure, thumbnail
+from shardwright.progress import SILENT, Progress
+from shardwright.report.mask_shapes import MaskShapes
+from shardwright.report.samples import Lowest, key_folder
 
 SHAPES_OF = 3000
 MEASURED_OF = 1500

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.dedup.clusters import equal_clusters, near_clusters
-from shardwright.dedup.decide import groups_of
+from shardwright.dataset.random_access import Place
+from shardwright.duplicates.clusters import equal_clusters, near_clusters
+from shardwright.duplicates.decide import groups_of
 from shardwright.report.collect import Collected, Columns, as_hashes
-from shardwright.report.picks import Place
 
 # Bits of 64 in which both hashes of near duplicates may differ; more and different photographs of one scene join.
 NEAR_BITS = 4

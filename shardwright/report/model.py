@@ -11,10 +11,10 @@ from typing import Any
 
 from PIL import Image
 
-from shardwright.report.curves import curves
-from shardwright.report.histograms import number, percent
-from shardwright.report.looks import colour_legend
-from shardwright.report.markup import attribute, card, section, shown, table
+from shardwright.display.charts import curves
+from shardwright.display.html import attribute, card, section, shown, table
+from shardwright.display.numbers import number, percent
+from shardwright.report.image_stats import colour_legend
 from shardwright.report.page import Chapter
 
 _LONGEST = 560

@@ -1,27 +1,34 @@
-"""The whole page: one file, nothing fetched, no script."""
+"""The whole page: one file, nothing fetched, no script.
+
+Writes the report of a dataset as one HTML file, whole or not at all.
+"""
 
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from shardwright.console import SILENT, Progress
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.display.html import shown
+from shardwright.display.numbers import number
+from shardwright.display.page import document
+from shardwright.errors import UsageError
+from shardwright.progress import SILENT, Progress, progress
 from shardwright.report.collect import DEFAULTS, Collected, Options, collect
-from shardwright.report.contacts import BUDGET, Sheets, contact_sheets, duplicate_sheets
+from shardwright.report.contact_sheets import BUDGET, Sheets, contact_sheets, duplicate_sheets
 from shardwright.report.duplicates import Duplicates, find_duplicates
-from shardwright.report.ending import rejected, reproducibility, shards
-from shardwright.report.histograms import number
-from shardwright.report.looks import images, masks
-from shardwright.report.markup import shown
+from shardwright.report.image_stats import images, masks
 from shardwright.report.overview import overview, statistics
-from shardwright.report.style import STYLE
+from shardwright.report.rejects import rejected, reproducibility, shards
+from shardwright.storage import is_remote
+from shardwright.storage.durable import make_folder, write_file
 
 MOST_BYTES = 5_000_000
 # For all that is neither a picture nor a list of what the dataset holds.
 _RESERVE = 500_000
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 class Chapter(NamedTuple):
@@ -121,34 +128,70 @@ def render(seen: Seen, chapters: Sequence[Chapter] = ()) -> str:
     )
 
 
-def document(
-    name: str, kicker: str, lead: str, top: str, body: str, *, title: str = "", links: str = "", ending: str = ""
-) -> str:
-    """A whole page.
+REPORT_FILE = "report.html"
+
+
+def write_report(
+    directory: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    chapters: Sequence[Chapter] = (),
+    options: Options = DEFAULTS,
+    quiet: bool = False,
+) -> Path:
+    """Writes the report of a dataset.
 
     Args:
-        name: its heading.
-        kicker: a word above it.
-        lead: a line below it, ready as HTML.
-        top: what follows in the head, ready as HTML.
-        body: the sections, ready as HTML.
-        title: name of its window, where it is not the heading.
-        links: items of the navigation, ready as HTML.
-        ending: a sentence at the end.
+        directory: the dataset, a folder or a URL.
+        out: the file; replaced where it is there.
+        chapters: further sections.
+        options: how much is looked at.
+        quiet: show no progress.
+
+    Returns:
+        The file.
+
+    Raises:
+        DatasetError: there is no dataset, or a damaged one.
+        UsageError: the file cannot be written, or would lie within the dataset.
     """
-    contents = links or f'<li><a href="#main">{html.escape(name)}</a></li>'
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="referrer" content="no-referrer">'
-        f"<title>{html.escape(title or name)}</title>"
-        f"<style>{STYLE}</style></head><body>"
-        '<a class="skip" href="#main">Skip to the content</a>'
-        f'<header class="wrap"><p class="kicker">{html.escape(kicker)}</p><h1>{html.escape(name)}</h1>'
-        f'<p class="lead">{lead}</p>{top}</header>'
-        f'<nav aria-label="Sections"><ul class="wrap">{contents}</ul></nav>'
-        f'<main id="main" class="wrap">{body}</main>'
-        '<footer class="wrap">Written by Shardwright. This file is whole: it fetches nothing and runs no script.'
-        f"{html.escape(ending)}</footer></body></html>\n"
-    )
+    dataset = Dataset.open(directory)
+    target = page_file(out, "--out", dataset.root)
+    total = sum(shard.records for shard in dataset.manifest.shards)
+    with progress(total, "reading records", quiet=quiet) as shown:
+        seen = see(dataset, options, shown)
+    write_whole(target, render(seen, chapters))
+    return target
+
+
+def page_file(out: str | os.PathLike[str], option: str, *datasets: str) -> Path:
+    """Where a page may be written, absolute.
+
+    Args:
+        out: what the user says.
+        option: how they say it.
+        datasets: those in which it may not lie.
+
+    Raises:
+        UsageError: not there.
+    """
+    if is_remote(str(out)):
+        raise UsageError(f"{option} {out}: it is written to this machine. Give a file here.")
+    target = Path(out).absolute()
+    here = [Path(dataset).resolve() for dataset in datasets if not is_remote(dataset)]
+    if any(target.resolve().is_relative_to(dataset) for dataset in here):
+        raise UsageError(f"{option} {out}: lies within the dataset, which nothing may change. Give a file elsewhere.")
+    return target
+
+
+def write_whole(target: Path, text: str) -> None:
+    """Writes a text file that appears whole.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    try:
+        make_folder(target.parent)
+        write_file(target, text)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written ({error.strerror}). Give another file.") from None

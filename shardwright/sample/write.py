@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from shardwright.console import progress
 from shardwright.errors import UsageError
 from shardwright.masks import rle
+from shardwright.progress import progress
 from shardwright.sample.regions import KINDS
 from shardwright.sample.scene import draw_masks, draw_picture, encode_jpeg
 from shardwright.storage.durable import rename_folder

@@ -1,8 +1,7 @@
 """Which split an image falls into: arithmetic on keys, groups, classes and what was decided earlier."""
 
-from shardwright.splits.assignment import NEW, NOWHERE, Assignment, Folds, assign_splits
+from shardwright.splits.assignment import NEW, NOWHERE, Assignment, Folds, assign_splits, folder_split, split_named
 from shardwright.splits.hashing import Splitter, hash_name, split_order
-from shardwright.splits.predefined import folder_split, split_named
 from shardwright.splits.stratified import ClassTable
 
 __all__ = [

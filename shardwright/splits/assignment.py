@@ -10,17 +10,20 @@
 With an earlier dataset no image of it moves, whatever the method. A cluster of duplicates goes where its first key is
 hashed: growing data can put another key first, or join two clusters, and then only an earlier dataset keeps images
 where they were.
+
+Splits that the input itself names: by a folder, in a column, in a list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from shardwright.config.split import split_word
 from shardwright.splits.hashing import Splitter
 from shardwright.splits.stratified import ClassTable, stratify
 from shardwright.splits.units import follow, join_units, torn_units
@@ -142,3 +145,26 @@ def assign_splits(
         tied=int((np.bincount(units.unit_of) > 1).sum()),
         kept=int((old >= 0).sum()),
     )
+
+
+def split_named(text: str, names: Collection[str]) -> str | None:
+    """The split that a folder, a field or a file's name means, or `None`.
+
+    Args:
+        text: `val`, `Training`, `train2017`, …; upper and lower case are the same.
+        names: splits of the configuration. Their own names come first, then the usual synonyms of theirs.
+    """
+    folded = text.strip().lower()
+    if folded in names:
+        return folded
+    canonical = split_word(folded)
+    return canonical if canonical in names else None
+
+
+def folder_split(key: str, names: Collection[str]) -> tuple[str, str] | None:
+    """The first folder of a key that means a split, and that split; `None` where no folder does."""
+    for folder in key.split("/")[:-1]:
+        split = split_named(folder, names)
+        if split is not None:
+            return folder, split
+    return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.dedup.clusters import Components
+from shardwright.duplicates.clusters import Components
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,12 @@ from typing import IO, TypeVar
 import google_crc32c
 
 from shardwright.storage import buckets, local, remote
-from shardwright.storage.ahead import read_in_order
+from shardwright.storage.hash_cache import FileHash, hash_once, remember_hashes, states_of
 from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
 from shardwright.storage.listing import Listing, NothingThere, Refusal
 from shardwright.storage.objects import is_remote
-from shardwright.storage.parallel import in_parallel
-from shardwright.storage.parts import Part, part_path, shown_path, split_part
-from shardwright.storage.remembered import FileHash, hash_once, remember_hashes, states_of
+from shardwright.storage.parallel import in_parallel, read_in_order
+from shardwright.storage.paths import Part, part_path, shown_path, split_part
 
 __all__ = [
     "FileHash",

@@ -2,22 +2,159 @@
 
 A *key* is the path of an image relative to the folder before the first wildcard: UTF-8, NFC, forward slashes. Names
 alone decide what is listed and in which order; neither the file system's order nor times play a part.
+
+Files as a listing finds them, in any order: brought into the order of their keys in little memory.
+
+As objects a hundred thousand of them take twenty-five megabytes, and a part of that for good: the system does not get
+back what was freed between objects that live on.
+
+Where keys stand in a listing: asked for a million of them in sixteen megabytes.
+
+Many short texts in little memory: a million keys take their own length and eight bytes each.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import heapq
 import os
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import repeat
+from typing import NamedTuple, overload
+
+import numpy as np
 
 from shardwright.errors import UsageError
-from shardwright.storage.gathered import Found, Gathered
-from shardwright.storage.texts import Texts
+from shardwright.fingerprint import text_number
+
+
+class Texts(Sequence[str]):
+    """An immutable list of texts that keeps them as UTF-8, one after the other.
+
+    A Python text takes about sixty bytes more than its characters, which for a million file names is most of a run's
+    memory. Halves of characters, by which Python spells bytes that are no UTF-8, are kept as well.
+
+    Args:
+        texts: what to keep.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        data = bytearray()
+        self._ends = array("Q")
+        for text in texts:
+            data += text.encode("utf-8", "surrogatepass")
+            self._ends.append(len(data))
+        self._data = bytes(data)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        ends = self._ends
+        place += len(ends) if place < 0 else 0
+        if not 0 <= place < len(ends):
+            raise IndexError(f"there are {len(ends)} texts")
+        begin = ends[place - 1] if place > 0 else 0
+        return self._data[begin : ends[place]].decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        begin = 0
+        for end in self._ends:
+            yield self._data[begin:end].decode("utf-8", "surrogatepass")
+            begin = end
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __repr__(self) -> str:
+        return f"Texts({list(self)!r})"
+
+
+_PACKED_TOGETHER = 8192
+
+
+class Found(NamedTuple):
+    """A file that may become an input.
+
+    Attributes:
+        key: its key.
+        respelled: whether the key is spelled otherwise than the name.
+        name: its name below the root, as the storage spells it.
+        size: its bytes.
+        pin: its version, empty for a local file.
+        checksum: of its bytes, where the store lists one.
+    """
+
+    key: str
+    respelled: bool
+    name: str
+    size: int
+    pin: str = ""
+    checksum: str = ""
+
+
+class Gathered:
+    """Files that were found; some thousands of them at a time are sorted and packed."""
+
+    def __init__(self) -> None:
+        self._files: list[Found] = []
+        self._packed: list[_Packed] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._files or self._packed)
+
+    def append(self, file: Found) -> None:
+        """Takes one file."""
+        self._files.append(file)
+        if len(self._files) == _PACKED_TOGETHER:
+            self._files.sort()
+            self._packed.append(_Packed.of(self._files))
+            self._files.clear()
+
+    def by_key(self) -> Iterator[Found]:
+        """All of them."""
+        self._files.sort()
+        return heapq.merge(*(packed.files() for packed in self._packed), self._files)
+
+
+class _Packed(NamedTuple):
+    """Some files in columns; those of pins and checksums are empty where no file has one."""
+
+    keys: Sequence[str]
+    names: Sequence[str]
+    sizes: array[int]
+    pins: Sequence[str]
+    checksums: Sequence[str]
+
+    @staticmethod
+    def of(files: Sequence[Found]) -> _Packed:
+        keys = Texts(file.key for file in files)
+        return _Packed(
+            keys,
+            Texts(file.name for file in files) if any(file.respelled for file in files) else keys,
+            array("q", [file.size for file in files]),
+            Texts(file.pin for file in files) if any(file.pin for file in files) else (),
+            Texts(file.checksum for file in files) if any(file.checksum for file in files) else (),
+        )
+
+    def files(self) -> Iterator[Found]:
+        pins, checksums = self.pins or repeat(""), self.checksums or repeat("")
+        # What stands in for absent pins and checksums has no end of its own.
+        for key, name, size, pin, checksum in zip(self.keys, self.names, self.sizes, pins, checksums, strict=False):
+            yield Found(key, key != name, name, size, pin, checksum)
+
 
 EVERYTHING: tuple[str, ...] = ("**", "*")
 
@@ -201,3 +338,28 @@ class Pattern:
                 state += 1
                 states.add(state)
         return frozenset(states)
+
+
+class KeyPlaces:
+    """Finds keys in a list of them by numbers that stand for them; a dictionary would take ten times the memory.
+
+    Args:
+        keys: the list; no key is in it twice.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = keys
+        numbers = np.fromiter(map(text_number, keys), np.int64, len(keys))
+        self._order = np.argsort(numbers, kind="stable")
+        self._numbers = numbers[self._order]
+
+    def find(self, key: str) -> int:
+        """Position of a key, -1 where it is not in the list."""
+        number = text_number(key)
+        at = int(np.searchsorted(self._numbers, number))
+        while at < len(self._numbers) and self._numbers[at] == number:
+            position = int(self._order[at])
+            if self._keys[position] == key:
+                return position
+            at += 1
+        return -1

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import IO
 
 from shardwright.errors import UsageError
-from shardwright.storage.gathered import Found, Gathered
 from shardwright.storage.limits import TooLarge, check_size, regular
 from shardwright.storage.listing import (
     EVERYTHING,
+    Found,
+    Gathered,
     Listing,
     NothingThere,
     Pattern,

@@ -1,11 +1,19 @@
-"""A map with several calls in flight."""
+"""A map with several calls in flight.
+
+Reading many files one after the other, while the next are on their way.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+from shardwright.storage.limits import MOST_BYTES, check_size, regular
+from shardwright.storage.paths import Part
 
 _THREADS = 8
 
@@ -47,3 +55,76 @@ def in_parallel(
         finally:
             for future, _ in waiting:
                 future.cancel()
+
+
+_AHEAD = 8
+
+_Item = TypeVar("_Item")
+
+
+class _Opened(NamedTuple):
+    """A part of a file that is open, or was not to be opened: `None`."""
+
+    part: Part
+    descriptor: int | None
+
+
+def read_in_order(items: Iterable[_Item], part_of: Callable[[_Item], Part]) -> Iterator[tuple[_Item, bytes | None]]:
+    """Reads files of this machine, or parts of them.
+
+    The system is told of the next few and fetches them meanwhile. No threads: what is in memory already is there sooner
+    than a thread could hand it over.
+
+    Args:
+        items: what the files are for, taken a few ahead.
+        part_of: the file of an item.
+
+    Yields:
+        Each item with its bytes; `None` where they cannot be read.
+    """
+    waiting: deque[tuple[_Item, _Opened]] = deque()
+    try:
+        for item in items:
+            if len(waiting) == _AHEAD:
+                yield _taken(waiting)
+            waiting.append((item, _opened(part_of(item))))
+        while waiting:
+            yield _taken(waiting)
+    finally:
+        for _, opened in waiting:
+            if opened.descriptor is not None:
+                os.close(opened.descriptor)
+
+
+def _taken(waiting: deque[tuple[_Item, _Opened]]) -> tuple[_Item, bytes | None]:
+    item, (part, descriptor) = waiting.popleft()
+    if descriptor is None:
+        return item, None
+    try:
+        return item, _read(descriptor, part)
+    except OSError:
+        return item, None
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, part: Part) -> bytes:
+    position, pieces = part.start, []
+    stop = os.fstat(descriptor).st_size if part.stop is None else part.stop
+    check_size(part.path, stop - part.start, MOST_BYTES)
+    # One call, but for a file of gigabytes, and for one that has become shorter.
+    while position < stop and (piece := os.pread(descriptor, stop - position, position)):
+        pieces.append(piece)
+        position += len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _opened(part: Part) -> _Opened:
+    try:
+        descriptor = regular(part.path, os.O_RDONLY)
+    except OSError:
+        return _Opened(part, None)
+    with suppress(OSError):  # It is advice only, and some file systems take none.
+        length = 0 if part.stop is None else part.stop - part.start
+        os.posix_fadvise(descriptor, part.start, length, os.POSIX_FADV_WILLNEED)
+    return _Opened(part, descriptor)

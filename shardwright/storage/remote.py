@@ -12,10 +12,11 @@ from typing import IO
 
 from shardwright.errors import UsageError
 from shardwright.storage import buckets
-from shardwright.storage.gathered import Found, Gathered
 from shardwright.storage.limits import TooLarge, check_size
 from shardwright.storage.listing import (
     EVERYTHING,
+    Found,
+    Gathered,
     Listing,
     NothingThere,
     Pattern,

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from shardwright.tfrecords.protowire import WireError, unpack_int64, unpack_int64_lists
-from shardwright.tfrecords.records import Carried, DecodedFeature, RecordError, decode_example, find_feature
+from shardwright.tfrecords.encode import Carried, RecordError
+from shardwright.tfrecords.records import DecodedFeature, decode_example, find_feature
+from shardwright.tfrecords.wire import WireError, unpack_int64, unpack_int64_lists
 
 _MESSAGE = 0x0A  # Field 1, a length follows: Example.features, the map's entries, their keys, the lists' values.
 _VALUE = 0x12  # Field 2, likewise: the value of the map's entry.

@@ -18,20 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.storage import open_file
-from shardwright.tfrecords.example_encoding import BYTES_LIST, FLOAT_LIST, INT64_LIST
-from shardwright.tfrecords.example_encoding import Carried as Carried
-from shardwright.tfrecords.example_encoding import FeatureValue as FeatureValue
-from shardwright.tfrecords.example_encoding import RecordError as RecordError
-from shardwright.tfrecords.example_encoding import TypedList as TypedList
-from shardwright.tfrecords.example_encoding import byte_strings as byte_strings
-from shardwright.tfrecords.example_encoding import encode_entries as encode_entries
-from shardwright.tfrecords.example_encoding import encode_entry as encode_entry
-from shardwright.tfrecords.example_encoding import encode_example as encode_example
-from shardwright.tfrecords.example_encoding import encode_pieces as encode_pieces
-from shardwright.tfrecords.example_encoding import floats as floats
-from shardwright.tfrecords.example_encoding import ints as ints
-from shardwright.tfrecords.example_encoding import join_entries as join_entries
-from shardwright.tfrecords.protowire import (
+from shardwright.tfrecords.encode import (
+    BYTES_LIST,
+    FLOAT_LIST,
+    INT64_LIST,
+    RecordError,
+)
+from shardwright.tfrecords.wire import (
     DELIMITED,
     FIXED32,
     VARINT,

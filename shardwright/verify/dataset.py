@@ -2,33 +2,89 @@
 
 The manifest knows the SHA-256 of every shard, index and part of the ledger, and carries a digest of itself;
 `build.json` and `lineage.json`, which may differ between equal datasets, carry one each. So every bit is covered.
+
+A dataset on an object store, brought here to be verified: the small files at once, a shard at a time.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from shardwright.console import progress
-from shardwright.dataset import IS_LINK, Dataset, LocatedShard, links
+from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
+from shardwright.dataset.reader import IS_LINK, Dataset, LocatedShard, links
+from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import sha256_file
-from shardwright.manifest import BUILD_FILE, LEDGER_FOLDER, MANIFEST_FILE, Manifest
+from shardwright.fingerprint import is_whole, sha256_file, unsealed_lines
+from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.processes import in_processes
-from shardwright.provenance.lineage import LINEAGE_FILE
-from shardwright.provenance.sealed import is_whole, unsealed_lines
-from shardwright.storage import buckets, in_parallel, is_remote
+from shardwright.progress import progress
+from shardwright.storage import buckets, in_parallel, is_remote, open_file, readers
+from shardwright.storage.objects import split_url
 from shardwright.verify import findings as what
-from shardwright.verify.fetching import check_fetched, fetch_all_but_shards, is_read
 from shardwright.verify.findings import Finding, Report
-from shardwright.verify.foreign import verify_file
-from shardwright.verify.ledger import check_ledger
-from shardwright.verify.lines import read_index
-from shardwright.verify.shards import ShardCheck, ShardTask, check_shard
-from shardwright.writing.staging import ORIGINS_FOLDER
+from shardwright.verify.ledger import check_ledger, read_index
+from shardwright.verify.shards import ShardCheck, ShardTask, check_shard, verify_file
+
+_CHUNK = 4 << 20
+_SHARDS = "Split-"
+
+
+def is_read(name: str) -> bool:
+    """Whether a file, by its name in the dataset, lies where readers look for shards, indexes or the ledger."""
+    return name.startswith(_SHARDS) or name.split("/")[0] in ("index", "ledger")
+
+
+def fetch_all_but_shards(url: str, folder: Path) -> list[str]:
+    """Fetches what is small.
+
+    Args:
+        url: of the dataset.
+        folder: an empty one.
+
+    Returns:
+        The names of all files, shards too, relative to the dataset.
+
+    Raises:
+        UsageError: the bucket is missing or closed to us.
+        StorageError: the object store does not answer.
+    """
+    start = len(split_url(url)[2]) + 1
+    names = [info.name[start:] for info in buckets.list_objects(f"{url}/") if not info.name.endswith("/")]
+    small = [name for name in names if not name.startswith(_SHARDS) and _stays_inside(name)]
+    list(in_parallel(lambda name: _fetch(url, name, folder / name), small, readers(url)))
+    return names
+
+
+def check_fetched(task: ShardTask) -> ShardCheck:
+    """`check_shard` of a shard that is fetched for it, and deleted afterwards."""
+    file = Path(task.shard.file)
+    try:
+        if _stays_inside(task.shard.path):
+            _fetch(task.url, task.shard.path, file)
+        return check_shard(task)
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _stays_inside(name: str) -> bool:
+    """Whether a name from a stranger leads to no other place than below the folder it is joined to."""
+    return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
+
+
+def _fetch(url: str, name: str, target: Path) -> None:
+    """Fetches a file, if it is there."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open_file(f"{url}/{name}") as source, target.open("wb") as out:
+            shutil.copyfileobj(source, out, _CHUNK)
+    except FileNotFoundError:
+        return
+
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 256 << 20

@@ -1,20 +1,103 @@
-"""Checks the ledger: its parts are what was written, its rows add up to the manifest's totals."""
+"""Checks the ledger: its parts are what was written, its rows add up to the manifest's totals.
+
+Reading an index or a ledger that may be damaged: line by line, each what was written or nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from shardwright import manifest as layout
-from shardwright.dataset import Dataset
-from shardwright.manifest import LEDGER_FOLDER, LedgerRow, Manifest
+from shardwright.dataset import ledger
+from shardwright.dataset import manifest as dataset_manifest
+from shardwright.dataset.ledger import STATUSES, WRITTEN, LedgerRow
+from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.shard_names import LEDGER_FOLDER
+from shardwright.fingerprint import canonical_json
 from shardwright.verify import findings as what
 from shardwright.verify.findings import Finding
-from shardwright.verify.lines import read_index, read_ledger
+
+
+class IndexRow(NamedTuple):
+    """One line of an index."""
+
+    key: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index as it lies there.
+
+    Attributes:
+        rows: its lines, `None` for each that is not what is written into an index.
+        sha256: hash of the file; empty where it cannot be read.
+        bytes: its size.
+        problem: why it cannot be read, or empty.
+    """
+
+    rows: list[IndexRow | None]
+    sha256: str
+    bytes: int
+    problem: str
+
+
+def read_index(file: Path) -> Index:
+    """Reads the index of a shard."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        return Index([], "", 0, f"cannot be read ({error.strerror})")
+    return Index([_index_row(line) for line in io.BytesIO(data)], hashlib.sha256(data).hexdigest(), len(data), "")
+
+
+def _index_row(line: bytes) -> IndexRow | None:
+    try:
+        row = IndexRow(**json.loads(line))
+        whole = canonical_json(row._asdict()).encode("utf-8") + b"\n" == line
+    except (ValueError, TypeError, RecursionError):
+        return None
+    sound = isinstance(row.key, str) and type(row.offset) is int and type(row.length) is int
+    return row if whole and sound else None
+
+
+def read_ledger(file: Path) -> Iterator[tuple[bytes, LedgerRow | None]]:
+    """Lines of a ledger's part, each with its row, `None` for a damaged line. `OSError` when it cannot be read."""
+    with file.open("rb") as lines:
+        for line in lines:
+            yield line, _ledger_row(line)
+
+
+def _ledger_row(line: bytes) -> LedgerRow | None:
+    try:
+        row = LedgerRow.from_json(line.decode("utf-8"))
+        whole = row.to_json().encode("utf-8") + b"\n" == line
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return row if whole and isinstance(row.key, str) and row.status in STATUSES else None
+
+
+def ledger_keys(root: Path, parts: Sequence[str], split: str, shard: int) -> dict[int, str]:
+    """Keys of a shard's records by their numbers, as the ledger tells them; what cannot be read is left out."""
+    keys: dict[int, str] = {}
+    for part in parts:
+        try:
+            for _, row in read_ledger(root / part):
+                if row and (row.status, row.split, row.shard) == (WRITTEN, split, shard) and row.index is not None:
+                    keys[row.index] = row.key
+        except OSError:
+            continue
+    return keys
+
 
 _SHOWN = 5
 
@@ -53,21 +136,21 @@ def check_ledger(dataset: Dataset) -> LedgerCheck:
 def _counted(row: LedgerRow) -> Iterator[str]:
     yield "inputs"
     yield row.status
-    yield f"records/{row.split}" if row.status == layout.WRITTEN else f"{row.status}/{row.code}"
+    yield f"records/{row.split}" if row.status == ledger.WRITTEN else f"{row.status}/{row.code}"
 
 
 def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[Finding]:
     for shard in manifest.shards:
         counts[f"shards' {shard.split}"] += shard.records
     expected = Counter(manifest.totals)
-    for name in layout.MARKS:  # Of these the ledger does not tell.
+    for name in dataset_manifest.MARKS:  # Of these the ledger does not tell.
         del expected[name]
     for split in manifest.splits:
         expected[f"shards' {split}"] = expected[f"records/{split}"]
     for name in sorted(expected.keys() | counts.keys()):
         if expected[name] != counts[name]:
             problem = f"{name}: counted {counts[name]}, the manifest's totals say {expected[name]}"
-            yield Finding(layout.MANIFEST_FILE, what.TOTALS, problem)
+            yield Finding(dataset_manifest.MANIFEST_FILE, what.TOTALS, problem)
 
 
 def _place(dataset: Dataset, part: str) -> Iterator[Finding]:
@@ -78,7 +161,7 @@ def _place(dataset: Dataset, part: str) -> Iterator[Finding]:
     lines = list(read_ledger(Path(dataset.root, part)))
     # Lines that no index has told yet; those that are left in the end are the damaged ones.
     untold = {
-        line: number for number, (line, row) in enumerate(lines, 1) if row is None or row.status == layout.WRITTEN
+        line: number for number, (line, row) in enumerate(lines, 1) if row is None or row.status == ledger.WRITTEN
     }
     missing = _cross_out(dataset, part, lines, untold)
     damaged = sorted(untold.values())
@@ -97,7 +180,7 @@ def _place(dataset: Dataset, part: str) -> Iterator[Finding]:
     if missing:
         yield Finding(part, what.ROW, f"{len(missing)} lines are missing; this is the first", key=min(missing))
     if not damaged and not missing:
-        others = [number for number, (_, row) in enumerate(lines, 1) if row and row.status != layout.WRITTEN]
+        others = [number for number, (_, row) in enumerate(lines, 1) if row and row.status != ledger.WRITTEN]
         shown = ", ".join(map(str, others[:_SHOWN])) + (", …" if len(others) > _SHOWN else "")
         problem = f"a line about an input that was not written is damaged or missing; there are {len(others)}: {shown}"
         yield Finding(part, what.HASH, problem, line=others[0] if len(others) == 1 else None)
@@ -120,7 +203,7 @@ def _cross_out(
             for place, entry in enumerate(rows):
                 if entry is None:
                     continue
-                told = LedgerRow(entry.key, layout.WRITTEN, split=split, shard=number, index=place)
+                told = LedgerRow(entry.key, ledger.WRITTEN, split=split, shard=number, index=place)
                 line = told.to_json().encode("utf-8") + b"\n"
                 if line in untold:
                     del untold[line]

@@ -3,6 +3,8 @@
 The hashes of the manifest say whether a file is what was written. Where one is not, the checksums of the records and
 the index, each of which says where every record lies, tell the place: a flip in a record's length, in the length's
 checksum, in the payload or in the payload's checksum each looks different.
+
+A file of TFRecords that belongs to no dataset: lengths and checksums are all that can be held against it.
 """
 
 from __future__ import annotations
@@ -16,21 +18,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from shardwright.dataset import LocatedShard
+from shardwright.dataset.reader import LocatedShard
+from shardwright.errors import UsageError
 from shardwright.fingerprint import canonical_json, sha256_file
+from shardwright.storage import open_file
+from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import (
     FOOTER_BYTES,
     HEADER_BYTES,
-    RecordError,
     checksum_difference,
     decode_example,
     find_feature,
     frame_length,
     header_holds,
 )
+from shardwright.tfrecords.scan import DAMAGED, TRUNCATED, begins_as_records, walk_records
 from shardwright.verify import findings as what
-from shardwright.verify.findings import Finding
-from shardwright.verify.lines import Index, ledger_keys, read_index
+from shardwright.verify.findings import Finding, Report
+from shardwright.verify.ledger import Index, ledger_keys, read_index
 
 _KEY, _IMAGE, _IMAGE_HASH = "image/key", "image/encoded", "image/sha256"
 
@@ -255,3 +260,38 @@ def _index_findings(
         yield Finding(path, what.ROW, problem, lost, key, None if line is None else line + 1)
     if not index_whole and not damaged and not expected:
         yield Finding(path, what.HASH, "its SHA-256 is not the manifest's, though its lines fit the records")
+
+
+_START = 1 << 16
+_CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
+
+
+def verify_file(path: str) -> Report:
+    """Reads a file of TFRecords to its end, plain or compressed, whoever wrote it.
+
+    Args:
+        path: the file, or its URL.
+
+    Raises:
+        UsageError: it cannot be read, or holds no records.
+    """
+    found = []
+    count = size = 0
+    try:
+        with open_file(path) as file:
+            if not begins_as_records(file.read(_START)):
+                raise UsageError(
+                    f"{path}: is a file and holds no TFRecords. Give a folder that `shardwright ingest` wrote, or a "
+                    "file of TFRecords."
+                )
+            file.seek(0)
+            for record in walk_records(file):
+                if record.payload is None:
+                    code = _CODES.get(record.code, what.LENGTH)
+                    found.append(Finding(path, code, record.reason, record=record.number, offset=record.offset))
+                else:
+                    count += 1
+                    size += len(record.payload)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
+    return Report(path, tuple(found), 1, count, size)

@@ -19,10 +19,10 @@ def write_shapes() -> DatasetWriter:
     Arguments: folder, task, kind (`ingest` or `transform`), size (height, width), counts (split -> images), words (of
     a text beside each image, `note`, stored as counts; none by default).
     """
+    from shardwright.formats.base import Survey
     from shardwright.ingest import example_features
-    from shardwright.sources.base import Survey
-    from shardwright.writing.commit import DatasetPlan, commit
-    from shardwright.writing.staging import Outcome, PlannedShard, Staging
+    from shardwright.staging.commit import DatasetPlan, commit
+    from shardwright.staging.staging import Outcome, PlannedShard, Staging
 
     def write(
         out: Path,
@@ -58,7 +58,7 @@ def write_shapes() -> DatasetWriter:
 
 def _noted(key: str, words: int) -> bytes:
     """Counts of words, to stand behind an example: the messages are one then."""
-    from shardwright.tfrecords.records import encode_example, ints
+    from shardwright.tfrecords.encode import encode_example, ints
 
     if not words:
         return b""
@@ -68,7 +68,7 @@ def _noted(key: str, words: int) -> bytes:
 
 def _masked(key: str, size: tuple[int, int]) -> bytes:
     from shardwright.masks import rle
-    from shardwright.tfrecords.records import encode_example, ints
+    from shardwright.tfrecords.encode import encode_example, ints
 
     height, width = size
     random = np.random.default_rng([ord(c) for c in key])
@@ -89,7 +89,7 @@ def _masked(key: str, size: tuple[int, int]) -> bytes:
 
 
 def _coloured(key: str, size: tuple[int, int]) -> bytes:
-    from shardwright.tfrecords.records import encode_example
+    from shardwright.tfrecords.encode import encode_example
 
     random = np.random.default_rng([ord(c) for c in key])
     label = int(random.integers(0, len(COLOURS)))

@@ -15,21 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.spec import Recipe as TrainRecipe
-from shardwright.components.image_transform.as_ingested import as_ingested, exif_orientation
-from shardwright.components.image_transform.ingested import ingested_options
 from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.image_transform.serving_preprocess import as_ingested, exif_orientation, ingested_options
 from shardwright.components.predictor.predict import servable
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig, images_config
-from shardwright.dataset import Dataset
-from shardwright.image_files.exif import only_orientation, read_orientation
-from shardwright.image_files.images import read_header
+from shardwright.dataset.reader import Dataset
+from shardwright.images.exif import only_orientation, read_orientation
+from shardwright.images.read_header import read_header
 from shardwright.ingest import ingest
-from shardwright.ingest.prepare import prepare
+from shardwright.ingest.stored_image import prepare
 from shardwright.loader import dataset_statistics, load
-from shardwright.pipelines.transforming import EXAMPLES, GRAPH, transform_dataset
+from shardwright.pipelines.transform import EXAMPLES, GRAPH, transform_dataset
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tfx.utils import dependency_utils
 
-from shardwright.components.beam_runner import beam_args
+from shardwright.components.runtime.beam import beam_args
 
 
 @pytest.fixture(autouse=True)

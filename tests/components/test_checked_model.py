@@ -2,8 +2,8 @@
 
 import pytest
 
-from shardwright.components.image_trainer import checked_model
-from shardwright.components.image_trainer.checked_model import check_model
+from shardwright.components.image_trainer.models import check as models_check
+from shardwright.components.image_trainer.models.check import check_model
 from shardwright.components.image_trainer.spec import TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
@@ -23,9 +23,9 @@ def asked(monkeypatch):
     found = []
 
     def run_worker(module, spec_file, log_file, *, environment):
-        found.append((module.rpartition(".")[2], TrainSpec.read(spec_file), environment))
+        found.append((module[-1], TrainSpec.read(spec_file), environment))
 
-    monkeypatch.setattr(checked_model, "run_worker", run_worker)
+    monkeypatch.setattr(models_check, "run_worker", run_worker)
     return found
 
 
@@ -43,14 +43,14 @@ def test_the_worker_is_told_the_model_and_the_files(tmp_path, asked):
     told = config_of(tmp_path, warm_start="earlier.keras", encoder="efficientnetv2-b0", weights="encoder.h5")
     check_model(told, CLASSES, multi=False)
     ((worker, spec, environment),) = asked
-    assert (worker, environment) == ("check_worker", {"KERAS_BACKEND": "tensorflow"})
+    assert (worker, environment) == ("check", {"KERAS_BACKEND": "tensorflow"})
     assert (spec.classes, spec.height, spec.width, spec.recipe.encoder) == (CLASSES, 32, 32, "efficientnetv2-b0")
     assert (spec.warm_from, spec.weights_from) == (str(tmp_path / "earlier.keras"), str(tmp_path / "encoder.h5"))
 
 
 @pytest.mark.slow
 def test_an_earlier_model_of_another_width_is_refused_with_both(tmp_path):
-    from shardwright.components.image_trainer.models import build_model
+    from shardwright.components.image_trainer.models.build import build_model
 
     file = tmp_path / "earlier.keras"
     build_model("unet", height=32, width=32, classes=2, filters=4, seed=1).save(file)
@@ -64,8 +64,8 @@ def test_an_earlier_model_of_another_width_is_refused_with_both(tmp_path):
 
 @pytest.mark.slow
 def test_what_fits_passes(tmp_path, asked):
-    from shardwright.components.image_trainer.check_worker import check
-    from shardwright.components.image_trainer.models import build_model
+    from shardwright.components.image_trainer.models.build import build_model
+    from shardwright.components.image_trainer.worker import check
 
     file = tmp_path / "earlier.keras"
     build_model("unet", height=48, width=48, classes=2, filters=4, seed=1).save(file)
@@ -75,8 +75,8 @@ def test_what_fits_passes(tmp_path, asked):
 
 @pytest.mark.slow
 def test_weights_of_another_encoder_are_refused_with_the_name_of_both(tmp_path, asked):
-    from shardwright.components.image_trainer.check_worker import check
-    from shardwright.components.image_trainer.encoders import build_encoder
+    from shardwright.components.image_trainer.models.encoders import build_encoder
+    from shardwright.components.image_trainer.worker import check
 
     file = tmp_path / "b1_notop.weights.h5"
     build_encoder("efficientnetv2-b1", 32, 32).save_weights(file)

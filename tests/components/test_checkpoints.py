@@ -11,13 +11,17 @@ from hypothesis.extra import numpy as arrays
 from object_stores import running_stores
 from power_cuts import LOST, restore, simulated_disk
 
-from shardwright.components.image_trainer.checkpoints import CheckpointFolder, decode_checkpoint, encode_checkpoint
-from shardwright.components.image_trainer.preemption import Preemption, waiting
+from shardwright.components.image_trainer.training.checkpoints import (
+    CheckpointFolder,
+    decode_checkpoint,
+    encode_checkpoint,
+)
+from shardwright.components.image_trainer.training.progress import Preemption, waiting
 from shardwright.errors import DatasetError, ShardwrightError, StorageError, UsageError
+from shardwright.staging.staged import empty
 from shardwright.storage import buckets
-from shardwright.writing.leases import SILENT_VARIABLE
-from shardwright.writing.locked import held_folder
-from shardwright.writing.staged import empty
+from shardwright.storage.leases import SILENT_VARIABLE
+from shardwright.storage.locks import held_folder
 
 kinds = st.sampled_from([np.float32, np.uint32, np.int64])
 states = st.dictionaries(
@@ -208,7 +212,7 @@ def test_a_training_on_a_bucket_keeps_its_checkpoints_from_others(monkeypatch, t
                 empty(root)
             # As on another machine, where the same training ends first.
             with monkeypatch.context() as elsewhere:
-                elsewhere.setattr("shardwright.writing.leases._held", {})
+                elsewhere.setattr("shardwright.storage.leases._held", {})
                 second.remove()
         assert first.steps() == [1]
         first.remove()
@@ -219,9 +223,9 @@ def test_a_training_on_a_bucket_keeps_its_checkpoints_from_others(monkeypatch, t
 def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend):
     import keras
 
-    from shardwright.components.image_trainer.hosts import HostPlace
-    from shardwright.components.image_trainer.placement import Placement
-    from shardwright.components.image_trainer.steps import build_steps
+    from shardwright.components.image_trainer.devices.hosts import HostPlace
+    from shardwright.components.image_trainer.devices.placement import Placement
+    from shardwright.components.image_trainer.training.steps import build_steps
 
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, dtype="bfloat16")])
     optimizer = keras.optimizers.Adam(0.1)
@@ -246,7 +250,7 @@ def test_it_tells_once_that_it_waits_for_another_and_goes_on_when_that_has_ended
         if len(pauses) == 3:
             other.close()
 
-    monkeypatch.setattr("shardwright.components.image_trainer.preemption.pause", pause)
+    monkeypatch.setattr("shardwright.components.image_trainer.training.progress.pause", pause)
     with folder.locked(waiting(Preemption(), sent.append)):
         assert len(pauses) == 3
     (message,) = sent

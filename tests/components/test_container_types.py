@@ -7,7 +7,7 @@ import pytest
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import standard_artifacts
 
-from shardwright.components import container
+from shardwright.components.runtime import container
 
 EXAMPLES = {"instanceSchema": "title: tfx.Examples\ntype: object\n"}
 SPEC = {"artifacts": {"examples": {"artifactType": EXAMPLES}, "model": {"artifactType": {"schemaTitle": "tfx.Model"}}}}

@@ -14,10 +14,10 @@ from tfx.extensions.google_cloud_ai_platform import training_clients
 from tfx.types import standard_artifacts
 from tfx.utils import json_utils
 
-from shardwright.components.image_trainer.training_summary import read_summary
+from shardwright.components.image_trainer.training.history import read_summary
 from shardwright.config import parse_config
+from shardwright.lineage.record import read_lineage
 from shardwright.pipelines.vertex import worker_pools
-from shardwright.provenance.lineage import read_lineage
 
 pytestmark = pytest.mark.slow
 

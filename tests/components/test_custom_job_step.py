@@ -11,8 +11,8 @@ from google.cloud.aiplatform_v1.types import CustomJob, JobState
 from tfx.extensions.google_cloud_ai_platform import training_clients
 from vertex_section import VERTEX
 
-from shardwright.components import container
 from shardwright.components.image_trainer import custom_job
+from shardwright.components.runtime import container
 from shardwright.config import parse_config
 from shardwright.pipelines.vertex import _custom_job
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from tfx.types import Channel, standard_artifacts
 
-from shardwright.components.data_gate.anomalies import Anomaly, read_anomalies, table
+from shardwright.components.data_gate.anomalies import Anomaly, offends, read_anomalies, table
 from shardwright.components.data_gate.component import DataGate, GateDecision
 from shardwright.components.data_gate.executor import Executor
-from shardwright.components.data_gate.offenders import offends
+from shardwright.dataset.schema import render_schema
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.fingerprint import sha256_file
-from shardwright.provenance.lineage import read_lineage
-from shardwright.schema import render_schema
-from shardwright.tfrecords.records import encode_example, frame
+from shardwright.lineage.record import read_lineage
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.records import frame
 
 
 def example(key: str, height: int, text: str) -> bytes:

@@ -22,12 +22,12 @@ from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import Rewriting
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.shard_names import shard_path
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.manifest import shard_path
 from shardwright.pipelines.vertex import dataflow_options
-from shardwright.writing.mirror import Mirror
-from shardwright.writing.staging import PlannedShard, Staging
+from shardwright.staging.staging import PlannedShard, Staging
+from shardwright.storage.mirror import Mirror
 
 SECTION = {
     **VERTEX,

@@ -4,9 +4,14 @@ import keras
 import numpy as np
 import pytest
 
-from shardwright.components.image_trainer.encoder_weights import load_encoder_weights
-from shardwright.components.image_trainer.encoders import build_encoder, classifier, padded, segmenter
-from shardwright.components.image_trainer.texts import Words
+from shardwright.components.image_trainer.models.encoders import (
+    build_encoder,
+    classifier,
+    load_encoder_weights,
+    padded,
+    segmenter,
+)
+from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.errors import UsageError
 
 pytestmark = pytest.mark.slow

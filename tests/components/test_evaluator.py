@@ -10,11 +10,11 @@ from object_stores import running_stores
 
 from shardwright.components.evaluator.summary import read_evaluation
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, DatasetError
-from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums
-from shardwright.provenance.blessing import BLESSING_FILE, baseline_digest, read_blessing
-from shardwright.provenance.lineage import read_lineage, write_lineage
+from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
+from shardwright.lineage.blessing import BLESSING_FILE, baseline_digest, read_blessing
+from shardwright.lineage.record import read_lineage, write_lineage
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ class Line:
     def evaluate(self, model, baseline, home: Path):
         from tfx.utils import proto_utils
 
-        from shardwright.components.evaluator.eval_config import build_eval_config
+        from shardwright.components.evaluator.component import build_eval_config
         from shardwright.components.evaluator.executor import Executor
 
         examples = artifact("Examples", self.data)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from shardwright.components.image_trainer.flips import FlippedMean
-from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import FlippedMean, ServedModel
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.components.image_trainer.hosts import HostPlace, this_host
+from shardwright.components.image_trainer.devices.hosts import HostPlace, this_host
 from shardwright.errors import ConfigError, UsageError
 
 SLICE = {"TPU_WORKER_HOSTNAMES": "t0.x,t1.x", "TPU_WORKER_ID": "1"}

@@ -10,19 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardwright import loader
-from shardwright.boxes import Box, box_values
-from shardwright.components.image_trainer.evaluation import evaluate
-from shardwright.components.image_trainer.losses import build_loss
-from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.training.evaluate import evaluate
+from shardwright.components.image_trainer.training.losses import build_loss
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe as TransformRecipe
 from shardwright.components.image_transform.rewrite import Rewriting, rewritten
-from shardwright.dataset import Dataset
-from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.dataset.reader import Dataset
+from shardwright.evaluation.metrics import MaskSums
+from shardwright.images.boxes import Box, box_values
+from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
-from shardwright.predictions.metrics import UNCOUNTED, MaskSums
-from shardwright.tfrecords.records import byte_strings, decode_example, encode_example, floats, ints
+from shardwright.masks.regions import IGNORE_VALUE
+from shardwright.tfrecords.encode import byte_strings, encode_example, floats, ints
+from shardwright.tfrecords.records import decode_example
 
 CLASSES, SIZE = ("Fish", "Sugar"), (24, 36)
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
@@ -43,7 +45,7 @@ def drawn(seed, shape=(2, 6, 5, 2)):
 def test_the_loss_is_that_of_the_pixels_that_count(seed, other):
     truth, probabilities, ignored = drawn(seed)
     loss = build_loss("segmentation", ignore=True)
-    marked = np.where(ignored, np.uint8(UNCOUNTED), truth)
+    marked = np.where(ignored, np.uint8(IGNORE_VALUE), truth)
     found = float(loss(marked, probabilities))
     assert found == pytest.approx(float(loss(marked, np.where(ignored, np.float32(other), probabilities))), abs=1e-6)
     kept = ~ignored[..., 0]
@@ -60,7 +62,7 @@ def test_nothing_is_learned_from_what_is_ignored():
     ignored[:, :3] = True
     given = tf.Variable(probabilities)
     with tf.GradientTape() as tape:
-        loss = build_loss("segmentation", ignore=True)(np.where(ignored, np.uint8(UNCOUNTED), truth), given)
+        loss = build_loss("segmentation", ignore=True)(np.where(ignored, np.uint8(IGNORE_VALUE), truth), given)
     gradient = tape.gradient(loss, given).numpy()
     assert not gradient[:, :3].any()
     assert gradient[:, 3:].all()
@@ -70,7 +72,7 @@ def test_nothing_is_learned_from_what_is_ignored():
 def test_dice_and_iou_are_those_of_the_pixels_that_count(seed):
     truth, probabilities, ignored = drawn(seed)
     predicted = probabilities >= 0.5
-    found = MaskSums.of_masks(predicted, np.where(ignored, np.uint8(UNCOUNTED), truth), ignore=True)
+    found = MaskSums.of_masks(predicted, np.where(ignored, np.uint8(IGNORE_VALUE), truth), ignore=True)
     wanted = MaskSums.of_masks(predicted & ~ignored, truth.astype(bool) & ~ignored)
     assert found.report(CLASSES) == wanted.report(CLASSES)
     assert np.array_equal(found.truth, wanted.truth)
@@ -86,10 +88,10 @@ class Fixed(keras.Model):
 def test_the_report_of_an_epoch_leaves_it_out():
     images = np.random.default_rng(1).uniform(0.01, 0.99, (4, *SIZE, 3)).astype(np.float32)
     truth, _, ignored = drawn(7, (4, *SIZE, 2))
-    marked = np.where(ignored | (np.arange(36) < 9)[:, None], np.uint8(UNCOUNTED), truth)
+    marked = np.where(ignored | (np.arange(36) < 9)[:, None], np.uint8(IGNORE_VALUE), truth)
     loss = build_loss("segmentation", ignore=True)
     found = evaluate(Fixed(), [(images, marked)], SPEC, loss)
-    changed = np.where(marked == UNCOUNTED, np.float32(0.99), images[..., :2])
+    changed = np.where(marked == IGNORE_VALUE, np.float32(0.99), images[..., :2])
     other = evaluate(Fixed(), [(np.concatenate([changed, images[..., 2:]], -1), marked)], SPEC, loss)
     assert found == pytest.approx(other, abs=1e-6)
     plain = evaluate(Fixed(), [(images, truth)], dataclasses.replace(SPEC, ignore=False), build_loss("segmentation"))
@@ -126,7 +128,7 @@ def test_the_loader_marks_it_in_every_class_and_turns_it_with_the_masks(examples
         example = next(e for e in stored if e["image/key"][0] == f"train/{number:04d}".encode())
         runs = [rle.from_flat(example[f"image/segmentation/{name}/rle"]) for name in CLASSES]
         masks = np.stack([rle.draw(r, *SIZE) for r in runs], axis=-1)
-        wanted = np.where(ignored_of(number)[..., None], np.uint8(UNCOUNTED), masks)
+        wanted = np.where(ignored_of(number)[..., None], np.uint8(IGNORE_VALUE), masks)
         (place,) = [i for i in range(5) if np.array_equal(batch[i], wanted)]
         assert any(np.array_equal(flipped[place], side) for side in (wanted, wanted[::-1]))
         turned += np.array_equal(flipped[place], wanted[::-1])

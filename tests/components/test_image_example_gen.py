@@ -15,10 +15,10 @@ from tfx.types import artifact_utils, standard_artifacts
 
 from shardwright.components.image_example_gen.component import ImageExampleGen
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate, write
-from shardwright.provenance.lineage import read_lineage
+from shardwright.ingest import example, ingest, ingest_recipe, input_fingerprint, locate, write
+from shardwright.lineage.record import read_lineage
 
 
 def tree(root):
@@ -108,7 +108,7 @@ def test_input_with_other_content_is_refused(tmp_path, prepared):
 def test_a_retry_reuses_what_a_failed_attempt_staged(tmp_path, prepared, monkeypatch):
     config, properties = prepared
     whole = ingest(config, tmp_path / "cli", quiet=True)
-    encode_sample = write.encode_sample
+    encode_sample = example.encode_sample
     encoded = []
 
     def failing(plan, sample, *args):

@@ -13,7 +13,7 @@ from example_gen import execute, parameters
 from ingesting import run, tree
 
 from shardwright.config import parse_config
-from shardwright.ingest import write as writing
+from shardwright.ingest import example, write
 
 KILLED = (
     killing.KILL_AT_STEP
@@ -47,8 +47,8 @@ def test_a_retry_with_another_output_takes_over_what_a_killed_attempt_finished(
     assert list((examples / "1").iterdir()) == []
     finished = len(list((tmp_path / "staging").glob("*/done/[!.]*")))
     encoded = []
-    encode_sample = writing.encode_sample
-    monkeypatch.setattr(writing, "encode_sample", lambda *args: encoded.append(args) or encode_sample(*args))
+    encode_sample = example.encode_sample
+    monkeypatch.setattr(write, "encode_sample", lambda *args: encoded.append(args) or encode_sample(*args))
     execute(examples / "2", properties)
     assert tree(examples / "2") == tree(tmp_path / "cli")
     done = [p for p in examples.iterdir() if p.name.startswith(".")] + list((tmp_path / "staging").iterdir())

@@ -16,7 +16,7 @@ from shardwright.components.image_example_gen.executor import Executor
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed
 from shardwright.ingest import ingest, ingest_recipe, input_fingerprint, locate
-from shardwright.provenance.lineage import read_lineage
+from shardwright.lineage.record import read_lineage
 
 
 def tree(root):

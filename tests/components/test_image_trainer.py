@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from shardwright.components.image_trainer import run_fn
-from shardwright.components.image_trainer.history import read_history
 from shardwright.components.image_trainer.run_fn import train_and_export
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.training.history import read_history
 from shardwright.components.image_trainer.worker import run_worker
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ShardwrightError
-from shardwright.predictions.metrics import LabelCounts, MaskSums
-from shardwright.predictions.tuning import decided_masks, read_decision
-from shardwright.provenance.lineage import read_lineage
-from shardwright.writing.staged import in_use
+from shardwright.evaluation.metrics import LabelCounts, MaskSums
+from shardwright.evaluation.thresholds import decided_masks, read_decision
+from shardwright.lineage.record import read_lineage
+from shardwright.staging.staged import in_use
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def test_raw_bytes_of_a_size_never_seen_are_answered_in_a_clean_process(trained,
 def test_the_examples_signature_returns_the_sums_of_the_served_masks_and_the_sampled_truth(trained):
     import tensorflow as tf
 
-    from shardwright.geometry import plan_geometry
+    from shardwright.images.geometry import plan_geometry
     from shardwright.masks import rle
     from shardwright.tfrecords.records import decode_example
 

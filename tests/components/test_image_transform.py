@@ -16,17 +16,18 @@ import tensorflow_transform as tft
 from PIL import Image
 from tfx.types import artifact_utils, standard_artifacts
 
-from shardwright import loader, pixels
+from shardwright import loader
 from shardwright.components.image_transform import component, executor, rewrite
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.fingerprint import canonical_json
-from shardwright.geometry import plan_geometry
+from shardwright.images import tf_ops
+from shardwright.images.geometry import plan_geometry
+from shardwright.lineage.record import read_lineage
 from shardwright.masks import rle
-from shardwright.provenance.lineage import read_lineage
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
@@ -118,7 +119,7 @@ def test_records_are_the_resized_images_with_their_masks(clouds: Path, done: Sim
         pairs = zip(examples_of(clouds, split), examples_of(done.examples, split), strict=True)
         for before, after in pairs:
             image = np.asarray(Image.open(io.BytesIO(after["image/encoded"][0])))
-            expected = pixels.decode_resized(before["image/encoded"][0], 20, 30, done.policy)
+            expected = tf_ops.decode_resized(before["image/encoded"][0], 20, 30, done.policy)
             np.testing.assert_array_equal(image, expected)
             height, width = int(before["image/height"][0]), int(before["image/width"][0])
             plan = plan_geometry(done.policy, height, width, 20, 30)
@@ -169,7 +170,7 @@ def test_the_graph_serves_raw_bytes(done: SimpleNamespace, clouds: Path) -> None
     encoded = [e["image/encoded"][0] for e in examples_of(clouds, "train")]
     served = graph.transform_raw_features({"image/encoded": tf.constant(encoded)})
     assert graph.transformed_feature_spec()["image"].shape == [20, 30, 3]
-    stored = [pixels.decode(e["image/encoded"][0]).numpy() for e in examples_of(done.examples, "train")]
+    stored = [tf_ops.decode(e["image/encoded"][0]).numpy() for e in examples_of(done.examples, "train")]
     np.testing.assert_array_equal(served["image"], np.stack(stored))
     figures = loader.dataset_statistics(done.graph)
     for name in ("mean", "std"):

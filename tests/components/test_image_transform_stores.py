@@ -15,7 +15,7 @@ from tfx.types import Artifact, standard_artifacts
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import UsageError
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from shardwright.components.input_resolver.executor import Executor as InputReso
 from shardwright.config import parse_config
 from shardwright.errors import UsageError
 from shardwright.ingest import InputLocation, ingest_recipe, input_fingerprint, locate
-from shardwright.ingest.places import location_json, relative_places
+from shardwright.ingest.recipe import location_json, relative_places
 from shardwright.sample import write_sample
 
 CLASSES = ["Fish", "Flower", "Gravel", "Sugar"]

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 from clusters import FakeCluster
 
-from shardwright.components import container, jobset
-from shardwright.components.cluster import PROXY_VARIABLE, Cluster
-from shardwright.components.jobset import JobSetTask, run_as_jobset
+from shardwright.components.runtime import container, jobset
+from shardwright.components.runtime.jobset import PROXY_VARIABLE, Cluster, JobSetTask, run_as_jobset
 from shardwright.errors import CheckFailed, ShardwrightError
 
 DONE = {"conditions": [{"type": "Completed", "status": "True"}]}
@@ -84,7 +83,13 @@ def test_what_the_pods_made_is_filed(task, opened, tmp_path, capsys):
 def test_the_pods_are_told_all_they_need(task, opened, tmp_path):
     manifest = task.manifest(opened)
     (container,) = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
-    assert container["command"] == ["python", "-m", "shardwright.components.container", "--artifacts", "as-they-are"]
+    assert container["command"] == [
+        "python",
+        "-m",
+        "shardwright.components.runtime.container",
+        "--artifacts",
+        "as-they-are",
+    ]
     assert container["args"][::2] == ["--args", "--more"]
     handed = json.loads(container["args"][1])
     folder = tmp_path / "shared" / task.name
@@ -293,8 +298,8 @@ def test_a_task_that_is_told_to_end_takes_its_set_away(task, opened, tmp_path):
     kubernetes = FakeCluster(statuses=[{"restarts": 0}])
     code = (
         "import json, os, sys; from pathlib import Path\n"
-        "from shardwright.components.cluster import Cluster\n"
-        "from shardwright.components.jobset import JobSetTask, run_as_jobset\n"
+        "from shardwright.components.runtime.jobset import Cluster\n"
+        "from shardwright.components.runtime.jobset import JobSetTask, run_as_jobset\n"
         "template, opened, shared = json.load(sys.stdin)\n"
         "task = JobSetTask(template, ['--args', '{}', '--more'], 1, Path(shared))\n"
         "run_as_jobset(task, opened, Cluster.of_this_pod(os.environ))\n"

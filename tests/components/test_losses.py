@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright.components.image_trainer.class_weights import balanced_weights
-from shardwright.components.image_trainer.losses import build_loss, soft_dice
+from shardwright.components.image_trainer.training.losses import balanced_weights, build_loss, soft_dice
 from shardwright.errors import UsageError
 
 WANTED = {name: losses_by_formula.by_formula(*case) for name, case in losses_by_formula.cases().items()}

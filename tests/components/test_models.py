@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from shardwright.components.image_trainer.models import build_model
+from shardwright.components.image_trainer.models.build import build_model
 
 
 @pytest.mark.parametrize("name", ["unet", "deeplab"])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.components import container
-from shardwright.components.mounts import (
+from shardwright.components.runtime import container
+from shardwright.components.runtime.mounts import (
     AS_THEY_ARE,
     LOCAL,
     MOUNTED,

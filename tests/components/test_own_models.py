@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from shardwright.components.image_trainer.own_models import (
+from shardwright.components.image_trainer.models.custom import (
     build_own_model,
     check_own_model,
     import_function,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.components.image_trainer import placement
-from shardwright.components.image_trainer.placement import (
+from shardwright.components.image_trainer.devices import placement
+from shardwright.components.image_trainer.devices.placement import (
     Machine,
     Placement,
     check_machine,

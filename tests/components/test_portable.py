@@ -13,9 +13,9 @@ from example_gen import execute, parameters
 from ingesting import run, tree
 from tfx.types import standard_artifacts
 
-from shardwright.components.beam_runner import beam_args
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
+from shardwright.components.runtime.beam import beam_args
 from shardwright.config import parse_config
 
 pytestmark = [pytest.mark.slow, pytest.mark.two_stacks]

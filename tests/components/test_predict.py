@@ -14,12 +14,12 @@ from PIL import Image
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
 from shardwright.components.predictor.predict import predict
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.evaluation.thresholds import Decision
 from shardwright.ingest import ingest
+from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
-from shardwright.predictions.tuning import Decision
-from shardwright.provenance.blessing import Blessing, model_digest, write_blessing
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "s
 
 
 def save(folder: Path, model, spec: TrainSpec, decision: Decision) -> Path:
-    from shardwright.components.image_trainer.export_worker import save_model
+    from shardwright.components.image_trainer.export.export import save_model
 
     save_model(model, dataclasses.replace(spec, export=str(folder)), decision)
     return folder

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright.components.image_trainer import region_ops
+from shardwright.components.image_trainer.export import region_ops
 from shardwright.masks import rle
 from shardwright.masks.regions import remove_small
 

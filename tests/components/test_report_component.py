@@ -11,13 +11,13 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate.executor import Executor as GateExecutor
 from shardwright.components.report.executor import Executor
-from shardwright.dataset import Dataset
-from shardwright.drift.watch import REFERENCE_VARIABLE
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.schema import render_schema
+from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import text_number
-from shardwright.provenance.lineage import read_lineage
-from shardwright.report.troubles import read_verdict
-from shardwright.schema import render_schema
+from shardwright.lineage.record import read_lineage
+from shardwright.report.anomalies import read_verdict
 
 
 def same_file(number: int, example: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright.components.image_transform.rewrite import Rewriting, rewritten
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.records import decode_example, frame, read_records
 

@@ -7,9 +7,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright.components.image_trainer.signatures import sample_runs
+from shardwright.components.image_trainer.export.signatures import sample_runs
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
-from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
 
 RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright.spans import Choice, SpanPath, candidates
+from shardwright.storage.spans import Choice, SpanPath, candidates
 
 PATTERNS = ("{SPAN}/v{VERSION}/*.jpg", "{SPAN:5}/{VERSION:2}/*.jpg", "{YYYY}-{MM}-{DD}/{VERSION}/*")
 FOLDERS = st.sets(st.tuples(st.integers(0, 20_000), st.integers(0, 30)), min_size=1, max_size=5)

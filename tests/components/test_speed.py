@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training import RECIPE, SIZE, spec_of
 
-from shardwright.components.image_trainer.placement import Placement
-from shardwright.components.image_trainer.speed import over_epochs
-from shardwright.components.image_trainer.speed_worker import ROUNDS, Turn, told
+from benchmarks.training import ROUNDS, Turn, over_epochs, told
+from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.worker import run_worker
 
 rates = st.floats(0.5, 500)
@@ -69,7 +68,7 @@ def test_a_worker_measures_the_first_epoch_and_a_later_one(tmp_path, write_shape
     spec, found = spec_of(tmp_path / "run", data, RECIPE), {}
     spec.write(tmp_path / "spec.json")
     run_worker(
-        "shardwright.components.image_trainer.speed_worker",
+        ("benchmarks.training",),
         tmp_path / "spec.json",
         tmp_path / "speed.log",
         environment={**Placement("cpu", "tensorflow").to_environment({}), ROUNDS: "2"},

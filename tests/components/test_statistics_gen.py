@@ -14,10 +14,9 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import channel_utils, standard_artifacts
 
 from shardwright.components.statistics_gen.component import StatisticsGen
-from shardwright.components.statistics_gen.executor import Executor
-from shardwright.components.statistics_gen.slices import MOST, slices, sources
-from shardwright.dataset import Dataset
-from shardwright.schema import parse_schema, render_schema
+from shardwright.components.statistics_gen.executor import MOST, Executor, slices, sources
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.schema import parse_schema, render_schema
 from shardwright.tfrecords.records import decode_example
 
 FEATURES = ["image/class/label", "image/class/text", "image/height", "image/key", "image/quality/brightness"]

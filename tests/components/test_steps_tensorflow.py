@@ -10,13 +10,13 @@ import pytest
 _PROGRAM = """
 import os, tempfile, threading
 import keras, numpy as np, tensorflow as tf
-from shardwright.components.image_trainer.checkpoints import CheckpointFolder
-from shardwright.components.image_trainer.hosts import HostPlace
-from shardwright.components.image_trainer.loop import Loop, Work
-from shardwright.components.image_trainer.placement import Placement
-from shardwright.components.image_trainer.preemption import Preemption
+from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.devices.hosts import HostPlace
+from shardwright.components.image_trainer.training.loop import Loop, Work
+from shardwright.components.image_trainer.devices.placement import Placement
+from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
-from shardwright.components.image_trainer.steps import build_steps, connect
+from shardwright.components.image_trainer.training.steps import build_steps, connect
 
 placement = Placement("cpu", "tensorflow")
 assert connect(placement, HostPlace()) == 1

@@ -8,11 +8,11 @@ import pytest
 from object_stores import SCHEMES, Stores, running_stores
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
-from shardwright.components import container, copies
-from shardwright.components.mounts import MOUNTS_VARIABLE
-from shardwright.dataset import Dataset
+from shardwright.components.runtime import artifacts, container
+from shardwright.components.runtime.mounts import MOUNTS_VARIABLE
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.schema import render_schema
 from shardwright.errors import DatasetError
-from shardwright.schema import render_schema
 
 ANOMALY = "ENUM_TYPE_UNEXPECTED_STRING_VALUES"
 
@@ -75,7 +75,7 @@ def test_no_object_leads_out_of_its_artifact(stores: Stores, tmp_path: Path) -> 
     bucket = stores.bucket("s3")
     stores.fill(bucket, {"in/../../outside": b"evil"})
     with pytest.raises(DatasetError, match="its name leads out of the artifact"):
-        copies.fetch_folder(f"{bucket}/in", tmp_path / "a" / "b")
+        artifacts.fetch_folder(f"{bucket}/in", tmp_path / "a" / "b")
     assert not (tmp_path / "outside").exists()
 
 
@@ -126,7 +126,7 @@ def test_report_and_gate_read_images_where_they_lie(
     odd = {f"Split-{split}/SchemaDiff.pb": found.SerializeToString() for split in manifest.splits}
     stores.fill(f"{bucket}/anomalies", odd)
     fetched = []
-    fetch = container.fetch_folder
+    fetch = artifacts.fetch_folder
     monkeypatch.setattr(container, "fetch_folder", lambda url, folder: (fetched.append(url), fetch(url, folder))[1])
     task = Task(bucket, tmp_path)
     inputs = {name.lower(): (kind, name.lower()) for name, kind in (("Examples", "Examples"), ("Schema", "Schema"))}

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from shardwright.components.image_trainer.models import build_model
-from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import ServedModel
+from shardwright.components.image_trainer.models.build import build_model
+from shardwright.components.image_trainer.models.text_inputs import Words
 from shardwright.components.image_trainer.spec import Recipe, TextColumn, TrainSpec
-from shardwright.components.image_trainer.texts import Words
-from shardwright.components.image_trainer.warm_start import begin_with
-from shardwright.components.predictor.texts import read_texts
+from shardwright.components.image_trainer.training.warm_start import begin_with
+from shardwright.components.predictor.predict import read_texts
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
-from shardwright.loader.words import stored_texts
-from shardwright.tfrecords.records import byte_strings, encode_example
+from shardwright.loader.text_features import stored_texts
+from shardwright.tfrecords.encode import byte_strings, encode_example
 
 RECIPE = Recipe("cnn", 4, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval", text=("caption", "place"))
 TEXT = {"caption": {"vocabulary": 5}, "place": {"vocabulary": 2, "output": "dense"}}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.components.image_trainer.history import History, read_history, write_history
-from shardwright.components.image_trainer.placement import Machine
+from shardwright.components.image_trainer.devices.placement import Machine
 from shardwright.components.image_trainer.run_fn import run_fn, spec_of
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
+from shardwright.components.image_trainer.training.history import History, read_history, write_history
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, DatasetError, UsageError
 
@@ -90,7 +90,7 @@ def test_a_history_is_read_as_it_was_written(tmp_path):
 
 
 def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, write_shapes):
-    from shardwright.components.image_trainer.losses import loss_of
+    from shardwright.components.image_trainer.training.losses import loss_of
 
     data = write_shapes(tmp_path / "data")
     figures = {"mean": [1, 2, 3], "std": [1, 1, 1], "pixel_frequency": {"Disc": 0.25, "Bar": 0.01}}
@@ -117,7 +117,7 @@ def test_the_figures_of_the_transform_weigh_the_classes_of_the_loss(tmp_path, wr
 def test_16_bits_are_computed_with_where_they_are_asked_for():
     import keras
 
-    from shardwright.components.image_trainer.training import built_model
+    from shardwright.components.image_trainer.training.train import built_model
 
     spec = dataclasses.replace(SPEC, recipe=dataclasses.replace(RECIPE, filters=4))
     before = keras.config.dtype_policy()

@@ -7,9 +7,8 @@ import socket
 import pytest
 from training import RECIPE, SIZE, ended, spec_of, start, trained
 
-from shardwright.components.image_trainer.history import read_history
 from shardwright.components.image_trainer.spec import TextColumn
-from shardwright.components.image_trainer.training_summary import read_summary
+from shardwright.components.image_trainer.training.history import read_history, read_summary
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ import pytest
 from training import RECIPE, spec_of
 
 from shardwright import loader
-from shardwright.components.image_trainer import training
-from shardwright.components.image_trainer.hosts import HostPlace
-from shardwright.dataset import Dataset
-from shardwright.epochs import kept_images
+from shardwright.components.image_trainer.devices.hosts import HostPlace
+from shardwright.components.image_trainer.training import train
+from shardwright.dataset.reader import Dataset
+from shardwright.loader import memory
 
 ALONE = HostPlace()
 SIZE = (32, 32)
@@ -24,7 +24,7 @@ def data(tmp_path_factory, write_shapes):
 
 
 def batches_of(spec, count):
-    found = training.work_of(spec, ALONE, 1, training.built_model(spec, "float32")).data(0)
+    found = train.work_of(spec, ALONE, 1, train.built_model(spec, "float32")).data(0)
     return [[np.asarray(part) for part in batch] for batch in found.take(count)]
 
 
@@ -38,7 +38,7 @@ def test_every_batch_of_every_epoch_is_the_same_one(data, tmp_path, monkeypatch)
 
     monkeypatch.setattr(loader, "load", noted)
     kept = batches_of(spec, 8)
-    monkeypatch.setattr(kept_images, "MOST", 0)
+    monkeypatch.setattr(memory, "MOST", 0)
     decoded = batches_of(spec, 8)
     assert caches == [loader.MEMORY, None]
     for mine, theirs in zip(kept, decoded, strict=True):
@@ -49,20 +49,20 @@ def test_every_batch_of_every_epoch_is_the_same_one(data, tmp_path, monkeypatch)
 def test_it_is_done_where_one_host_reads_one_shard_that_fits(data, tmp_path, monkeypatch):
     spec, dataset = spec_of(tmp_path, data), Dataset.open(data)
     each = SIZE[0] * SIZE[1] * 4
-    assert training._kept(spec, dataset, ALONE)
+    assert train._kept(spec, dataset, ALONE)
     exact = dataclasses.replace(spec, recipe=dataclasses.replace(RECIPE, order="exact"))
-    assert not training._kept(exact, dataset, ALONE)
-    assert not training._kept(spec, dataset, HostPlace(0, 2, "host:1"))
+    assert not train._kept(exact, dataset, ALONE)
+    assert not train._kept(spec, dataset, HostPlace(0, 2, "host:1"))
     # There one shard is read in pieces, which every epoch mixes anew.
-    assert not training._kept(dataclasses.replace(spec, dataset="gs://bucket/data"), dataset, ALONE)
+    assert not train._kept(dataclasses.replace(spec, dataset="gs://bucket/data"), dataset, ALONE)
     shards = [SimpleNamespace(records=5), SimpleNamespace(records=0), SimpleNamespace(records=5)]
     several = SimpleNamespace(shards=lambda split: shards)
-    assert not training._kept(spec, several, ALONE)
+    assert not train._kept(spec, several, ALONE)
     shards.pop()
-    assert training._kept(spec, several, ALONE)
-    monkeypatch.setattr(kept_images, "MOST", 10 * each - 1)
-    assert not training._kept(spec, dataset, ALONE)
-    monkeypatch.setattr(kept_images, "MOST", 10 * each)
-    assert training._kept(spec, dataset, ALONE)
+    assert train._kept(spec, several, ALONE)
+    monkeypatch.setattr(memory, "MOST", 10 * each - 1)
+    assert not train._kept(spec, dataset, ALONE)
+    monkeypatch.setattr(memory, "MOST", 10 * each)
+    assert train._kept(spec, dataset, ALONE)
     monkeypatch.setattr(loader, "room_in_memory", lambda: 2 * 10 * each - 1)
-    assert not training._kept(spec, dataset, ALONE)
+    assert not train._kept(spec, dataset, ALONE)

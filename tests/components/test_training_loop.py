@@ -10,11 +10,11 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from shardwright.components.image_trainer.checkpoints import CheckpointFolder
-from shardwright.components.image_trainer.hosts import HostPlace
-from shardwright.components.image_trainer.loop import Loop, Work
-from shardwright.components.image_trainer.preemption import Preemption
+from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.spec import Recipe, Running, TrainSpec
+from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.training.loop import Loop, Work
+from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.errors import ShardwrightError
 
 RECIPE = Recipe("unet", 4, 5, 2, 1e-2, 3, "unit", (), 64, 0.5, "eval")

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from shardwright.components.image_trainer.history import read_history
 from shardwright.components.image_trainer.run_fn import train_and_export
 from shardwright.components.image_trainer.spec import Recipe
+from shardwright.components.image_trainer.training.history import read_history
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, ShardwrightError, UsageError
 from shardwright.fingerprint import sha256_file
@@ -68,7 +68,7 @@ def test_a_model_that_is_not_as_asked_for_ends_the_training_before_it_begins(dat
 def test_an_encoder_begins_with_the_weights_of_its_file(data, tmp_path):
     import keras
 
-    from shardwright.components.image_trainer.encoders import build_encoder
+    from shardwright.components.image_trainer.models.encoders import build_encoder
 
     source = build_encoder(B0, 32, 64)
     file = tmp_path / "b0.weights.h5"

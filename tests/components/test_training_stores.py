@@ -8,8 +8,8 @@ import pytest
 from object_stores import SCHEMES, running_stores
 from training import RECIPE, SIZE, ended, spec_of, start, trained
 
-from shardwright.components.image_trainer.checkpoints import CheckpointFolder
-from shardwright.components.image_trainer.history import read_history
+from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
+from shardwright.components.image_trainer.training.history import read_history
 
 pytestmark = pytest.mark.slow
 

@@ -13,21 +13,21 @@ import tensorflow as tf
 from killed_transform import killed_transform
 from PIL import Image
 
-from shardwright import pixels
-from shardwright.components.image_trainer.signatures import ServedModel
+from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.spec import Recipe as TrainRecipe
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright.config import parse_config
 from shardwright.config.transform import TextConfig
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.geometry import POLICIES
+from shardwright.images import tf_ops
+from shardwright.images.geometry import POLICIES
 from shardwright.loader import load
 from shardwright.masks import rle
+from shardwright.staging.commit import commit
 from shardwright.tfrecords.records import decode_example
-from shardwright.writing.commit import commit
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ def test_the_loader_gives_what_is_served(
         files = [io.BytesIO() for _ in again]
         for image, file in zip(again, files, strict=True):
             image.save(file, "jpeg", quality=95, subsampling=0)
-        expected = np.stack([pixels.decode(file.getvalue()).numpy() for file in files])
+        expected = np.stack([tf_ops.decode(file.getvalue()).numpy() for file in files])
     np.testing.assert_array_equal(images, expected)
     for example, mask in zip(examples_of(out), masks, strict=True):
         runs = [rle.from_flat(example[f"image/segmentation/{name}/rle"]) for name in ("Fish", "Sugar")]
@@ -232,8 +232,8 @@ def test_kagglers_read_run_lengths_as_text_and_our_loader_says_why_it_does_not(c
 def test_kept_images_keep_their_pixels(clouds: Path, tmp_path: Path) -> None:
     out = transformed(clouds, tmp_path, resize="keep", encoding="png")
     for before, after in zip(examples_of(clouds), examples_of(out), strict=True):
-        image = pixels.decode(before["image/encoded"][0])
-        np.testing.assert_array_equal(pixels.decode(after["image/encoded"][0]), image)
+        image = tf_ops.decode(before["image/encoded"][0])
+        np.testing.assert_array_equal(tf_ops.decode(after["image/encoded"][0]), image)
         assert (int(after["image/height"][0]), int(after["image/width"][0])) == image.shape[:2]
         name = "image/segmentation/Fish/rle"
         np.testing.assert_array_equal(after[name], before[name])

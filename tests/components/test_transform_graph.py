@@ -15,14 +15,15 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.components.example_validator import executor as example_validator
 from tfx.types import standard_artifacts
 
-from shardwright import pixels
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
+from shardwright.images import tf_ops
 from shardwright.loader import dataset_statistics, load
-from shardwright.tfrecords.records import byte_strings, decode_example
+from shardwright.tfrecords.encode import byte_strings
+from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +134,7 @@ def test_the_graph_makes_of_raw_inputs_what_is_stored(done: SimpleNamespace) -> 
     np.testing.assert_array_equal(served["image/c/text/dense"], [e["image/c/text/dense"] for e in after])
     # Sizes differ, so pixels come as serialized tensors.
     for data, example in zip(served["image"].numpy(), after, strict=True):
-        np.testing.assert_array_equal(pixels.parse_tensor(data), pixels.decode(example["image/encoded"][0]))
+        np.testing.assert_array_equal(tf_ops.parse_tensor(data), tf_ops.decode(example["image/encoded"][0]))
 
 
 def test_ids_and_dense_counts_are_those_of_the_words(done: SimpleNamespace) -> None:
@@ -162,7 +163,7 @@ def test_kept_sizes_are_told_and_refused_by_the_loader(done: SimpleNamespace) ->
     figures = dataset_statistics(done.transformed_examples.uri)
     assert figures["size"] is None
     images = [
-        pixels.decode(decode_example(record)["image/encoded"][0]).numpy().reshape(-1, 3).astype(np.float64)
+        tf_ops.decode(decode_example(record)["image/encoded"][0]).numpy().reshape(-1, 3).astype(np.float64)
         for record in records_of(done.transformed_examples.uri, "train")
     ]
     np.testing.assert_allclose(figures["mean"], np.concatenate(images).mean(axis=0), rtol=0, atol=1e-6)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from shardwright.components.image_transform.features import text_features
 from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config.transform import TextConfig
-from shardwright.loader.words import words_of
-from shardwright.tfrecords.records import decode_example, encode_example
+from shardwright.loader.text_features import words_of
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.records import decode_example
 
 pytestmark = pytest.mark.slow
 

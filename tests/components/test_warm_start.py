@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.components.image_trainer.warm_start import begin_with, difference, weights_file
+from shardwright.components.image_trainer.training.warm_start import begin_with, difference, weights_file
 from shardwright.errors import UsageError
 
 shapes = st.lists(st.tuples(st.text("ab/", min_size=1), st.lists(st.integers(1, 9), max_size=3).map(tuple)), max_size=6)

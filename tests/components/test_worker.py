@@ -23,7 +23,7 @@ def run(tmp_path, monkeypatch):
         (tmp_path / "spec.json").write_text("{}")
         messages: list[dict] = []
         worker.run_worker(
-            "made_worker",
+            ("made_worker",),
             tmp_path / "spec.json",
             tmp_path / "worker.log",
             environment={"MADE": "by the test"},
@@ -113,7 +113,7 @@ import pathlib, sys
 from shardwright.components.image_trainer import worker
 here = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(here))
-worker.run_worker("made_worker", here / "spec.json", here / "worker.log", environment={})
+worker.run_worker(("made_worker",), here / "spec.json", here / "worker.log", environment={})
 """
 
 

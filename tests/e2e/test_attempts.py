@@ -9,7 +9,7 @@ import pytest
 import yaml
 from emulator import RAN, Emulator, run_container
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 
@@ -30,7 +30,7 @@ FINISHED = 2
 # Runs a module; the process is killed when it has finished some shards, and says which shards it writes.
 WATCHED = """
 import os, runpy, signal, sys
-from shardwright.writing.staging import Staging
+from shardwright.staging.staging import Staging
 last, sys.argv = int(sys.argv[1]), sys.argv[2:]
 write, finished = Staging.write_shard, []
 

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.lineage.ancestry import family_of
+from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
+from shardwright.lineage.record import read_lineage
 from shardwright.pipelines.cli import main
-from shardwright.provenance.ancestry import family_of
-from shardwright.provenance.blessing import BLESSING_FILE, read_blessing
-from shardwright.provenance.lineage import read_lineage
 from shardwright.sample import write_sample
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,9 @@ import pytest
 import yaml
 from running import SHARDWRIGHT, Run, run
 
-from shardwright.components.image_trainer.history import read_history
 from shardwright.components.image_trainer.run_fn import train_and_export
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.components.image_trainer.training_summary import read_summary
+from shardwright.components.image_trainer.training.history import read_history, read_summary
 from shardwright.sample import write_sample
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from clusters import FakeCluster
 from emulator import RAN, Emulator
 from kubernetes_rules import check_jobset
 
-from shardwright.components.cluster import PROXY_VARIABLE
-from shardwright.components.image_trainer.training_summary import read_summary
+from shardwright.components.image_trainer.training.history import read_summary
+from shardwright.components.runtime.jobset import PROXY_VARIABLE
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 

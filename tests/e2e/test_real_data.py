@@ -8,12 +8,12 @@ import pytest
 import yaml
 from PIL import Image
 
-from shardwright.dataset import Dataset
-from shardwright.geometry import plan_geometry, source_columns, source_rows
+from shardwright.dataset.reader import Dataset
+from shardwright.images.geometry import plan_geometry, source_columns, source_rows
+from shardwright.images.tf_ops import decode_resized
 from shardwright.loader import load
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
-from shardwright.pixels import decode_resized
 from shardwright.tfrecords.records import decode_example
 
 pytestmark = [pytest.mark.slow, pytest.mark.shared_data]

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from shardwright.report.write import write_report
+from shardwright.report.page import write_report
 
 pytestmark = pytest.mark.slow
 

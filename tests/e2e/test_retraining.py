@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from shardwright.components.image_trainer.training_summary import TrainingSummary, read_summary
-from shardwright.dataset import Dataset
+from shardwright.components.image_trainer.training.history import TrainingSummary, read_summary
+from shardwright.dataset.reader import Dataset
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 

@@ -9,7 +9,7 @@ import yaml
 from PIL import Image
 from running import run
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.masks import rle
 from shardwright.tfrecords.records import decode_example
 

@@ -14,7 +14,7 @@ from PIL import Image
 from recording import record, write_records
 from running import run
 
-from shardwright.tfrecords.records import byte_strings, floats, ints
+from shardwright.tfrecords.encode import byte_strings, floats, ints
 
 pytestmark = pytest.mark.slow
 COLOURS = {"red": (230, 30, 30), "blue": (30, 30, 230)}

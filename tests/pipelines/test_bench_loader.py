@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from shardwright.bench import loader
-from shardwright.bench.figures import AT_LEAST, AT_MOST
-from shardwright.dataset import Dataset
+from benchmarks import loader
+from benchmarks.figures import AT_LEAST, AT_MOST
+from shardwright.dataset.reader import Dataset
+from shardwright.loader import profile
 from shardwright.pipelines import cli
-from shardwright.pipelines.commands.bench import _loader_methods
 
 
 @pytest.mark.slow
@@ -18,8 +18,7 @@ def test_every_figure_of_the_loader_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(
         loader, "loading_memory", lambda dataset, split, batch: len(Dataset.open(dataset).shards(split))
     )
-    with _loader_methods(tmp_path / "log") as methods:
-        figures = loader.loader_figures(tmp_path, 24, methods, size=(48, 72), records=200, batch=4, rounds=1)
+    figures = loader.loader_figures(tmp_path, 24, size=(48, 72), records=200, batch=4, rounds=1)
     assert all(figure.value is not None and figure.value > 0 for figure in figures)
     assert len({figure.name for figure in figures}) == len(figures)
     promised = {(figure.relation, figure.target) for figure in figures if figure.target is not None}
@@ -28,14 +27,13 @@ def test_every_figure_of_the_loader_is_measured(tmp_path, monkeypatch):
 
 def test_images_are_filled_instead_of_decoded_on_both_sides_and_only_meanwhile(tmp_path, small_dataset):
     dataset = Dataset.open(small_dataset(tmp_path, task="classification", counts={"train": [3]}, image_format="jpeg"))
-    encoded = loader.encoded_images(dataset, "train")
-    with _loader_methods(tmp_path / "log") as methods:
-        with methods.filling(24, 36):
-            ours = next(loader.training(dataset.root, 3, shuffle=False))[0].numpy()
-            ceiling = next(methods.ceiling(encoded, "jpeg", 3)).numpy()
-            pairs, labels = next(methods.ceiling(encoded, "jpeg", 3, labelled=True))
-        decoded = next(loader.training(dataset.root, 3, shuffle=False))[0].numpy()
-        (adds, exact) = loader.added(dataset.root, encoded, methods, (24, 36), 3, rounds=1)
+    encoded = profile.encoded_images(dataset, "train")
+    with loader.filling(24, 36):
+        ours = next(profile.training(dataset.root, 3, shuffle=False))[0].numpy()
+        ceiling = next(profile.ceiling(encoded, "jpeg", 3)).numpy()
+        pairs, labels = next(profile.ceiling(encoded, "jpeg", 3, labelled=True))
+    decoded = next(profile.training(dataset.root, 3, shuffle=False))[0].numpy()
+    (adds, exact) = loader.added(dataset.root, encoded, (24, 36), 3, rounds=1)
     expected = np.broadcast_to(np.array([len(image) % 256 for image in encoded])[:, None, None, None], (3, 24, 36, 3))
     assert np.array_equal(ours, expected)
     for images in (ceiling, pairs.numpy()):
@@ -49,9 +47,8 @@ def test_the_shortest_way_loads_what_the_loader_does(tmp_path, small_dataset):
     dataset = Dataset.open(
         small_dataset(tmp_path, task="classification", counts={"train": [3, 2]}, image_format="jpeg")
     )
-    with _loader_methods(tmp_path / "log") as methods:
-        shortest = methods.shortest([shard.file for shard in dataset.shards("train")], "jpeg", 5)
-        found, ours = ([part.numpy() for part in next(way)] for way in (shortest, loader.training(dataset.root, 5)))
+    shortest = loader.shortest([shard.file for shard in dataset.shards("train")], "jpeg", 5)
+    found, ours = ([part.numpy() for part in next(way)] for way in (shortest, profile.training(dataset.root, 5)))
     assert found[0].dtype == ours[0].dtype
     examples = [{(image.tobytes(), int(label)) for image, label in zip(*way, strict=True)} for way in (found, ours)]
     assert examples[0] == examples[1]
@@ -83,8 +80,7 @@ def test_what_cannot_be_loaded_is_told_without_a_traceback(tmp_path, capsys, sma
 @pytest.mark.parametrize(
     ("more", "code", "says"),
     [
-        (["--batch", "0"], 2, "--batch: 0 is too few"),
-        (["--images", "5", "--batch", "6"], 2, "--images: 5 do not fill a batch of 6"),
+        (["DATASET", "--batch", "0"], 2, "--batch: 0 is too few"),
         (["DATASET", "--batch", "9"], 2, "--batch 9: split 'train' has only 5 records"),
         (["DATASET", "--split", "test"], 1, "no split 'test'"),
         (["DATASET", "--batch", "2", "--augment", "turn"], 2, "turn"),

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from descent import Months, record_months
 
-from shardwright.pipelines import cleaning
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.metadata_store import past_runs, steps_to
-from shardwright.pipelines.run_lock import only_run_in
-from shardwright.writing.staging import Staging
+from shardwright.pipelines.runs import clean
+from shardwright.pipelines.runs.metadata_store import past_runs, steps_to
+from shardwright.staging.staging import Staging
+from shardwright.storage.locks import only_run_in
 
 STAGED = f"staging/tensorflow-1/{'a' * 64}/data"
 
@@ -121,7 +121,7 @@ def test_a_kill_leaves_no_folder_by_half(root, capsys, monkeypatch):
     def killed(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cleaning.shutil, "rmtree", killed)
+    monkeypatch.setattr(clean.shutil, "rmtree", killed)
     assert main(["clean", str(root), "--keep", "1"]) == 130
     monkeypatch.undo()
     going = list((root / "artifacts").rglob(".deleted-*"))

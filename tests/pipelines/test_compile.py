@@ -20,7 +20,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.compiling import ALWAYS_RUN
+from shardwright.pipelines.cloud.compile import ALWAYS_RUN
 from shardwright.pipelines.kubeflow import check_for_backend, platform_document
 from shardwright.pipelines.vertex import dataflow_options, worker_pools
 from shardwright.sample import write_sample

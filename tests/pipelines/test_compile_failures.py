@@ -11,7 +11,7 @@ import yaml
 
 from shardwright.config import parse_config
 from shardwright.pipelines import kubeflow, vertex
-from shardwright.pipelines.compiling import staging_notes
+from shardwright.pipelines.cloud.compile import staging_notes
 
 GOLDEN = Path(__file__).parent / "golden"
 (_VERTEX,) = yaml.safe_load_all((GOLDEN / "vertex.yaml").read_text(encoding="utf-8"))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from shardwright.config import load_config
+from shardwright.dataset.schema import render_schema, schema_file_for
+from shardwright.formats.base import Survey
 from shardwright.ingest import example_features, labels_kind
-from shardwright.schema import render_schema, schema_file_for
-from shardwright.sources.base import Survey
 
 FOLDER = Path(__file__).parents[2] / "pipelines" / "configs"
 CONFIGS = sorted(FOLDER.glob("*.yaml"))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.errors import ConfigError
-from shardwright.pipelines.costs import (
+from benchmarks.costs import (
     MEASURED,
     WRITES_OF_A_SHARD,
     Measured,
@@ -17,6 +16,7 @@ from shardwright.pipelines.costs import (
     reads_of_a_transform,
     shard_count,
 )
+from shardwright.errors import ConfigError
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "costs.md").read_text(encoding="utf-8")

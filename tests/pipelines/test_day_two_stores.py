@@ -9,10 +9,10 @@ import pytest
 from ingesting import run
 from object_stores import SCHEMES, running_stores
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.pipelines.cli import main
+from shardwright.staging.staging import Staging
 from shardwright.storage import buckets
-from shardwright.writing.staging import Staging
 
 # Commands that read a dataset: all but its name. Where one makes something, that is OUT.
 READ = {

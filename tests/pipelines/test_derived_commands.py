@@ -8,7 +8,7 @@ import pytest
 from damage import swap_records
 from ingesting import examples, ledger, run, tree
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 

@@ -9,12 +9,12 @@ import pytest
 from damage import name_indexes
 from ingesting import ledger, run
 
-from shardwright.dataset import Dataset
-from shardwright.derived.differences import find_differences
+from shardwright.dataset.reader import Dataset
+from shardwright.edit.diff import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.commands.stats import _shown
-from shardwright.tfrecords.records import ints
+from shardwright.tfrecords.encode import ints
 
 
 @pytest.fixture(scope="module")

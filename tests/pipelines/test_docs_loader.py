@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pages import printed_by
 
-from shardwright.epochs.augmentations import AUGMENTATIONS
+from shardwright.config.loader import AUGMENTATIONS
 
 PAGE = Path(__file__).parents[2] / "docs/loader.md"
 PRINTED = """\

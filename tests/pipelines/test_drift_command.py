@@ -5,9 +5,9 @@ import json
 import pytest
 from PIL import Image
 
-from shardwright.config.drift import SkewConfig
-from shardwright.dataset import Dataset
-from shardwright.drift import watch
+from shardwright.config.evaluation import SkewConfig
+from shardwright.dataset.reader import Dataset
+from shardwright.drift import monitor
 from shardwright.pipelines.cli import main
 
 
@@ -69,9 +69,9 @@ def test_all_splits_share_one_bound(small_dataset, tmp_path, monkeypatch):
     many = small_dataset(tmp_path, task="classification", counts={name: [2] for name in ("a", "b", "c", "train")})
     given = []
     monkeypatch.setattr(
-        watch, "compare", lambda one, other, *, alpha, ignore: given.append((one.name, other.name, alpha))
+        monitor, "compare", lambda one, other, *, alpha, ignore: given.append((one.name, other.name, alpha))
     )
-    watch.watch_splits(Dataset.open(many), SkewConfig(alpha=0.03))
+    monitor.watch_splits(Dataset.open(many), SkewConfig(alpha=0.03))
     assert given == [("a", name, pytest.approx(0.01)) for name in ("b", "c", "train")]
 
 

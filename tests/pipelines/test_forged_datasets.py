@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import fingerprint
-from shardwright.manifest import Manifest
 from shardwright.pipelines.cli import main
 
 # What anyone may put in the place of any value.

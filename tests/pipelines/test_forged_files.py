@@ -7,17 +7,16 @@ import shutil
 import pytest
 
 from shardwright.components.evaluator.summary import read_details, read_evaluation
-from shardwright.components.image_trainer.history import read_history
-from shardwright.dataset import Dataset
+from shardwright.components.image_trainer.training.history import read_history
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import fingerprint
+from shardwright.fingerprint import fingerprint, sealed_json
+from shardwright.lineage.ancestry import artifact_at, read_artifact
+from shardwright.lineage.blessing import BLESSING_FILE, Blessing, read_blessing, write_blessing
+from shardwright.lineage.record import LINEAGE_FILE, read_lineage, write_lineage
 from shardwright.loader import dataset_statistics
 from shardwright.pipelines.cli import main
-from shardwright.provenance.ancestry import artifact_at, read_artifact
-from shardwright.provenance.blessing import BLESSING_FILE, Blessing, read_blessing, write_blessing
-from shardwright.provenance.lineage import LINEAGE_FILE, read_lineage, write_lineage
-from shardwright.provenance.sealed import sealed_json
-from shardwright.report.troubles import read_verdict
+from shardwright.report.anomalies import read_verdict
 
 HOSTILE = [
     None, True, -1, 1.5, 10**15, 10**40, "", "..", "../../evil", "/tmp/evil", "a\0b", "\x1b[2J", "\ud800",

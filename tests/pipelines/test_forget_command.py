@@ -9,11 +9,11 @@ from descent import Months, record_months
 from ingesting import ledger, run
 from object_stores import forget_clients
 
+from shardwright.ingest.known_files import cache_file
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.run_lock import only_run_in
-from shardwright.probe.cache import cache_file
+from shardwright.staging.staging import Staging
+from shardwright.storage.locks import only_run_in
 from shardwright.verify import verify
-from shardwright.writing.staging import Staging
 
 
 @pytest.fixture(scope="module")

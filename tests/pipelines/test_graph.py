@@ -9,10 +9,10 @@ import pytest
 from descent import Months
 
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.schema import render_schema
+from shardwright.ingest.baseline import resolve_baseline
 from shardwright.pipelines.graph import GraphInputs, build_nodes
-from shardwright.provenance.in_force import settle
-from shardwright.schema import render_schema
 
 
 def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def report_key(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(root)
     schema = render_schema("classification", ["a", "b"], "single", {})
     inputs = GraphInputs("0" * 64, "{}", "{}", ("a", "b"), False, "schema.pbtxt", schema, "pushed", "")
-    nodes = build_nodes(settle(parse_config(raw, base=str(root))), inputs)
+    nodes = build_nodes(resolve_baseline(parse_config(raw, base=str(root))), inputs)
     (report,) = [node for node in nodes if node.id == "Report"]
     assert str(root) not in json.dumps([node.exec_properties for node in nodes], default=str)
     return dict(json.loads(report.exec_properties["drift"]))

@@ -10,7 +10,7 @@ import pytest
 from ingesting import run
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.escaping import escape
 from shardwright.pipelines.cli import main
 

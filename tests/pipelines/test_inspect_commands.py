@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.pipelines import cli
-from shardwright.tfrecords.records import encode_example, find_feature, frame
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.records import find_feature, frame
 
 SHARD = "Split-train/data-00000-of-00002.tfrecord"
 

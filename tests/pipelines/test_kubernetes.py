@@ -12,10 +12,10 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from kubernetes_rules import check_jobset, pod_of, strictly
 
-from shardwright.components.jobset import JobSetTask
+from shardwright.components.runtime.jobset import JobSetTask
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.jobset import jobset_template
+from shardwright.pipelines.cloud.jobset import jobset_template
 from shardwright.pipelines.kubeflow import add_image_parameter, check_for_backend, platform_document
 from shardwright.pipelines.tpu import TpuSlice
 

@@ -7,12 +7,12 @@ import pytest
 from descent import Months
 from object_stores import SCHEMES, running_stores
 
-from shardwright.derived.forgetting import holders, trained_on
+from shardwright.edit.delete import holders, trained_on
 from shardwright.errors import DatasetError
+from shardwright.lineage.ancestry import Artifact, Family, artifact_at, read_artifact
+from shardwright.lineage.places import places_below
+from shardwright.lineage.record import IMAGE_VARIABLE, files_digest, write_lineage
 from shardwright.pipelines.cli import main
-from shardwright.provenance.ancestry import Artifact, Family, artifact_at, read_artifact
-from shardwright.provenance.artifact_places import places_below
-from shardwright.provenance.lineage import IMAGE_VARIABLE, files_digest, write_lineage
 
 
 @pytest.fixture(scope="module")

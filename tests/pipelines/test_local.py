@@ -9,9 +9,11 @@ import yaml
 
 from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, StorageError, UsageError
-from shardwright.pipelines import failures, local
-from shardwright.pipelines.prepare import prepare_input
-from shardwright.pipelines.run_lock import only_run_in
+from shardwright.lineage import places
+from shardwright.pipelines import local
+from shardwright.pipelines.inputs import prepare_input
+from shardwright.pipelines.runs import logs
+from shardwright.storage.locks import only_run_in
 
 
 def test_only_one_run_in_a_root(tmp_path: Path) -> None:
@@ -35,7 +37,7 @@ def test_a_full_disk_is_told_before_any_work(
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1_000_000))
     with pytest.raises(StorageError, match=r"the run takes about 20\d MB in .*run, where 1 MB are free\. Make room"):
         local.run_local("full.yaml", root="run")
-    assert not (tmp_path / "run" / local.METADATA_FILE).exists()
+    assert not (tmp_path / "run" / places.METADATA_FILE).exists()
     (tmp_path / "full.yaml").write_text(yaml.safe_dump({**raw, "run": {"space": "tell"}}))
     monkeypatch.setattr(local, "_run", lambda *arguments: 0)
     assert local.run_local("full.yaml", root="run") == 0
@@ -67,7 +69,7 @@ def test_an_error_of_ours_is_found_behind_another() -> None:
     ours = CheckFailed("3 of 10 images were rejected")
     wrapped = RuntimeError("Traceback ...\nCheckFailed: 3 of 10\n[while running 'Map']")
     wrapped.__cause__ = ours
-    assert failures.ours(wrapped) is ours
-    assert failures.last_line(wrapped) == "CheckFailed: 3 of 10"
-    assert failures.ours(ValueError("other")) is None
-    assert failures.last_line(ValueError()) == "(no message)"
+    assert logs.ours(wrapped) is ours
+    assert logs.last_line(wrapped) == "CheckFailed: 3 of 10"
+    assert logs.ours(ValueError("other")) is None
+    assert logs.last_line(ValueError()) == "(no message)"

@@ -4,7 +4,7 @@ import pytest
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
+from shardwright.pipelines.cloud.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
 
 
 @pytest.mark.parametrize(

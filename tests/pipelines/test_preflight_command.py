@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from shardwright.pipelines import cli
-from shardwright.pipelines.preflight import tpu_slice
+from shardwright.pipelines.preflight.measure import tpu_slice
 
 GOOD = {
     "task": "segmentation",

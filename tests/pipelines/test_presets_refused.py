@@ -8,7 +8,7 @@ import pytest
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.prepare import prepare_input, render_schema_file
+from shardwright.pipelines.inputs import prepare_input, render_schema_file
 
 
 @pytest.mark.parametrize("features", [{"preset": "tfds"}, {"map": {"image/key": "id"}}])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ingesting import examples, ledger, run
 
-from shardwright.derived import relabel as relabelling
+from shardwright.edit import relabel as relabelling
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shardwright.components.image_trainer.history import History, write_history
+from shardwright.components.image_trainer.training.history import History, write_history
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.run_report import write_run_report
-from shardwright.report.troubles import Trouble, write_verdict
+from shardwright.pipelines.runs.summary import write_run_report
+from shardwright.report.anomalies import Trouble, write_verdict
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import aiplatform
 
-from shardwright.pipelines import submitting
 from shardwright.pipelines.cli import main
-from shardwright.pipelines.compiling import Compiled
+from shardwright.pipelines.cloud import submit
+from shardwright.pipelines.cloud.compile import Compiled
 
 CONFIG = {
     "name": "clouds",
@@ -27,7 +27,7 @@ CONFIG = {
         "schedule": {"cron": "TZ=Europe/Paris 0 3 1 * *", "max_runs": 12},
     },
 }
-PARAMETERS = {name: {"parameterType": "STRING", "defaultValue": "x"} for name in submitting.PARAMETERS}
+PARAMETERS = {name: {"parameterType": "STRING", "defaultValue": "x"} for name in submit.PARAMETERS}
 JOB = {
     "pipelineSpec": {
         "schemaVersion": "2.1.0",
@@ -48,7 +48,7 @@ def asked(tmp_path, monkeypatch):
         seen.append(config)
         return Compiled(JOB, "gs://bucket", ())
 
-    monkeypatch.setattr(submitting, "compile_vertex", compiled)
+    monkeypatch.setattr(submit, "compile_vertex", compiled)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     return seen
@@ -84,7 +84,7 @@ def test_the_request_of_a_schedule(asked, capsys):
 
 def test_a_run_is_sent_and_its_link_printed(asked, capsys, monkeypatch):
     sent = {}
-    monkeypatch.setattr(submitting, "_credentials", lambda wanted: AnonymousCredentials())
+    monkeypatch.setattr(submit, "_credentials", lambda wanted: AnonymousCredentials())
     monkeypatch.setattr(aiplatform.PipelineJob, "submit", lambda self, **options: sent.update(options))
     monkeypatch.setattr(aiplatform.PipelineJob, "_dashboard_uri", lambda self: "https://console/runs/1")
     assert main(["submit", "c.yaml"]) == 0
@@ -98,7 +98,7 @@ class Region:
     def __init__(self, monkeypatch):
         self.there, self.log = [], []
         kind = aiplatform.PipelineJobSchedule
-        monkeypatch.setattr(submitting, "_credentials", lambda wanted: AnonymousCredentials())
+        monkeypatch.setattr(submit, "_credentials", lambda wanted: AnonymousCredentials())
         monkeypatch.setattr(kind, "create", lambda new, **options: self.add(new._gca_resource.display_name, **options))
         monkeypatch.setattr(kind, "_dashboard_uri", lambda new: f"https://console/{self.there[-1].resource_name}")
         monkeypatch.setattr(kind, "list", self.list)
@@ -186,7 +186,7 @@ def test_what_google_complains_of_is_one_line(asked, capsys, monkeypatch, error,
     def refuse(self, **options):
         raise error
 
-    monkeypatch.setattr(submitting, "_credentials", lambda wanted: AnonymousCredentials())
+    monkeypatch.setattr(submit, "_credentials", lambda wanted: AnonymousCredentials())
     monkeypatch.setattr(aiplatform.PipelineJob, "submit", refuse)
     assert main(["submit", "c.yaml"]) == code
     assert message in capsys.readouterr().err

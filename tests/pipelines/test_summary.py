@@ -1,7 +1,7 @@
 """The table at the end of a run tells what reading the annotations could not."""
 
-from shardwright.pipelines.summary import _further_notes
-from shardwright.provenance.sealed import sealed_json
+from shardwright.fingerprint import sealed_json
+from shardwright.pipelines.runs.summary import _further_notes
 
 
 def test_notes_that_were_not_shown_yet_are_shown(tmp_path):

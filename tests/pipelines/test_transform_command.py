@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 from shardwright.tfrecords.records import frame, read_records
@@ -82,14 +82,14 @@ def test_calls_that_are_wrong(home, capsys, dataset, out, message):
 
 def test_what_a_worker_meets_is_told_in_a_line(home, tmp_path, capsys, monkeypatch):
     """Beam hands on the whole traceback of a worker's error as its message."""
-    from shardwright.pipelines import transforming
+    from shardwright.components.image_transform import executor
 
     def full(*given):
         raise RuntimeError(
             "Traceback\n  File x\nOSError: [Errno 28] No space left on device\n[while running 'WriteShard']"
         )
 
-    monkeypatch.setattr(transforming.executor.Executor, "Do", full)
+    monkeypatch.setattr(executor.Executor, "Do", full)
     assert main(["transform", "c.yaml", "ds", "--out", str(tmp_path / "out")]) == 1
     message = capsys.readouterr().err
     assert message == (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.transform import notebook
 from shardwright.errors import DatasetError, UsageError
-from shardwright.pipelines.transform_methods import notebook
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.prepare import prepare_input, render_schema_file
+from shardwright.pipelines.inputs import prepare_input, render_schema_file
 
 
 def given_input(root: Path, labels: dict[str, Any]) -> Any:

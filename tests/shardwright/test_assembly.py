@@ -5,7 +5,7 @@ import os
 import pytest
 
 from shardwright.errors import UsageError
-from shardwright.writing.assembly import assembling, discard
+from shardwright.staging.output import assembling, discard
 
 CONTENT = "ab" * 32
 
@@ -56,10 +56,10 @@ def test_a_living_run_is_let_alone_and_the_other_refused(tmp_path):
 
 
 def test_a_folder_that_was_renamed_before_it_was_locked_is_not_taken(tmp_path, monkeypatch):
-    from shardwright.writing import assembly
+    from shardwright.staging import output
 
     target = tmp_path / "out"
-    lock, seen = assembly._lock, []
+    lock, seen = output._lock, []
 
     def late(descriptor):
         if not seen:
@@ -67,7 +67,7 @@ def test_a_folder_that_was_renamed_before_it_was_locked_is_not_taken(tmp_path, m
         seen.append(descriptor)
         return lock(descriptor)
 
-    monkeypatch.setattr(assembly, "_lock", late)
+    monkeypatch.setattr(output, "_lock", late)
     with assembling(target, CONTENT) as folder:
         (folder / "a").write_text("a")
         assert os.listdir(tmp_path / "published") == []

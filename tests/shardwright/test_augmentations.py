@@ -3,7 +3,7 @@
 import pytest
 
 from shardwright.config import LoaderConfig
-from shardwright.epochs.augmentations import AUGMENTATIONS, Augmentation, read_augmentations
+from shardwright.config.loader import AUGMENTATIONS, Augmentation, read_augmentations
 from shardwright.errors import ConfigError, UsageError
 
 

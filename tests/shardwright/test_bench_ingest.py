@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from shardwright.bench import ingest as measured
-from shardwright.bench import masks
-from shardwright.bench.figures import AT_LEAST, AT_MOST, Figure
-from shardwright.bench.photographs import photographs
+from benchmarks import ingest as measured
+from benchmarks import masks
+from benchmarks.figures import AT_LEAST, AT_MOST, Figure
+from benchmarks.photographs import photographs
 
 COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
 SIZE = (96, 128)

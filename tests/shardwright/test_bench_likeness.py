@@ -5,15 +5,8 @@ from itertools import pairwise
 import numpy as np
 from PIL import Image
 
-from shardwright.bench.likeness import (
-    ALTERATIONS,
-    DISTANCES,
-    drawn_pictures,
-    found_pictures,
-    measure_likeness,
-    table,
-)
-from shardwright.probe.hashes import ImageHashes
+from benchmarks.likeness import ALTERATIONS, DISTANCES, drawn_pictures, found_pictures, measure_likeness, table
+from shardwright.duplicates.hashes import ImageHashes
 
 
 def test_copies_are_told_from_other_pictures():

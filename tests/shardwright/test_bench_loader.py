@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.bench.loader_advice import Loaded, advise, shuffle_buffer
-from shardwright.bench.loader_data import many_records
-from shardwright.bench.loader_rates import Rate, take_turns
-from shardwright.bench.loader_shares import STEPS, shares
-from shardwright.dataset import Dataset
+from benchmarks.loader import many_records
+from shardwright.dataset.reader import Dataset
+from shardwright.loader.advice import Loaded, advise, shuffle_buffer
+from shardwright.loader.profile import STEPS, Rate, shares, take_turns
 from shardwright.tfrecords.records import find_feature
 
 FOUND = Loaded(

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from shardwright.bench import month
+from benchmarks import month
+from benchmarks.__main__ import main
 from shardwright.errors import CheckFailed
-from shardwright.pipelines.cli import main
 
 
 @pytest.mark.slow
@@ -26,10 +26,10 @@ def test_other_bytes_are_no_figure(stores, tmp_path, monkeypatch):
 
 
 def test_without_the_emulators_no_figure_is_made_up(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(sys.modules, "shardwright.bench.emulators", None)
-    assert main(["bench", "month", "--dir", str(tmp_path), "--json", "--stores", "s3"]) == 0
+    monkeypatch.setitem(sys.modules, "tests.support.emulators", None)
+    assert main(["month", "--dir", str(tmp_path), "--json", "--stores", "s3"]) == 0
     (figure,) = json.loads(capsys.readouterr().out)
     assert figure["value"] is None
     assert "development tools" in figure["note"]
-    assert main(["bench", "month", "--images", "99"]) == 2
+    assert main(["month", "--images", "99"]) == 2
     assert "no hundredth" in capsys.readouterr().err

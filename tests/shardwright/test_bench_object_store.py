@@ -5,7 +5,7 @@ import sys
 import pytest
 from object_stores import SCHEMES
 
-from shardwright.bench import object_store
+from benchmarks import object_store
 
 
 @pytest.mark.slow
@@ -20,7 +20,7 @@ def test_seconds_alone_together_and_of_work_are_measured(stores, monkeypatch, sc
 
 
 def test_without_the_emulators_no_figure_is_made_up(monkeypatch):
-    monkeypatch.setitem(sys.modules, "shardwright.bench.emulators", None)
+    monkeypatch.setitem(sys.modules, "tests.support.emulators", None)
     for figure in object_store.store_figures():
         assert figure.value is None
         assert "development tools" in figure.note

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from shardwright.bench import probe
-from shardwright.dedup.clusters import near_clusters
-from shardwright.probe.hashes import distance
+from benchmarks import photographs as benchmarks_photographs
+from benchmarks import probe
+from shardwright.duplicates.clusters import near_clusters
+from shardwright.duplicates.hashes import distance
 
 
 @pytest.mark.parametrize("limit", [0, 3, 8, 20])
@@ -29,7 +30,7 @@ def test_all_figures_are_told(tmp_path, monkeypatch):
         written.extend(paths)
 
     monkeypatch.setattr(probe, "cluster_figures", list)
-    photographs = probe.photographs
+    photographs = benchmarks_photographs.photographs
     monkeypatch.setattr(probe, "photographs", lambda folder, images: photographs(folder, images, height=96, width=144))
     figures = probe.probe_figures(tmp_path, 4, notebook)
     assert [figure.target for figure in figures] == [2.5, 0.6, 15]

@@ -1,8 +1,8 @@
-"""`shardwright bench report`: figures of as many records as were asked for."""
+"""`python -m benchmarks report`: figures of as many records as were asked for."""
 
 import pytest
 
-from shardwright.bench.report import measure_report
+from benchmarks.report import measure_report
 
 
 @pytest.mark.slow

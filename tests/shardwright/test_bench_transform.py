@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from shardwright.bench.figures import AT_LEAST
-from shardwright.bench.transform import RATIO, Methods, transform_figures
-from shardwright.dataset import Dataset
+from benchmarks.figures import AT_LEAST
+from benchmarks.transform import RATIO, Methods, transform_figures
+from shardwright.dataset.reader import Dataset
 
 
 def test_it_measures_what_it_says(tmp_path: Path) -> None:

@@ -9,14 +9,12 @@ from ingesting import config as parsed
 from ingesting import run as ingest
 from object_stores import SCHEMES
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.fingerprint import canonical_json
+from shardwright.fingerprint import canonical_json, sealed_json
 from shardwright.ingest import IngestRecipe, hash_input, locate, survey_input
-from shardwright.provenance.blessed_data import BlessedData, kept_from, settle
-from shardwright.provenance.blessing import Blessing, read_blessing, write_blessing
-from shardwright.provenance.in_force import without_blessed
-from shardwright.provenance.sealed import sealed_json
+from shardwright.ingest.baseline import BlessedData, kept_from, resolve_baseline_at_run, without_blessed
+from shardwright.lineage.blessing import Blessing, read_blessing, write_blessing
 
 WORDS = {"previous": "blessed", "split": {"previous": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
 
@@ -59,7 +57,7 @@ class Months:
         found = asked.find()
         copied = None if found is None else asked.copied_from(found)
         data = hash_input(survey_input(recipe, replace(location, earlier=copied))).fingerprint
-        return settle(asked, found, recipe, location, data)
+        return resolve_baseline_at_run(asked, found, recipe, location, data)
 
 
 @pytest.fixture(scope="module")

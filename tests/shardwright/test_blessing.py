@@ -5,7 +5,7 @@ import os
 import pytest
 
 from shardwright.errors import DatasetError
-from shardwright.provenance.blessing import (
+from shardwright.lineage.blessing import (
     BLESSING_FILE,
     Blessing,
     baseline_digest,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright import boxes
-from shardwright.boxes import Box, BoxError, box_features, box_values, move_boxes
-from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.images import boxes
+from shardwright.images.boxes import Box, BoxError, box_features, box_values, move_boxes
+from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.masks import rle
 
 sides = st.integers(1, 60)

@@ -9,11 +9,11 @@ from ingesting import examples, ledger, run
 from PIL import Image
 
 from shardwright.config import LabelsConfig, parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.sources import captions
-from shardwright.sources.base import Images
-from shardwright.sources.detect import open_source
+from shardwright.formats import captions
+from shardwright.formats.base import Images
+from shardwright.formats.detect import open_source
 
 KEYS = ["a.png", "b.png", "c.png"]
 SAID = {"a.png": ["A cat.", "One cat, alone."], "b.png": ["A dog."], "c.png": ["x", "x"]}

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.config import parse_config
-from shardwright.config.classes import read_classes
+from shardwright.config.load import read_classes
 from shardwright.errors import ConfigError, UsageError
-from shardwright.sources.classes import check_names
+from shardwright.formats.classes import check_names
 
 NAMES = (
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1)

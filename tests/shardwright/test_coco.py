@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from shardwright.masks import rle
 from shardwright.masks.coco import CocoMasks, mask_text
-from shardwright.masks.rle_dialects import compress_counts, to_counts
+from shardwright.masks.dialects import compress_counts, to_counts
 
 
 def parse(segmentation, height=4, width=6, size=None):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from shardwright.config import LabelsConfig
 from shardwright.errors import UsageError
-from shardwright.sources import coco_json
-from shardwright.sources.base import Annotation, Images
-from shardwright.sources.detect import open_source
+from shardwright.formats import coco
+from shardwright.formats.base import Annotation, Images
+from shardwright.formats.detect import open_source
 
 KEYS = ["a.jpg", "b.jpg", "x/c.jpg"]
 SQUARE = [[0, 0, 2, 0, 2, 2, 0, 2]]
@@ -222,7 +222,7 @@ def test_a_file_that_does_not_do_is_refused(write, content, options, message):
 
 def test_of_an_annotation_no_more_than_its_text_is_kept(write):
     file = write({"images": [], "categories": [], "annotations": [annotation(1, 2, bbox=[1, 2], area=9)]})
-    kept = coco_json._load(file, masks=True, boxes=False)["annotations"]
+    kept = coco._load(file, masks=True, boxes=False)["annotations"]
     assert kept == [(1, 2, json.dumps(SQUARE, separators=(",", ":")), None, False)]
-    kept = coco_json._load(file, masks=False, boxes=True)["annotations"]
+    kept = coco._load(file, masks=False, boxes=True)["annotations"]
     assert kept == [(1, 2, "null", [1, 2], False)]

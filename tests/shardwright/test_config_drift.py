@@ -3,7 +3,7 @@
 import pytest
 
 from shardwright.config import parse_config
-from shardwright.config.drift import LEAST_ALPHA
+from shardwright.config.evaluation import LEAST_ALPHA
 from shardwright.drift.two_samples import holm, permutations_for
 from shardwright.errors import ConfigError
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from shardwright import console
+from shardwright import progress
 
 
 def test_quick_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with console.progress(3, "reading") as shown:
+    with progress.progress(3, "reading") as shown:
         for _ in range(3):
             shown.advance()
     assert capsys.readouterr().err == ""
@@ -14,8 +14,8 @@ def test_quick_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_long_work_prints_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    with console.progress(100, "reading") as shown:
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.progress(100, "reading") as shown:
         for _ in range(100):
             now[0] += 0.1  # after 51 steps more than the 5 seconds between two lines
             shown.advance()
@@ -23,7 +23,7 @@ def test_long_work_prints_lines(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_SECONDS_BETWEEN_LINES", 0.0)
-    with console.progress(2, "reading", quiet=True) as shown:
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    with progress.progress(2, "reading", quiet=True) as shown:
         shown.advance(2)
     assert capsys.readouterr().err == ""

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from picturing import pillow_exif
 from PIL import Image, ImageFile
 
-from shardwright.image_files.conversion import DCT_RATIOS, FORMATS, convert, decode, other_header, turn
-from shardwright.image_files.exif import only_orientation
-from shardwright.image_files.image_header import ImageError
-from shardwright.image_files.images import read_header
+from shardwright.images.decode import FORMATS, convert, decode, other_header, turn
+from shardwright.images.exif import only_orientation
+from shardwright.images.geometry import DCT_RATIOS
+from shardwright.images.header import ImageError
+from shardwright.images.read_header import read_header
 
 MANY = 200_000_000
 
@@ -75,11 +76,11 @@ TAKEN = {
 
 @pytest.mark.parametrize("kind", TAKEN)
 def test_pixels_are_tensorflows(kind):
-    from shardwright import pixels
+    from shardwright.images import tf_ops
 
     image = decode(TAKEN[kind], read_header(TAKEN[kind], max_pixels=MANY))
     assert image.mode in ("L", "RGB")
-    np.testing.assert_array_equal(np.asarray(image.convert("RGB")), pixels.decode(TAKEN[kind]).numpy())
+    np.testing.assert_array_equal(np.asarray(image.convert("RGB")), tf_ops.decode(TAKEN[kind]).numpy())
 
 
 @pytest.mark.parametrize("kind", ["grey jpeg", "colour jpeg", "progressive jpeg", "cmyk jpeg"])
@@ -247,9 +248,9 @@ def test_bombs_need_no_memory(tmp_path):
     script = """
 import resource, sys
 from pathlib import Path
-from shardwright.bench.memory import peak_memory
-from shardwright.image_files.conversion import convert, other_header
-from shardwright.image_files.image_header import ImageError
+from shardwright.processes import peak_memory
+from shardwright.images.decode import convert, other_header
+from shardwright.images.header import ImageError
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 before = peak_memory()
 for file in Path(sys.argv[1]).iterdir():

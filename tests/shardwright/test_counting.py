@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ingesting import run
 
+from shardwright.dataset.counting import count_records
 from shardwright.errors import DatasetError
-from shardwright.tfrecords.counting import count_records
 from shardwright.tfrecords.records import frame
 
 
@@ -24,7 +24,7 @@ def _shards(root):
 
 
 def test_a_manifest_is_believed_without_reading_a_record(dataset, monkeypatch):
-    from shardwright.tfrecords import counting
+    from shardwright.dataset import counting
 
     monkeypatch.setattr(counting, "_of_headers", None)
     monkeypatch.setattr(counting, "_of_index", None)
@@ -34,7 +34,7 @@ def test_a_manifest_is_believed_without_reading_a_record(dataset, monkeypatch):
 
 
 def test_an_index_is_believed_where_there_is_no_manifest(dataset, monkeypatch):
-    from shardwright.tfrecords import counting
+    from shardwright.dataset import counting
 
     (dataset / "manifest.json").unlink()
     monkeypatch.setattr(counting, "_of_headers", None)

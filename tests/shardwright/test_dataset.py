@@ -5,15 +5,15 @@ import json
 
 import pytest
 
-from shardwright import manifest
+from shardwright.config.dataset import FeaturesConfig
 from shardwright.config.images import ImagesConfig
-from shardwright.config.layout import FeaturesConfig
 from shardwright.config.transform import TextConfig, TransformConfig
-from shardwright.dataset import Dataset
+from shardwright.dataset import manifest
+from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
-from shardwright.manifest import Manifest
-from shardwright.writing.commit import DatasetPlan, commit
-from shardwright.writing.staging import Outcome, PlannedShard, Staging
+from shardwright.staging.commit import DatasetPlan, commit
+from shardwright.staging.staging import Outcome, PlannedShard, Staging
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.dedup import hamming
-from shardwright.dedup.clusters import Components, equal_clusters, near_clusters
+from shardwright.duplicates import hamming
+from shardwright.duplicates.clusters import Components, equal_clusters, near_clusters
 
 WORDS = st.integers(0, 2**64 - 1)
 

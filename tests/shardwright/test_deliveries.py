@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.ingest.deliveries import read_deliveries
 from shardwright.ingest.recipe import InputLocation
+from shardwright.ingest.spans import read_deliveries
 
 # Span -> key -> content.
 TREES = st.dictionaries(

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from shardwright.dataset import Dataset
-from shardwright.derived.differences import find_differences
+from shardwright.dataset.reader import Dataset
+from shardwright.edit.diff import find_differences
 from shardwright.errors import DatasetError
 
 

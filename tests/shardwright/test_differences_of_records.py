@@ -5,11 +5,12 @@ import shutil
 import numpy as np
 import pytest
 
-from shardwright.dataset import Dataset
-from shardwright.derived.differences import find_differences
+from shardwright.dataset.reader import Dataset
+from shardwright.edit.diff import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
-from shardwright.tfrecords.records import byte_strings, decode_example, floats, ints
+from shardwright.tfrecords.encode import byte_strings, floats, ints
+from shardwright.tfrecords.records import decode_example
 
 KEY = "eval/0000"
 

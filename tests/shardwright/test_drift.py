@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from shardwright.dataset import Dataset
-from shardwright.drift.calibration import CHANGES, measure_all, table
+from benchmarks.drift_calibration import CHANGES, measure_all, table
+from shardwright.dataset.reader import Dataset
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import sample_dataset, sample_folder
 from shardwright.errors import DatasetError

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from shardwright.config.drift import DriftConfig
-from shardwright.dataset import Dataset
-from shardwright.drift.tiles import record_tiles
-from shardwright.drift.watch import watch
-from shardwright.report.contacts import Sheets
+from shardwright.config.evaluation import DriftConfig
+from shardwright.dataset.reader import Dataset
+from shardwright.drift.chapter import record_tiles
+from shardwright.drift.monitor import watch
+from shardwright.report.contact_sheets import Sheets
 from shardwright.report.page import see
-from shardwright.tfrecords.records import ints
+from shardwright.tfrecords.encode import ints
 
 IMAGES = 60
 

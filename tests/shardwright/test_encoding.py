@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from shardwright import geometry
-from shardwright.image_files.conversion import DCT_RATIOS, decode
-from shardwright.image_files.encoding import CHROMA, encode, resize, tensor_proto
-from shardwright.image_files.image_header import ImageError, ImageHeader
-from shardwright.image_files.images import read_header
+from shardwright.dataset.image_encoding import CHROMA, encode_image, resize, tensor_proto
+from shardwright.images import geometry
+from shardwright.images.decode import decode
+from shardwright.images.geometry import DCT_RATIOS
+from shardwright.images.header import ImageError, ImageHeader
+from shardwright.images.read_header import read_header
 from shardwright.masks import rle
 
 MANY = 200_000_000
@@ -28,7 +29,7 @@ def picture(mode="RGB", size=(40, 24)):
 @pytest.mark.parametrize("orientation", [1, 6])
 @pytest.mark.parametrize("encoding", ["jpeg", "png"])
 def test_a_file_says_what_its_header_says(encoding, orientation, mode):
-    data, header = encode(picture(mode), encoding, orientation=orientation)
+    data, header = encode_image(picture(mode), encoding, orientation=orientation)
     assert header == ImageHeader(encoding, 24, 40, 1 if mode == "L" else 3, orientation)
     assert read_header(data, max_pixels=MANY) == header
     assert set(Image.open(io.BytesIO(data)).info) <= {
@@ -42,14 +43,14 @@ def test_a_file_says_what_its_header_says(encoding, orientation, mode):
 
 
 def test_options_of_jpeg_and_png():
-    small, large = (encode(picture(), "jpeg", quality=quality)[0] for quality in (30, 95))
+    small, large = (encode_image(picture(), "jpeg", quality=quality)[0] for quality in (30, 95))
     assert len(small) < len(large)
-    assert len(encode(picture(), "jpeg", optimize=True)[0]) < len(encode(picture(), "jpeg")[0])
+    assert len(encode_image(picture(), "jpeg", optimize=True)[0]) < len(encode_image(picture(), "jpeg")[0])
     for chroma, factors in ((444, (1, 1)), (422, (2, 1)), (420, (2, 2))):
-        image = Image.open(io.BytesIO(encode(picture(), "jpeg", chroma=chroma)[0]))
+        image = Image.open(io.BytesIO(encode_image(picture(), "jpeg", chroma=chroma)[0]))
         assert image.layer[0][1:3] == factors
     assert set(CHROMA) == {444, 422, 420}
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode(picture(), "png")[0]))), picture())
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_image(picture(), "png")[0]))), picture())
 
 
 @pytest.mark.parametrize("shape", [(24, 40, 3), (1, 1, 3), (300, 2, 3), (5,)])
@@ -69,17 +70,17 @@ def test_tensor_and_raw_bytes_have_three_channels(mode):
     import tensorflow as tf
 
     expected = np.asarray(picture(mode).convert("RGB"))
-    data, header = encode(picture(mode), "tensor", orientation=3)
+    data, header = encode_image(picture(mode), "tensor", orientation=3)
     assert header == ImageHeader("tensor", 24, 40, 3, 3)
     np.testing.assert_array_equal(tf.io.parse_tensor(data, tf.uint8), expected)
-    data, header = encode(picture(mode), "raw")
+    data, header = encode_image(picture(mode), "raw")
     assert header == ImageHeader("raw", 24, 40, 3, 1)
     np.testing.assert_array_equal(tf.reshape(tf.io.decode_raw(data, tf.uint8), [24, 40, 3]), expected)
 
 
 def test_a_side_that_jpeg_cannot_say_is_refused():
     with pytest.raises(ImageError, match="decoders take sides of at most 65500"):
-        encode(Image.new("L", (65_501, 1)), "jpeg")
+        encode_image(Image.new("L", (65_501, 1)), "jpeg")
 
 
 def plan(policy, h, w, height, width):
@@ -123,11 +124,11 @@ def test_a_picture_scaled_while_decoding_shows_the_same(policy, height, width, r
 
 @pytest.mark.parametrize("policy", geometry.POLICIES)
 def test_the_filter_is_the_transforms(policy):
-    from shardwright import pixels
+    from shardwright.images import tf_ops
 
     source = picture(size=(97, 61))
     file = io.BytesIO()
     source.save(file, "png")
-    theirs = pixels.decode_resized(file.getvalue(), 30, 37, policy).numpy().astype(int)
+    theirs = tf_ops.decode_resized(file.getvalue(), 30, 37, policy).numpy().astype(int)
     ours = np.asarray(resize(source, geometry.plan_geometry(policy, 61, 97, 30, 37)))
     assert np.abs(theirs - ours).max() <= 2

@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from shardwright import console
+from shardwright import progress
 from shardwright.errors import CheckFailed, ConfigError
 from shardwright.escaping import EscapingFormatter, escape, escape_message, escaped_streams, escaping, unescaped
 
@@ -77,10 +77,10 @@ def test_a_bar_keeps_its_colours_and_prints_beside_it_do_not(monkeypatch: pytest
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(sys, "stdout", terminal)
-    with escaped_streams(), console.progress(2, "reading") as shown:
+    with escaped_streams(), progress.progress(2, "reading") as shown:
         shown.advance()
         print("name\x1b]0;title\x07")
-        console.tell("note\x1b]0;title\x07\nforged")
+        progress.tell("note\x1b]0;title\x07\nforged")
     said = terminal.getvalue()
     assert "\x1b[" in said
     assert "\x1b]0" not in said

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from picturing import CAMERA, GPS, MAIN, pillow_exif
 from PIL import Image
 
-from shardwright.image_files.exif import has_position, only_orientation, read_orientation, without_private
+from shardwright.images.exif import has_position, only_orientation, read_orientation, without_private
 
 
 def read_by_pillow(tiff):

@@ -9,14 +9,14 @@ from ingesting import examples, run
 from PIL import Image
 from recording import reading, write_records
 
-from shardwright.dataset import Dataset
-from shardwright.derived.differences import find_differences
-from shardwright.derived.export import ExportOptions, export
-from shardwright.derived.relabel import relabel
+from shardwright.dataset.reader import Dataset
+from shardwright.edit.diff import find_differences
+from shardwright.edit.export import ExportOptions, export
+from shardwright.edit.relabel import relabel
 from shardwright.errors import UsageError
+from shardwright.formats.export_record import find_export
 from shardwright.masks import rle
-from shardwright.sources.export_record import find_export
-from shardwright.tfrecords.records import byte_strings, encode_example, floats, ints
+from shardwright.tfrecords.encode import byte_strings, encode_example, floats, ints
 
 SIZE = 16
 CLASSES = ("potted plant", "dining table", "a_b")

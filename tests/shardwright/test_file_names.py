@@ -9,10 +9,10 @@ from ingesting import changed, examples, ledger, run, tree
 
 from shardwright.config import LabelsConfig, parse_config
 from shardwright.errors import CheckFailed, UsageError
+from shardwright.formats.base import Images
+from shardwright.formats.class_folders import name_label
+from shardwright.formats.detect import open_source
 from shardwright.ingest import IngestRecipe
-from shardwright.sources.base import Images
-from shardwright.sources.detect import open_source
-from shardwright.sources.file_names import name_label
 
 WORDS = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=8)
 

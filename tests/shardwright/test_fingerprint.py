@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardwright.dataset.example_view import lot
 from shardwright.fingerprint import canonical_json, fingerprint, text_number
-from shardwright.image_facts import lot
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from picturing import DISPLAYED
 
-from shardwright import boxes, geometry
-from shardwright.frames import Frames
+from shardwright.images import boxes, geometry
 from shardwright.masks import rle
+from shardwright.masks.coordinate_frame import Frames
 
 sides = st.integers(1, 20)
 

@@ -6,7 +6,7 @@ import sys
 HELD = """
 import re
 from pathlib import Path
-from shardwright.freed_memory import give_back
+from shardwright.processes import give_back
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
@@ -21,7 +21,7 @@ print(before - resident())
 USED_AGAIN = """
 import resource
 import sys
-from shardwright.freed_memory import keep_freed
+from shardwright.processes import keep_freed
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -50,8 +50,8 @@ def test_what_is_kept_is_used_again_without_asking_the_system():
 
 
 def test_without_glibc_nothing_happens(monkeypatch):
-    monkeypatch.setattr("shardwright.freed_memory.ctypes.CDLL", lambda name: object())
-    from shardwright.freed_memory import give_back, keep_freed
+    monkeypatch.setattr("shardwright.processes.ctypes.CDLL", lambda name: object())
+    from shardwright.processes import give_back, keep_freed
 
     give_back()
     keep_freed()

@@ -5,9 +5,8 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.storage import gathered
-from shardwright.storage.gathered import Found, Gathered
-from shardwright.storage.listing import make_listing
+from shardwright.storage import listing as storage_listing
+from shardwright.storage.listing import Found, Gathered, make_listing
 
 texts = st.text(st.characters(), max_size=3)
 files = st.lists(
@@ -20,7 +19,7 @@ files = st.lists(
 
 @given(files, st.integers(1, 5))
 def test_they_come_back_sorted(found, together):
-    before, gathered._PACKED_TOGETHER = gathered._PACKED_TOGETHER, together
+    before, storage_listing._PACKED_TOGETHER = storage_listing._PACKED_TOGETHER, together
     try:
         held = Gathered()
         for file in found:
@@ -28,7 +27,7 @@ def test_they_come_back_sorted(found, together):
         assert bool(held) == bool(found)
         assert list(held.by_key()) == sorted(found)
     finally:
-        gathered._PACKED_TOGETHER = before
+        storage_listing._PACKED_TOGETHER = before
 
 
 def test_a_listing_is_made_in_less_memory_than_its_files_would_take_as_objects():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.geometry import (
+from shardwright.images.geometry import (
     DCT_RATIOS,
     POLICIES,
     Geometry,

@@ -8,14 +8,14 @@ from guarded import guarded
 from ingesting import changed, ledger, run, tree
 from PIL import Image
 
+from shardwright.dataset.sharding import shard_count
 from shardwright.errors import ConfigError, UsageError
-from shardwright.ingest import declared, masks
-from shardwright.masks.polygons import PolygonError, rasterize, read_polygon
+from shardwright.formats.tables import Table
+from shardwright.ingest import example, split_inputs
+from shardwright.masks.coco import PolygonError, rasterize, read_polygon
 from shardwright.pipelines.cli import main
-from shardwright.sharding import shard_count
-from shardwright.sources.tables import Table
 from shardwright.storage import limits, open_file, read_bytes, read_each
-from shardwright.writing.mirror import working_folder
+from shardwright.storage.mirror import working_folder
 
 GIB = 1 << 30
 
@@ -107,7 +107,7 @@ def test_lists_and_classes_are_limited(images, tmp_path, monkeypatch):
     path = str(sparse(tmp_path / "list.txt", GIB))
     with pytest.raises(ConfigError, match=r"input.classes: .*1,073,741,824 bytes"):
         run(changed(images, classes=path), tmp_path / "out")
-    monkeypatch.setattr(declared, "MOST_LIST_BYTES", 10)
+    monkeypatch.setattr(split_inputs, "MOST_LIST_BYTES", 10)
     path = str(sparse(tmp_path / "list.txt", 11))
     with pytest.raises(UsageError, match=r"split.lists.train: .*11 bytes"):
         run({**images, "split": {"by": "predefined", "lists": {"train": path}}}, tmp_path / "out")
@@ -168,7 +168,7 @@ def coco(tmp_path):
 
 
 def test_masks_of_one_image_are_limited(coco, tmp_path, monkeypatch):
-    monkeypatch.setattr(masks, "_MOST_MASKS", 10)
+    monkeypatch.setattr(example, "_MOST_MASKS", 10)
     run(coco, tmp_path / "out", workers=1)
     rows = ledger(tmp_path / "out")
     assert (rows["a.png"].code, rows["b.png"].status) == ("too_many_masks", "written")
@@ -177,7 +177,7 @@ def test_masks_of_one_image_are_limited(coco, tmp_path, monkeypatch):
 
 def test_masks_that_are_joined_meanwhile_are_the_same(coco, tmp_path, monkeypatch):
     run(coco, tmp_path / "at once", workers=1)
-    monkeypatch.setattr(masks, "_JOINED_AT", 0)
+    monkeypatch.setattr(example, "_JOINED_AT", 0)
     run(coco, tmp_path / "meanwhile", workers=1)
     assert tree(tmp_path / "at once") == tree(tmp_path / "meanwhile")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright.image_files import image_header
-from shardwright.image_files import jpeg as jpeg_file
-from shardwright.image_files.image_header import ImageError, ImageHeader
-from shardwright.image_files.images import read_header
+from shardwright.images import header as images_header
+from shardwright.images import jpeg as jpeg_file
+from shardwright.images.header import ImageError, ImageHeader
+from shardwright.images.read_header import read_header
 
 MANY = 200_000_000
 
@@ -308,7 +308,7 @@ def check_any(data):
     else:
         error = None
     if error is not None:
-        assert error.code in image_header.CODES
+        assert error.code in images_header.CODES
         assert pickle.loads(pickle.dumps(error)).reason == error.reason
         return
     assert 0 < header.height * header.width <= 1000

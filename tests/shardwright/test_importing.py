@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from shardwright.importing import importing_much
+from shardwright.processes import importing_much
 
 
 class Knot:

@@ -7,13 +7,13 @@ from descent import Months
 from ingesting import run as ingest
 
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.ingest import IngestRecipe
 from shardwright.ingest import ingest as run_ingest
-from shardwright.provenance.blessing import BLESSING_FILE
-from shardwright.provenance.in_force import settle, without_blessed
-from shardwright.provenance.lineage import read_lineage, write_lineage
+from shardwright.ingest.baseline import resolve_baseline, without_blessed
+from shardwright.lineage.blessing import BLESSING_FILE
+from shardwright.lineage.record import read_lineage, write_lineage
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +34,14 @@ def config(root, **changes):
 
 
 def test_it_is_the_dataset_of_the_model_in_force(months):
-    settled = settle(config(months.root))
+    settled = resolve_baseline(config(months.root))
     assert settled.split.previous == settled.gate.drift.reference == settled.previous == str(months.datasets[3])
     recipe = IngestRecipe.of(settled)
     assert recipe.split.previous == Dataset.open(months.datasets[3]).manifest.digest
 
 
 def test_without_a_blessed_model_there_is_none(tmp_path):
-    settled = settle(config(tmp_path / "new"))
+    settled = resolve_baseline(config(tmp_path / "new"))
     assert settled.split.previous is settled.previous is None
     assert settled.gate.drift is None
     assert IngestRecipe.of(settled).options()["split"] == {}
@@ -49,7 +49,7 @@ def test_without_a_blessed_model_there_is_none(tmp_path):
 
 def test_paths_stay_as_they_are(months):
     plain = config(months.root, previous="ds", split={"previous": "ds"}, gate={})
-    assert settle(plain) is plain
+    assert resolve_baseline(plain) is plain
 
 
 def test_the_same_run_again_keeps_from_the_dataset_that_it_kept_from(months, tmp_path):
@@ -58,23 +58,23 @@ def test_the_same_run_again_keeps_from_the_dataset_that_it_kept_from(months, tmp
     shutil.copytree(months.root, root)
     place = root / months.datasets[3].relative_to(months.root)
     asked = config(root)
-    recipe = IngestRecipe.of(settle(config(root, split={}, gate={})), ["a", "b"]).options()
+    recipe = IngestRecipe.of(resolve_baseline(config(root, split={}, gate={})), ["a", "b"]).options()
     recipe["split"] = {"previous": months.digest(1)}
     lineage = read_lineage(place)
     parents = {"input": "0" * 64, "previous": months.digest(1)}
     write_lineage(place, kind="ingest", fingerprint=lineage["fingerprint"], parents=parents, recipe=recipe)
     first = str(root / months.datasets[1].relative_to(months.root))
-    assert settle(asked, "0" * 64, ["a", "b"]).split.previous == first
-    assert settle(asked, "0" * 64, ["a", "b"]).previous == str(place)
+    assert resolve_baseline(asked, "0" * 64, ["a", "b"]).split.previous == first
+    assert resolve_baseline(asked, "0" * 64, ["a", "b"]).previous == str(place)
     for data, classes in (("1" * 64, ["a", "b"]), ("0" * 64, ["a", "c"])):
-        assert settle(asked, data, classes).split.previous == str(place)
+        assert resolve_baseline(asked, data, classes).split.previous == str(place)
     changed = config(root, split={"previous": "blessed", "salt": "x"})
-    assert settle(changed, "0" * 64, ["a", "b"]).split.previous == str(place)
+    assert resolve_baseline(changed, "0" * 64, ["a", "b"]).split.previous == str(place)
     shutil.rmtree(first)
     with pytest.raises(
         ConfigError, match=r"split\.previous: the dataset .* which the one in force kept its splits from"
     ):
-        settle(asked, "0" * 64, ["a", "b"])
+        resolve_baseline(asked, "0" * 64, ["a", "b"])
 
 
 def test_a_dataset_that_is_gone_is_told(months, tmp_path):
@@ -82,10 +82,10 @@ def test_a_dataset_that_is_gone_is_told(months, tmp_path):
     shutil.copytree(months.root, root)
     shutil.rmtree(root / months.datasets[3].relative_to(months.root))
     with pytest.raises(ConfigError, match=r"previous: the dataset of the model in force .* is not in .*run"):
-        settle(config(root))
+        resolve_baseline(config(root))
     (root / "pushed" / BLESSING_FILE).write_text("{")
     with pytest.raises(DatasetError, match="no readable blessing"):
-        settle(config(root))
+        resolve_baseline(config(root))
 
 
 def test_a_compiled_pipeline_is_made_as_if_no_model_was_ever_blessed(months):
@@ -110,7 +110,7 @@ def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
     more = image_input(tmp_path / "more", layout="label_csv", images=50)
     more["split"] = {**raw["split"], "previous": "blessed"}
     more["run"] = {"root": str(months.root)}
-    made = run_ingest(settle(parse_config(more, base=str(tmp_path))), tmp_path / "ds", workers=1, quiet=True)
+    made = run_ingest(resolve_baseline(parse_config(more, base=str(tmp_path))), tmp_path / "ds", workers=1, quiet=True)
     old, new = (
         {row.key: row.split for row in Dataset.open(place).ledger()} for place in (months.datasets[3], tmp_path / "ds")
     )

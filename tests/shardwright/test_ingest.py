@@ -11,9 +11,9 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed
-from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input
+from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input, tasks
 from shardwright.masks import rle
 
 
@@ -238,7 +238,7 @@ def test_a_table_that_changes_after_it_was_hashed_makes_no_dataset(image_input, 
     """A fingerprint tells the labels: the dataset would have that of the earlier ones, and the later ones in it."""
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
     table = tmp_path / "in" / "labels.csv"
-    write_images = plan.write_images
+    write_images = tasks.write_images
 
     def changed_behind(*given):
         table.write_text(table.read_text().replace("Fish", "Sugar", 1))

@@ -72,26 +72,27 @@ def test_what_changes_between_any_two_looks_at_it_makes_no_dataset(tmp_path, ima
 
 
 def test_a_plan_that_goes_on_with_earlier_task_files_is_held_to_the_same_table(tmp_path, image_input, monkeypatch):
-    from shardwright.ingest import run as running
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import survey as ingest_survey
 
     raw, file, before, after = table(tmp_path, image_input)
 
     def killed(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "write_shard", killed)
+    monkeypatch.setattr(ingest_run, "write_shard", killed)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "ds", workers=1)
     monkeypatch.undo()
     data = file.read_bytes()
-    survey = running.survey_input
+    survey = ingest_survey.survey_input
 
     def changed_after(*given):
         found = survey(*given)
         file.write_bytes(data.replace(before, after))
         return found
 
-    monkeypatch.setattr(running, "survey_input", changed_after)
+    monkeypatch.setattr(ingest_run, "survey_input", changed_after)
     with pytest.raises(CheckFailed, match=r"labels\.csv: the file has changed"):
         run(raw, tmp_path / "ds", workers=1)
 
@@ -101,7 +102,8 @@ def test_masks_in_records_that_change_while_shards_are_written_make_no_dataset(
     tmp_path, image_input, monkeypatch, packing
 ):
     """The images beside them do not change, by which one would be told."""
-    from shardwright.ingest import run as running
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import write as ingest_write
 
     def payloads(value):
         return [record(i, key=b"%d.jpg" % i, mask=mask_png(np.full((10, 12), value))) for i in range(6)]
@@ -109,14 +111,14 @@ def test_masks_in_records_that_change_while_shards_are_written_make_no_dataset(
     before, after = payloads(1), payloads(3)
     assert [len(one) for one in before] == [len(one) for one in after]
     file = write_records(tmp_path / "in/a.tfrecord", before, packing)
-    write = running.write_shard
+    write = ingest_write.write_shard
 
     def late(*given, **options):
         packed = next((tmp_path / ".ds.staging").rglob("*/a.tfrecord"), file)
         write_records(packed, after)
         return write(*given, **options)
 
-    monkeypatch.setattr(running, "write_shard", late)
+    monkeypatch.setattr(ingest_run, "write_shard", late)
     raw = reading(tmp_path / "in", "segmentation", classes=["one", "two", "three"])
     with pytest.raises(CheckFailed, match=r"a\.tfrecord, mask at byte \d+: the mask has changed"):
         run(raw, tmp_path / "ds", workers=1)

@@ -8,7 +8,7 @@ from ingesting import changed, examples, ledger, run, tree
 
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.masks import rle
-from shardwright.masks.rle_dialects import compress_counts, to_counts
+from shardwright.masks.dialects import compress_counts, to_counts
 
 IDS = {"Fish": 7, "Sugar": 90}
 

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import UsageError
 from shardwright.ingest import IngestRecipe, ingest
 from shardwright.masks import rle
-from shardwright.masks.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect, compress_counts, to_counts
+from shardwright.masks.dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect, compress_counts, to_counts
 from shardwright.tfrecords.records import decode_example
 
 IMAGES = 24

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ingesting import config, examples, ledger, run, tree
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError
 from shardwright.tfrecords.records import decode_example, read_records
 from shardwright.verify import verify

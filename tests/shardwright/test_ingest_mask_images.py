@@ -8,7 +8,7 @@ import pytest
 from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.tasks import publish_tasks
 from shardwright.masks import rle

@@ -11,15 +11,15 @@ from picturing import GPS, pillow_exif
 from PIL import Image, ImageDraw
 from recording import reading
 
-from shardwright import orientation as turns
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError, UsageError
-from shardwright.image_files.conversion import turn
-from shardwright.image_files.exif import only_orientation
+from shardwright.images import orientation as turns
+from shardwright.images.decode import turn
+from shardwright.images.exif import only_orientation
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest, write_shard
 from shardwright.masks import rle
+from shardwright.staging.staging import Staging
 from shardwright.verify import verify
-from shardwright.writing.staging import Staging
 
 HEIGHT, WIDTH = 60, 90
 

@@ -9,12 +9,12 @@ from damage import name_indexes, swap_records
 from ingesting import changed, config, ledger, run, tree
 from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling, write_months
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
+from shardwright.fingerprint import sealed_lines
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
-from shardwright.provenance.sealed import sealed_lines
+from shardwright.staging.staging import Staging
 from shardwright.verify import verify
-from shardwright.writing.staging import Staging
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +75,10 @@ def test_what_was_encoded_anew_is_copied_where_the_options_are_the_same(months, 
     raw = raw_of(months / "second", images=images)
     run(raw, tmp_path / "full")
     prepared = []
-    from shardwright.ingest import write as module
+    from shardwright.ingest import stored_image, write
 
-    prepare = module.prepare
-    monkeypatch.setattr(module, "prepare", lambda data, options: prepared.append(data) or prepare(data, options))
+    prepare = stored_image.prepare
+    monkeypatch.setattr(write, "prepare", lambda data, options: prepared.append(data) or prepare(data, options))
     told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied", workers=1)
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
     assert copied_of(told) == (COPIED, READ)
@@ -162,11 +162,11 @@ def test_pixels_are_not_looked_at_again(months, tmp_path, monkeypatch):
     run(raw_of(months / "first", **looking), tmp_path / "one")
     raw = raw_of(months / "second", **looking)
     run(raw, tmp_path / "full")
-    from shardwright.probe import run as module
+    from shardwright.ingest import known_files, probe
 
     looked = []
-    decode_file = module.decode_file
-    monkeypatch.setattr(module, "decode_file", lambda *args, **more: looked.append(1) or decode_file(*args, **more))
+    decode_file = known_files.decode_file
+    monkeypatch.setattr(probe, "decode_file", lambda *args, **more: looked.append(1) or decode_file(*args, **more))
     run({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
     assert len(looked) == READ
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
@@ -357,7 +357,7 @@ def test_bytes_that_only_have_the_right_checksums_are_not_taken(months, tmp_path
 
 
 def test_what_pixels_told_is_not_taken_from_a_damaged_file(months, tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.ingest.reading._ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("shardwright.ingest.read._ROWS_AT_ONCE", 4)
     looking = {"images": {"verify": "full"}}
     run(raw_of(months / "first", **looking), tmp_path / "one")
     file = tmp_path / "one/origins/inputs.jsonl"

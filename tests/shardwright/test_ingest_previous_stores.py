@@ -9,11 +9,11 @@ from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, picture, raw_of, ru
 from object_stores import SCHEMES
 from PIL import Image
 
-from shardwright.bench.emulators import Trouble
-from shardwright.dataset import Dataset
-from shardwright.ingest import inputs
+from shardwright.dataset.reader import Dataset
+from shardwright.ingest import spans, survey
 from shardwright.ingest.retry import retry_rejects
 from shardwright.storage import buckets
+from tests.support.emulators import Trouble
 
 pytestmark = pytest.mark.slow
 both = pytest.mark.parametrize("scheme", SCHEMES)
@@ -102,7 +102,7 @@ def test_an_image_that_is_uploaded_again_with_the_same_bytes_is_the_same(stores,
 def test_what_the_store_lists_no_checksum_of_is_hashed_and_then_copied(stores, months, tmp_path, scheme, monkeypatch):
     url = f"{stores.bucket(scheme)}/in"
     deliver(stores, url, months / "first")
-    listed = inputs.read_deliveries
+    listed = spans.read_deliveries
 
     def without(*arguments):
         delivered = listed(*arguments)
@@ -110,7 +110,7 @@ def test_what_the_store_lists_no_checksum_of_is_hashed_and_then_copied(stores, m
         return replace(delivered, listing=replace(delivered.listing, checksums=checksums))
 
     run(raw_of(url), tmp_path / "one")
-    monkeypatch.setattr(inputs, "read_deliveries", without)
+    monkeypatch.setattr(survey, "read_deliveries", without)
     stores.requests.clear()
     told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
     assert copied_of(told) == (OLD, 0)

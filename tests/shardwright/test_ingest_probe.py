@@ -10,11 +10,11 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from killing import KILL_AT_STEP
 
-from shardwright.ingest import run as running
-from shardwright.probe import run as probing
-from shardwright.probe.cache import cache_file
-from shardwright.probe.hashes import ImageHashes
-from shardwright.probe.quality import Quality
+from shardwright.config import images as running
+from shardwright.duplicates.hashes import ImageHashes
+from shardwright.images.quality import Quality
+from shardwright.ingest import known_files, probe
+from shardwright.ingest.known_files import cache_file
 
 FEATURES = {*(f"image/hash/{n}" for n in ImageHashes._fields), *(f"image/quality/{n}" for n in Quality._fields)}
 
@@ -39,9 +39,9 @@ def damage(file):
 def probed_files(monkeypatch):
     """Positions of files whose pixels were looked at, in this process."""
     seen = []
-    decode_file = probing.decode_file
+    decode_file = known_files.decode_file
     monkeypatch.setattr(
-        probing, "decode_file", lambda data, *a, **k: seen.append(len(data)) or decode_file(data, *a, **k)
+        probe, "decode_file", lambda data, *a, **k: seen.append(len(data)) or decode_file(data, *a, **k)
     )
     return seen
 
@@ -97,8 +97,8 @@ def test_nothing_with_a_bombs_header_is_decoded(tmp_path, image_input, probed_fi
 def test_workers_change_nothing(tmp_path, image_input, workers, monkeypatch):
     raw = full(image_input(tmp_path / "in"), duplicates={"near": 6})
     run(raw, tmp_path / "one", workers=1)
-    monkeypatch.setattr(probing, "_FEWEST_AT_ONCE", 3)
-    monkeypatch.setattr(probing, "readers", lambda root: 2)
+    monkeypatch.setattr(probe, "_FEWEST_AT_ONCE", 3)
+    monkeypatch.setattr(probe, "readers", lambda root: 2)
     run(raw, tmp_path / "out", workers=workers)
     assert tree(tmp_path / "out") == tree(tmp_path / "one")
 
@@ -110,7 +110,7 @@ def test_how_many_pictures_wait_changes_nothing(tmp_path, image_input, monkeypat
     (tmp_path / "in" / "images" / "003.jpg").write_bytes(b"BM")
     run(raw, tmp_path / "usual")
     assert ledger(tmp_path / "usual")["003.jpg"].status == "rejected"
-    monkeypatch.setattr(probing, name, most)
+    monkeypatch.setattr(probe, name, most)
     run(raw, tmp_path / "out")
     assert tree(tmp_path / "out") == tree(tmp_path / "usual")
 
@@ -191,20 +191,20 @@ def test_a_row_of_other_content_is_not_taken(tmp_path, image_input):
 
 def test_an_interrupted_probe_goes_on_where_it_was(tmp_path, image_input, probed_files, monkeypatch):
     raw = full(image_input(tmp_path / "in"))
-    monkeypatch.setattr(probing, "_FEWEST_AT_ONCE", 4)
-    monkeypatch.setattr(probing, "readers", lambda root: 1)
-    fill = probing._fill
+    monkeypatch.setattr(probe, "_FEWEST_AT_ONCE", 4)
+    monkeypatch.setattr(probe, "readers", lambda root: 1)
+    fill = probe._fill
 
     def interrupted(result, listing, position, one):
         if position == 9:
             raise KeyboardInterrupt
         fill(result, listing, position, one)
 
-    monkeypatch.setattr(probing, "_fill", interrupted)
+    monkeypatch.setattr(probe, "_fill", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "out", workers=1)
     assert len(probed_files) == 12
-    monkeypatch.setattr(probing, "_fill", fill)
+    monkeypatch.setattr(probe, "_fill", fill)
     run(raw, tmp_path / "out", workers=1)
     assert len(probed_files) == 24
     run(raw, tmp_path / "whole")
@@ -276,9 +276,9 @@ def test_other_formats_are_probed_where_they_are_converted(tmp_path, image_input
 
 
 def test_the_schema_knows_the_features(tmp_path, image_input):
+    from shardwright.dataset.schema import parse_schema, render_schema
     from shardwright.ingest import example_features, locate, survey_input
     from shardwright.ingest.recipe import IngestRecipe
-    from shardwright.schema import parse_schema, render_schema
 
     given = config(full(image_input(tmp_path / "in")))
     survey = survey_input(IngestRecipe.of(given), locate(given)).survey

@@ -125,10 +125,11 @@ def test_what_cannot_be_opened_is_accounted_for_once(tmp_path, image_input):
 
 def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
-    from shardwright.ingest import inputs
+    from shardwright import storage
+    from shardwright.ingest import survey
 
-    hash_file = inputs.hash_file
-    monkeypatch.setattr(inputs, "hash_file", lambda path, *pin: None if path.endswith("004.jpg") else hash_file(path))
+    hash_file = storage.hash_file
+    monkeypatch.setattr(survey, "hash_file", lambda path, *pin: None if path.endswith("004.jpg") else hash_file(path))
     assert run(raw, tmp_path / "out").totals["rejected/unreadable"] == 1
     assert ledger(tmp_path / "out")["004.jpg"].code == "unreadable"
 
@@ -194,7 +195,7 @@ def test_a_file_that_changes_under_the_run_is_noticed(tmp_path, image_input, mon
 def test_annotations_are_partitioned_in_bounded_memory(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
     whole = run(raw, tmp_path / "whole")
-    monkeypatch.setattr("shardwright.ingest.line_files._BYTES", 100)
+    monkeypatch.setattr("shardwright.ingest.tasks._BYTES", 100)
     assert run(raw, tmp_path / "small") == whole
     assert tree(tmp_path / "small") == tree(tmp_path / "whole")
 

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 from ingesting import run, tree
 
-from shardwright.writing.staging import Staging
+from shardwright.staging.staging import Staging
 
 
 def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
-    from shardwright.ingest import run as module
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import write
 
     def stop_after_two(*arguments):
         done = write_all(*arguments)
@@ -18,15 +19,15 @@ def test_a_resumed_ingest_reads_no_finished_shard_again(tmp_path, image_input, m
         yield next(done)
         raise KeyboardInterrupt
 
-    write_all = module._write_all
-    monkeypatch.setattr(module, "_write_all", stop_after_two)
+    write_all = ingest_run._write_all
+    monkeypatch.setattr(ingest_run, "_write_all", stop_after_two)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    monkeypatch.setattr(module, "_write_all", write_all)
+    monkeypatch.setattr(ingest_run, "_write_all", write_all)
     written = []
-    write_shard = module.write_shard
-    monkeypatch.setattr(module, "write_shard", lambda *args: written.append(args[0]) or write_shard(*args))
+    write_shard = write.write_shard
+    monkeypatch.setattr(ingest_run, "write_shard", lambda *args: written.append(args[0]) or write_shard(*args))
     resumed = run(raw, tmp_path / "out")
     assert len(written) == len(resumed.shards) - 2
     assert resumed == run(raw, tmp_path / "whole")

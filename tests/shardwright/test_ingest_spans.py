@@ -10,7 +10,7 @@ import pytest
 from ingesting import config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import ingest, input_fingerprint, locate
 from shardwright.masks import rle

@@ -9,10 +9,10 @@ import pytest
 from ingesting import config, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, ingest
-from shardwright.provenance.lineage import read_lineage
+from shardwright.lineage.record import read_lineage
 
 
 def draw(file, number, size=(8, 8), **options):

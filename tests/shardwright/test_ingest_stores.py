@@ -11,14 +11,14 @@ import pytest
 from ingesting import changed, run, tree
 from object_stores import SCHEMES
 
-from shardwright.bench.emulators import Trouble
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, tasks, write_shard
+from shardwright.staging.commit import commit
+from shardwright.staging.staging import Staging
 from shardwright.storage import buckets
-from shardwright.writing.commit import commit
-from shardwright.writing.staging import Staging
+from tests.support.emulators import Trouble
 
 pytestmark = pytest.mark.slow
 
@@ -126,12 +126,13 @@ def test_a_dataset_on_a_bucket_is_read_like_any_other(stores, tmp_path, image_in
 
 @both
 def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input, monkeypatch, scheme):
-    from shardwright.ingest import run as module
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import write
 
     raw = image_input(tmp_path / "in")
     run(raw, tmp_path / "local")
     out = f"{stores.bucket(scheme)}/out"
-    write_all, write_shard = module._write_all, module.write_shard
+    write_all, write_shard = ingest_run._write_all, write.write_shard
 
     def stop_after_two(*arguments):
         done = write_all(*arguments)
@@ -139,16 +140,16 @@ def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input
         yield next(done)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_write_all", stop_after_two)
+    monkeypatch.setattr(ingest_run, "_write_all", stop_after_two)
     with pytest.raises(KeyboardInterrupt):
         run(raw, out)
     with pytest.raises(DatasetError, match="no finished dataset"):
         Dataset.open(out)
     # Another machine has none of this one's files.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
-    monkeypatch.setattr(module, "_write_all", write_all)
+    monkeypatch.setattr(ingest_run, "_write_all", write_all)
     written = []
-    monkeypatch.setattr(module, "write_shard", lambda *a, **o: written.append(a) or write_shard(*a, **o))
+    monkeypatch.setattr(ingest_run, "write_shard", lambda *a, **o: written.append(a) or write_shard(*a, **o))
     resumed = run(raw, out)
     assert len(written) == len(resumed.shards) - 2
     assert remote_contents(stores, out) == contents(tmp_path / "local")
@@ -188,18 +189,18 @@ def test_a_publication_that_was_cut_short_is_finished_by_the_next_run(
 
 @both
 def test_of_two_datasets_for_one_output_the_first_wins_whole(stores, tmp_path, image_input, monkeypatch, scheme):
-    from shardwright.writing import bucket_output
+    from shardwright.staging import output
 
     raw = image_input(tmp_path / "in")
     out = f"{stores.bucket(scheme)}/out"
-    claim = bucket_output.claim
+    claim = output.claim
 
     def too_late(url, fingerprint):
-        monkeypatch.setattr(bucket_output, "claim", claim)
+        monkeypatch.setattr(output, "claim", claim)
         run({**raw, "split": {"train": 0.5, "test": 0.5}}, out)
         claim(url, fingerprint)
 
-    monkeypatch.setattr(bucket_output, "claim", too_late)
+    monkeypatch.setattr(output, "claim", too_late)
     with pytest.raises(UsageError, match="holds another dataset"):
         run(raw, out)
     assert Dataset.open(out).splits == ("test", "train")

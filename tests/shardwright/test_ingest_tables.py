@@ -11,11 +11,11 @@ from ingesting import examples, ledger, run
 from PIL import Image
 
 from shardwright.config import LabelsConfig, parse_config
+from shardwright.dataset.schema import parse_schema, render_schema
 from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.base import Images
+from shardwright.formats.detect import open_source
 from shardwright.ingest import IngestRecipe
-from shardwright.schema import parse_schema, render_schema
-from shardwright.sources.base import Images
-from shardwright.sources.detect import open_source
 
 KEYS = [f"{letter}.png" for letter in "abcdef"]
 WANTED = dict(zip(KEYS, [["cat"], ["cat", "dog"], [], ["dog"], ["bird", "dog"], ["bird"]], strict=True))

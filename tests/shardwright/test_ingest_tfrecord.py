@@ -8,10 +8,11 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from recording import PACKINGS, labelled, mask_png, picture, reading, record, write_records
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest
-from shardwright.tfrecords.records import byte_strings, encode_example, floats, frame, ints
+from shardwright.tfrecords.encode import byte_strings, encode_example, floats, ints
+from shardwright.tfrecords.records import frame
 
 
 def as_lists(found):
@@ -77,7 +78,8 @@ def test_files_may_be_compressed(tmp_path, packing):
 
 
 def test_a_run_over_compressed_files_goes_on_where_it_was_ended(tmp_path, monkeypatch):
-    from shardwright.ingest import run as running
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import write as ingest_write
 
     masks = [mask_png(np.full((10, 12), i % 2)) for i in range(17)]
     payloads = [record(i, key=b"%d" % i, **{"segmentation_mask/Fish": masks[i]}) for i in range(17)]
@@ -92,8 +94,8 @@ def test_a_run_over_compressed_files_goes_on_where_it_was_ended(tmp_path, monkey
         written.append(number)
         return write(number, plan, staging)
 
-    write = running.write_shard
-    monkeypatch.setattr(running, "write_shard", interrupted)
+    write = ingest_write.write_shard
+    monkeypatch.setattr(ingest_run, "write_shard", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(raw, tmp_path / "out")
     monkeypatch.undo()
@@ -338,16 +340,17 @@ def test_the_user_says_which_feature_is_what(tmp_path, options, message):
 
 
 def test_an_input_that_changes_while_it_is_read_ends_the_run(tmp_path, monkeypatch):
-    from shardwright.ingest import run as running
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import write as ingest_write
 
     file = write_records(tmp_path / "in/a.rec", labelled(5))
-    write = running.write_shard
+    write = ingest_write.write_shard
 
     def late(number, plan, staging):
         write_records(file, labelled(5, 50))
         return write(number, plan, staging)
 
-    monkeypatch.setattr(running, "write_shard", late)
+    monkeypatch.setattr(ingest_run, "write_shard", late)
     with pytest.raises(CheckFailed, match=r"a\.rec, bytes \d+ to \d+: the file has changed"):
         run(reading(tmp_path / "in"), tmp_path / "out")
 

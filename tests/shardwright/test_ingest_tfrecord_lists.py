@@ -4,7 +4,7 @@ import pytest
 from ingesting import examples, run
 from recording import reading, record, write_records
 
-from shardwright.tfrecords.records import byte_strings, ints
+from shardwright.tfrecords.encode import byte_strings, ints
 
 
 def as_lists(found):

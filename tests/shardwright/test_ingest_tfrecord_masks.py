@@ -7,7 +7,7 @@ from recording import labelled, mask_png, reading, record, write_records
 
 from shardwright.errors import ConfigError, UsageError
 from shardwright.masks import rle
-from shardwright.tfrecords.records import byte_strings, ints
+from shardwright.tfrecords.encode import byte_strings, ints
 
 
 def _drawn(features, name):

@@ -44,19 +44,20 @@ def test_labels_that_change_on_the_bucket_while_the_input_is_read_make_no_datase
 
 
 def test_records_that_change_on_the_bucket_end_the_run(stores, tmp_path, monkeypatch):
-    from shardwright.ingest import run as running
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import write as ingest_write
 
     url = f"{stores.bucket('gs')}/records"
     write_records(tmp_path / "in/a.tfrecord", [record(i, label=i % 2) for i in range(6)])
     stores.copy_of(tmp_path / "in", url)
-    write = running.write_shard
+    write = ingest_write.write_shard
 
     def late(*arguments, **named):
         write_records(tmp_path / "in/a.tfrecord", [record(i, label=i % 2) for i in range(10, 16)])
         stores.copy_of(tmp_path / "in", url)
         return write(*arguments, **named)
 
-    monkeypatch.setattr(running, "write_shard", late)
+    monkeypatch.setattr(ingest_run, "write_shard", late)
     with pytest.raises((CheckFailed, StorageError), match="changed"):
         run(reading(url), tmp_path / "out")
     assert not (tmp_path / "out").exists()

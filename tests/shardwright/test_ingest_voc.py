@@ -8,7 +8,7 @@ from guarded import guarded
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, locate, survey_input
 from shardwright.masks import rle

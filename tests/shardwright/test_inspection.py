@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset, fetch
 from shardwright.errors import DatasetError, UsageError
-from shardwright.inspection import draw, fetch, record_of_file, view_dataset, view_file, view_record
-from shardwright.tfrecords.records import encode_example, find_feature, frame
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.records import find_feature, frame
+from shardwright.verify.inspect import draw, record_of_file, view_dataset, view_file, view_record
 
 
 def png(array):
@@ -163,7 +164,7 @@ def test_a_key_that_is_not_there_names_near_ones(dataset):
 
 
 def test_a_rejected_input_says_why(tmp_path):
-    from shardwright.writing import commit, staging
+    from shardwright.staging import commit, staging
 
     place = staging.Staging.open(tmp_path / "staging", "0" * 64)
     planned = staging.PlannedShard("train", 0, 1)

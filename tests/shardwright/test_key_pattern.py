@@ -9,8 +9,7 @@ from ingesting import examples, run
 from PIL import Image
 
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.sources.key_patterns import tell_key_pattern
-from shardwright.sources.names import NameIndex
+from shardwright.formats.image_names import NameIndex, tell_key_pattern
 
 PATTERN = r"(case\d+_day\d+)/scans/(slice_\d+)"
 KEYS = [

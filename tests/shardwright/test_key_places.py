@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.storage.key_places import KeyPlaces
+from shardwright.storage.listing import KeyPlaces
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=6), unique=True), st.text(max_size=3))

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.sources.label_fields import Reading, split_labels, tell_multi, tell_separator
-from shardwright.sources.value_types import SEPARATORS
+from shardwright.formats.columns import SEPARATORS
+from shardwright.formats.label_csv import Reading, split_labels, tell_multi, tell_separator
 
 NAMES = st.lists(st.text(alphabet="abcdefgh", min_size=1, max_size=4), min_size=2, max_size=6, unique=True)
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright.predictions.label_pictures import captioned, class_bars
+from shardwright.display.overlays import captioned, class_bars
 
 IMAGE = np.random.default_rng(0).integers(0, 200, (30, 100, 3), dtype=np.uint8)
 

@@ -8,10 +8,10 @@ import pytest
 
 _READ = """
 import json, sys
-from shardwright.bench.memory import peak_memory
+from shardwright.processes import peak_memory
 from shardwright.config import LabelsConfig
-from shardwright.sources.base import Images
-from shardwright.sources.detect import open_source
+from shardwright.formats.base import Images
+from shardwright.formats.detect import open_source
 
 keys = [f"{i:05d}.jpg" for i in range(20_000)]
 options = LabelsConfig(path=sys.argv[1], features={"*": "auto"})

@@ -5,12 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.tfrecords.lazy_example import LazyExample
-from shardwright.tfrecords.records import (
+from shardwright.tfrecords.encode import (
     Carried,
     RecordError,
     byte_strings,
-    decode_example,
     encode_entries,
     encode_entry,
     encode_example,
@@ -18,6 +16,8 @@ from shardwright.tfrecords.records import (
     ints,
     join_entries,
 )
+from shardwright.tfrecords.lazy_example import LazyExample
+from shardwright.tfrecords.records import decode_example
 
 FEATURES = st.dictionaries(
     st.text("ab/é", min_size=1, max_size=5),

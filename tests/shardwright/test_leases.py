@@ -6,12 +6,13 @@ import pytest
 from ingesting import config, run
 from object_stores import SCHEMES
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import StorageError, UsageError
-from shardwright.ingest import run as running
-from shardwright.writing import leases
-from shardwright.writing.staged import empty
-from shardwright.writing.staging import Staging
+from shardwright.ingest import run as ingest_run
+from shardwright.staging import commit as staging_commit
+from shardwright.staging.staged import empty
+from shardwright.staging.staging import Staging
+from shardwright.storage import leases
 
 both = pytest.mark.parametrize("scheme", ["gs", pytest.param("s3", marks=pytest.mark.slow)])
 assert set(SCHEMES) == {"gs", "s3"}
@@ -159,11 +160,11 @@ def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_inp
     monkeypatch.setenv(leases.SILENT_VARIABLE, "0.3")
     bucket = stores.bucket(scheme)
     raw = {**image_input(tmp_path / "in"), "run": {"staging": f"{bucket}/staging"}}
-    commit, machines = running.commit, []
+    commit, machines = staging_commit.commit, []
 
     def beside(*given):
         """When the first is about to publish, the second does all of it."""
-        monkeypatch.setattr(running, "commit", commit)
+        monkeypatch.setattr(ingest_run, "commit", commit)
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "other"))
         machines.append(dict(leases._held))
         leases._held.clear()
@@ -173,7 +174,7 @@ def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_inp
         return commit(*given)
 
     (tmp_path / "other").mkdir()
-    monkeypatch.setattr(running, "commit", beside)
+    monkeypatch.setattr(ingest_run, "commit", beside)
     run(raw, f"{bucket}/first", workers=1)
     assert machines
     assert Dataset.open(f"{bucket}/first").manifest == Dataset.open(f"{bucket}/second").manifest

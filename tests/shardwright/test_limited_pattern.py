@@ -8,9 +8,9 @@ from guarded import guarded
 from ingesting import changed, run
 from PIL import Image
 
-from shardwright import limited_pattern
+from shardwright.config import limited_pattern
+from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import UsageError
-from shardwright.limited_pattern import LimitedPattern
 
 EVIL = "(?P<label>(a+)+)$"
 NAME = "a" * 40 + "b"

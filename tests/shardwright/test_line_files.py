@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.ingest import line_files
-from shardwright.ingest.line_files import LineFiles
+from shardwright.ingest import tasks
+from shardwright.ingest.tasks import LineFiles
 
 FILES = 3
 lines = st.lists(st.tuples(st.integers(0, FILES - 1), st.binary(max_size=40)))
@@ -28,7 +28,7 @@ def test_every_file_has_its_lines_in_order(drawn, size):
 
 
 def test_many_short_lines_are_written_before_the_room_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_files, "_MOST_LINES", 4)
+    monkeypatch.setattr(tasks, "_MOST_LINES", 4)
     written = LineFiles([tmp_path / "lines"])
     for _ in range(9):
         written.add(0, b"x\n")
@@ -40,8 +40,8 @@ import re, sys
 from pathlib import Path
 import numpy as np
 from shardwright.ingest.tasks import write_labels
-from shardwright.sources.base import Annotation
-from shardwright.writing.staging import PlannedShard
+from shardwright.formats.base import Annotation
+from shardwright.staging.staging import PlannedShard
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024

@@ -11,9 +11,10 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from shardwright import loader, pixels
-from shardwright.dataset import Dataset
+from shardwright import loader
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError, UsageError
+from shardwright.images import tf_ops
 from shardwright.masks import rle
 from shardwright.tfrecords.records import decode_example
 
@@ -164,7 +165,7 @@ def test_normalization_by_given_and_by_stored_figures(small_dataset: MakeDataset
     folder = small_dataset(tmp_path)
     figures = {"mean": [100.0, 110.0, 120.0], "std": [50.0, 60.0, 70.0]}
     plain = next(loader.load(folder, "eval", 2, normalize="none").as_numpy_iterator())[0]
-    expected = pixels.normalize(plain.astype(np.uint8), "dataset", **figures)
+    expected = tf_ops.normalize(plain.astype(np.uint8), "dataset", **figures)
     given = loader.load(folder, "eval", 2, normalize="dataset", statistics=figures)
     np.testing.assert_array_equal(next(given.as_numpy_iterator())[0], expected)
     with pytest.raises(DatasetError, match=r"statistics\.json: no readable statistics"):

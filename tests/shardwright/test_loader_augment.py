@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from shardwright.epochs.augmentations import AUGMENTATIONS, read_augmentations
+from shardwright.config.loader import AUGMENTATIONS, read_augmentations
 from shardwright.loader.augment import augmented, mixup
-from shardwright.predictions.metrics import UNCOUNTED
+from shardwright.masks.regions import IGNORE_VALUE
 
 SIDE = 32
 MOVING = ("flip_left_right", "flip_up_down", "rotate90", "crop=0.3")
@@ -101,7 +101,7 @@ def test_mixed_images_have_mixed_targets():
     labels = np.eye(8, dtype=np.float32)
     masks = np.zeros((8, 2, 3, 1), np.float32)
     masks[::2] = 1
-    masks[3, 0, 0] = UNCOUNTED
+    masks[3, 0, 0] = IGNORE_VALUE
     count = tf.constant(40, tf.int64)
     mixed, target = mixup(images, {"labels": labels, "masks": masks}, 0.4, 7, count)
     before = np.roll(numbers, 1)
@@ -111,7 +111,7 @@ def test_mixed_images_have_mixed_targets():
     soft = share[:, None] * labels + (1 - share[:, None]) * np.roll(labels, 1, 0)
     np.testing.assert_allclose(target["labels"], soft, atol=1e-5)
     # The fourth image has a pixel that is not counted; it is mixed into the fifth.
-    left_out = target["masks"].numpy()[:, 0, 0, 0] == UNCOUNTED
+    left_out = target["masks"].numpy()[:, 0, 0, 0] == IGNORE_VALUE
     assert left_out.tolist() == [False, False, False, True, True, False, False, False]
     rest = target["masks"].numpy()[:, 1, 1, 0]
     np.testing.assert_allclose(rest, np.where(np.arange(8) % 2 == 0, share, 1 - share), atol=1e-5)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from shardwright.errors import UsageError
-from shardwright.loader import caching, load
+from shardwright.loader import load, memory
 
 pytestmark = pytest.mark.slow
 PLAIN = {"normalize": "none", "dtype": "uint8", "shuffle": True, "seed": 4}
@@ -40,7 +40,7 @@ def test_a_folder_serves_the_next_process_and_augmentation_comes_after_it(datase
     folder = tmp_path / "cache"
     epoch(load(dataset, "train", 3, cache=folder, **PLAIN))
     files = sorted(folder.iterdir())
-    caching._held.clear()  # As if it were another process.
+    memory._held.clear()  # As if it were another process.
     found = load(dataset, "train", 3, cache=folder, augment=["brightness"], **PLAIN)
     assert sorted(epoch(found)) != sorted(epoch(load(dataset, "train", 3, cache=folder, **PLAIN)))
     assert sorted(folder.iterdir()) == files
@@ -49,8 +49,8 @@ def test_a_folder_serves_the_next_process_and_augmentation_comes_after_it(datase
 
 
 def test_what_does_not_fit_is_refused(dataset, tmp_path, monkeypatch):
-    monkeypatch.setattr(caching, "_OF_MEMORY", 0.0)
-    monkeypatch.setattr(caching, "_OF_DISK", 0.0)
+    monkeypatch.setattr(memory, "_OF_MEMORY", 0.0)
+    monkeypatch.setattr(memory, "_OF_DISK", 0.0)
     with pytest.raises(UsageError, match=r"cache: the decoded examples take 0\.00 GB, and half of the memory"):
         load(dataset, "train", 3, cache="memory")
     with pytest.raises(UsageError, match=r"cache: .* nine tenths of what is free at .*a folder on a larger disk"):
@@ -58,7 +58,7 @@ def test_what_does_not_fit_is_refused(dataset, tmp_path, monkeypatch):
 
 
 def _fill(folder, ready, done):
-    caching._begin(folder / "decoded-1")
+    memory._begin(folder / "decoded-1")
     (folder / "decoded-1.data").write_bytes(b"half")
     ready.set()
     done.wait()
@@ -71,11 +71,11 @@ def test_another_process_that_fills_it_is_told(tmp_path):
     other.start()
     ready.wait()
     with pytest.raises(UsageError, match="another process is filling"):
-        caching._begin(tmp_path / "decoded-1")
+        memory._begin(tmp_path / "decoded-1")
     done.set()
     other.join()
     # What it left is cleared away.
-    caching._begin(tmp_path / "decoded-1")
+    memory._begin(tmp_path / "decoded-1")
     assert [file.name for file in tmp_path.iterdir()] == ["decoded-1.lock"]
 
 

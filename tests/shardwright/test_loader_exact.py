@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from shardwright.dataset import Dataset
-from shardwright.epochs.sequence import GlobalOrder, Steps
+from shardwright.dataset.random_access import RandomAccess
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import UsageError
 from shardwright.loader import load
-from shardwright.tfrecords.random_access import RandomAccess
+from shardwright.loader.global_order import GlobalOrder, Steps
 from shardwright.tfrecords.records import decode_example
 
 CHANGES = ("flip_left_right", "flip_up_down", "brightness")

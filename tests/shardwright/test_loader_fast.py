@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from shardwright.dataset import Dataset
-from shardwright.epochs.host_shares import Stretch
+from shardwright.dataset.reader import Dataset
 from shardwright.loader import load
 from shardwright.loader.fast import read_fast
+from shardwright.loader.host_sharding import Stretch
 
 COUNTS = (0, 1, 15, 16, 17, 33, 2, 40, 1, 1, 0, 5, 16, 3, 32, 7, 9, 48, 1, 20)
 

@@ -9,7 +9,7 @@ from keras import ops
 
 from shardwright.loader import masks
 from shardwright.masks import rle
-from shardwright.predictions.metrics import UNCOUNTED
+from shardwright.masks.regions import IGNORE_VALUE
 
 
 @st.composite
@@ -58,7 +58,7 @@ def test_bits_become_masks_and_masks_bits(drawing):
 def test_ignored_pixels_are_marked_in_all_classes(drawing):
     drawn, _ = drawing
     classes = drawn.shape[-1] - 1
-    expected = np.where(drawn[..., -1:] > 0, UNCOUNTED, drawn[..., :-1])
+    expected = np.where(drawn[..., -1:] > 0, IGNORE_VALUE, drawn[..., :-1])
     if classes:
         bits = bits_of(drawn)
         np.testing.assert_array_equal(masks.unpack_bits(tf.constant(bits), classes, True), expected)

@@ -8,11 +8,11 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.random_access import RandomAccess
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import StorageError
 from shardwright.loader import load
-from shardwright.loader.naming import Unread, guarded, require
-from shardwright.tfrecords.random_access import RandomAccess
+from shardwright.loader.error_context import Unread, guarded, require
 from shardwright.tfrecords.records import read_records
 
 PLAIN = {"normalize": "none", "dtype": "uint8"}

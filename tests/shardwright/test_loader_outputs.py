@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from shardwright import pixels
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import UsageError
+from shardwright.images import tf_ops
 from shardwright.loader import load, unpack_masks
-from shardwright.predictions.metrics import UNCOUNTED
+from shardwright.masks.regions import IGNORE_VALUE
 from shardwright.tfrecords.records import decode_example
 
 CLASSES = ("Fish", "Flower", "Sugar")
@@ -35,7 +35,7 @@ def test_pixels_of_every_type_are_the_same_pixels(clouds):
     plain = first(clouds)[0]
     assert plain.dtype == np.uint8
     unit = first(clouds, normalize="unit", dtype="float32")[0]
-    np.testing.assert_array_equal(unit, pixels.normalize(plain, "unit"))
+    np.testing.assert_array_equal(unit, tf_ops.normalize(plain, "unit"))
     half = first(clouds, normalize="unit", dtype="bfloat16")[0]
     assert half.dtype == tf.bfloat16.as_numpy_dtype
     np.testing.assert_array_equal(half, tf.cast(unit, tf.bfloat16))
@@ -64,7 +64,7 @@ def test_ignored_pixels_come_through_bits(small_dataset, tmp_path):
     assert changed.ignores
     (root / "manifest.json").write_text(changed.to_json())
     masks, bits = (first(root, masks=kind)[1] for kind in ("bytes", "bits"))
-    assert set(np.unique(masks)) >= {0, UNCOUNTED}
+    assert set(np.unique(masks)) >= {0, IGNORE_VALUE}
     np.testing.assert_array_equal(np.asarray(unpack_masks(bits, 1, ops, ignores=True)), masks)
 
 
@@ -74,7 +74,7 @@ def test_ids_are_positions_in_the_split(clouds, order):
     seen = []
     for batch in load(clouds, "train", 4, ids=True, shuffle=True, seed=2, order=order, **PLAIN).as_numpy_iterator():
         for image, place in zip(batch[0], batch[-1], strict=True):
-            stored = pixels.decode(records[place]["image/encoded"][0]).numpy()
+            stored = tf_ops.decode(records[place]["image/encoded"][0]).numpy()
             np.testing.assert_array_equal(image, stored)
         counted = batch[2] > 0 if order == "exact" else np.ones(len(batch[0]), bool)
         seen += batch[-1][counted].tolist()

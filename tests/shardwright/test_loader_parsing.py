@@ -8,10 +8,11 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.loader import load
 from shardwright.loader.parsing import parsed_densely
-from shardwright.tfrecords.records import encode_example, frame, read_records
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.records import frame, read_records
 
 SPEC = {
     "picture": tf.io.FixedLenFeature([], tf.string, default_value=""),

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.dataset import Dataset
-from shardwright.epochs import shard_cache
-from shardwright.epochs.host_shares import Stretch
+from shardwright.dataset.random_access import RandomAccess
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.loader import Copies, load
+from shardwright.loader import Copies, load, shard_cache
+from shardwright.loader.error_context import told
 from shardwright.loader.fast import _pieces
-from shardwright.loader.telling import told
+from shardwright.loader.host_sharding import Stretch
 from shardwright.storage import buckets
-from shardwright.tfrecords.random_access import RandomAccess
 
 pytestmark = pytest.mark.slow
 PLAIN = {"normalize": "none", "dtype": "uint8"}

@@ -7,9 +7,9 @@ from ingesting import examples, run
 from PIL import Image
 
 from shardwright import loader
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import UsageError
-from shardwright.tfrecords.records import ints
+from shardwright.tfrecords.encode import ints
 
 COUNT = 37
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from shardwright import loader
 from shardwright.errors import DatasetError
-from shardwright.loader.telling import plain_message, told
+from shardwright.loader.error_context import plain_message, told
 
 
 @pytest.mark.parametrize("order", ["fast", "exact"])

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwright.loader.words import StoredTexts, word_counts
+from shardwright.loader.text_features import StoredTexts, word_counts
 
 SIZE = 6
 

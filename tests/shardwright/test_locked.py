@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shardwright.errors import UsageError
-from shardwright.writing.locked import LOCK_FILE, held_folder
+from shardwright.storage.locks import LOCK_FILE, held_folder
 
 
 @pytest.mark.parametrize("target", ["victim", "no-such-folder/victim"])
@@ -37,7 +37,7 @@ def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path: Path, mon
             folder.rmdir()
         return open_file(path, *given, **named)
 
-    monkeypatch.setattr("shardwright.writing.locked.os.open", gone)
+    monkeypatch.setattr("shardwright.storage.locks.os.open", gone)
     held_folder(folder).close()
     assert removed == [folder / LOCK_FILE]
     assert folder.is_dir()
@@ -52,6 +52,6 @@ def test_a_lock_on_a_folder_that_is_deleted_is_taken_anew(tmp_path: Path, monkey
             shutil.rmtree(folder)
         lock(file, how)
 
-    monkeypatch.setattr("shardwright.writing.locked.fcntl.flock", late)
+    monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", late)
     with held_folder(folder) as file:
         assert os.path.samestat(os.fstat(file.fileno()), (folder / LOCK_FILE).stat())

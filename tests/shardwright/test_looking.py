@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import shardwright
-from shardwright.dataset import Dataset
-from shardwright.drift.places import compare_images
+from shardwright.dataset.reader import Dataset
+from shardwright.display.batches import look_at, pixels, wanted
+from shardwright.display.html import box, class_names, rows, tile
+from shardwright.drift.monitor import compare_images
 from shardwright.errors import DatasetError, UsageError
-from shardwright.looking.batches import look_at, pixels, wanted
-from shardwright.looking.html import box, class_names, rows, tile
 from shardwright.masks.rle import draw as drawn
 from shardwright.masks.rle import from_flat
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
+from shardwright.images.colours import COLOUR
 from shardwright.masks import rle
-from shardwright.masks.colours import COLOUR
-from shardwright.masks.mask_files import (
+from shardwright.masks.mask_images import (
     MaskFileError,
     MaskImage,
     UnknownValueError,

@@ -3,7 +3,7 @@
 import pytest
 
 from shardwright.errors import UsageError
-from shardwright.sources.mask_layouts import SUFFIXES, ImageStems, Place, tell_mask_layout
+from shardwright.formats.mask_names import SUFFIXES, ImageStems, Place, tell_mask_layout
 
 
 def tell(images, masks, classes=None, pattern=None, skip=()):

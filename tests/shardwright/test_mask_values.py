@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import ConfigError, UsageError
-from shardwright.masks.colours import COLOUR, colour_number, show_value
-from shardwright.sources.base import IGNORE
-from shardwright.sources.mask_values import map_ids, map_values
+from shardwright.formats.base import IGNORE
+from shardwright.formats.mask_values import map_ids, map_values
+from shardwright.images.colours import COLOUR, colour_number, show_value
 
 
 def told(*values, classes=None):

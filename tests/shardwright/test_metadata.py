@@ -9,11 +9,11 @@ from picturing import CAMERA, GPS, MAIN, pillow_exif
 from PIL import Image, ImageCms
 from PIL.PngImagePlugin import PngInfo
 
-from shardwright.image_files.image_header import ImageError
-from shardwright.image_files.images import read_header
-from shardwright.image_files.jpeg import jpeg_segments
-from shardwright.image_files.metadata import strip_metadata
-from shardwright.image_files.png import png_chunks
+from shardwright.images.header import ImageError
+from shardwright.images.jpeg import jpeg_segments
+from shardwright.images.metadata import strip_metadata
+from shardwright.images.png import png_chunks
+from shardwright.images.read_header import read_header
 
 MANY = 200_000_000
 SECRETS = (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from shardwright.predictions.metrics import ClassSums, LabelCounts, MaskSums, better, headline, image_dice
+from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums, better, headline, image_dice
 
 CLASSES = ("a", "b")
 masks = arrays.arrays(bool, st.tuples(st.integers(1, 6), st.just(3), st.just(4), st.just(2)))

@@ -6,8 +6,8 @@ import unicodedata
 import pytest
 from object_stores import SCHEMES, forget_clients
 
-from shardwright.bench.emulators import Trouble
 from shardwright.errors import CheckFailed, StorageError, UsageError
+from shardwright.staging import output
 from shardwright.storage import (
     buckets,
     hash_file,
@@ -18,7 +18,7 @@ from shardwright.storage import (
     read_bytes,
     read_start,
 )
-from shardwright.writing import bucket_output
+from tests.support.emulators import Trouble
 
 both = pytest.mark.parametrize("scheme", SCHEMES)
 
@@ -343,15 +343,15 @@ def test_no_credentials_are_named_with_how_to_get_them(stores, monkeypatch, tmp_
 
 def test_an_output_that_is_released_while_one_looks_at_its_claim_is_claimed(stores, monkeypatch):
     out = f"{stores.bucket('gs')}/ds"
-    bucket_output.claim(out, "one")
+    output.claim(out, "one")
     create = buckets.create
 
     def released(url, data):
         had = create(url, data)
-        bucket_output.release(out)
+        output.release(out)
         monkeypatch.undo()
         return had
 
     monkeypatch.setattr(buckets, "create", released)
-    bucket_output.claim(out, "two")
-    assert bucket_output.claimed(out) == "two"
+    output.claim(out, "two")
+    assert output.claimed(out) == "two"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from picturing import DISPLAYED
 from PIL import Image, ImageOps
 
-from shardwright import boxes, orientation
-from shardwright.masks import rle
+from shardwright.images import boxes, orientation
+from shardwright.masks import coordinate_frame, rle
 
 orientations = st.integers(1, 8)
 
@@ -22,7 +22,7 @@ def masks(draw):
 
 @given(masks(), orientations)
 def test_turned_runs_are_those_of_the_turned_mask(mask, turn):
-    runs = orientation.turn_runs(rle.encode(mask), *mask.shape, turn)
+    runs = coordinate_frame.turn_runs(rle.encode(mask), *mask.shape, turn)
     turned = DISPLAYED[turn](mask)
     np.testing.assert_array_equal(runs, rle.encode(turned))
     assert orientation.displayed_size(*mask.shape, turn) == turned.shape
@@ -32,9 +32,9 @@ def test_turned_runs_are_those_of_the_turned_mask(mask, turn):
 @given(masks(), orientations)
 def test_the_inverse_leads_back(mask, turn):
     runs = rle.encode(mask)
-    there = orientation.turn_runs(runs, *mask.shape, turn)
+    there = coordinate_frame.turn_runs(runs, *mask.shape, turn)
     size = orientation.displayed_size(*mask.shape, turn)
-    np.testing.assert_array_equal(orientation.turn_runs(there, *size, orientation.inverse(turn)), runs)
+    np.testing.assert_array_equal(coordinate_frame.turn_runs(there, *size, orientation.inverse(turn)), runs)
     assert orientation.displayed_size(*size, orientation.inverse(turn)) == mask.shape
 
 

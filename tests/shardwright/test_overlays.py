@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.predictions.overlays import confusion_picture, overlay, side_by_side
-from shardwright.report.colours import PALETTE
+from shardwright.display.overlays import confusion_picture, overlay, side_by_side
+from shardwright.images.colours import PALETTE
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (9, 14, 3), dtype=np.uint8)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright import geometry, pixels
-from shardwright.image_files.encoding import encode
-from shardwright.image_files.image_header import ImageError
+from shardwright.dataset.image_encoding import encode_image
+from shardwright.images import geometry, tf_ops
+from shardwright.images.header import ImageError
 
 SIDES = st.integers(1, 5000)
 POLICIES = st.sampled_from(geometry.POLICIES)
@@ -33,36 +33,36 @@ def smooth(height: int, width: int, seed: int = 0) -> np.ndarray:
 @given(POLICIES, SIDES, SIDES, SIDES, SIDES)
 def test_the_plan_in_a_graph_is_the_plan_for_masks(policy: str, h: int, w: int, height: int, width: int) -> None:
     expected = geometry.plan_geometry(policy, h, w, height, width)
-    plan = pixels.plan_geometry(policy, tf.constant(h, tf.int64), tf.constant(w, tf.int64), height, width)
+    plan = tf_ops.plan_geometry(policy, tf.constant(h, tf.int64), tf.constant(w, tf.int64), height, width)
     assert {k: int(v) for k, v in plan._asdict().items()} == {k: getattr(expected, k) for k in plan._fields}
 
 
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(ValueError, match="'squeeze' is not known; use one of stretch"):
-        pixels.decode_resized(encoded(smooth(8, 8)), 8, 8, "squeeze")
+        tf_ops.decode_resized(encoded(smooth(8, 8)), 8, 8, "squeeze")
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
 @pytest.mark.parametrize("policy", geometry.POLICIES)
 def test_an_image_of_the_wanted_size_is_not_touched(kind: str, policy: str) -> None:
     data = encoded(smooth(33, 47), kind)
-    image = pixels.decode_resized(data, 33, 47, policy).numpy()
-    np.testing.assert_array_equal(image, pixels.decode(data).numpy())
+    image = tf_ops.decode_resized(data, 33, 47, policy).numpy()
+    np.testing.assert_array_equal(image, tf_ops.decode(data).numpy())
     np.testing.assert_array_equal(image, np.asarray(Image.open(io.BytesIO(data))))
 
 
 @pytest.mark.parametrize(("ratio", "size"), [(8, (240, 400)), (4, (120, 200)), (2, (60, 100)), (1, (30, 50))])
 def test_a_jpeg_is_decoded_at_the_largest_ratio_that_is_enough(ratio: int, size: tuple[int, int]) -> None:
     data = encoded(smooth(*size), "jpeg", quality=95)
-    image = pixels.decode_resized(data, 30, 50, "stretch").numpy()
-    np.testing.assert_array_equal(image, pixels.decode_jpeg(data, ratio).numpy())
+    image = tf_ops.decode_resized(data, 30, 50, "stretch").numpy()
+    np.testing.assert_array_equal(image, tf_ops.decode_jpeg(data, ratio).numpy())
 
 
 def test_one_pixel_less_takes_the_next_ratio() -> None:
     data = encoded(smooth(239, 400), "jpeg", quality=95)
-    assert pixels.decode_jpeg(data, 8).shape[:2] == (30, 50)
-    image = pixels.decode_resized(data, 30, 50, "stretch").numpy()
-    assert (image != pixels.decode_jpeg(data, 8).numpy()).any()
+    assert tf_ops.decode_jpeg(data, 8).shape[:2] == (30, 50)
+    image = tf_ops.decode_resized(data, 30, 50, "stretch").numpy()
+    assert (image != tf_ops.decode_jpeg(data, 8).numpy()).any()
 
 
 @settings(max_examples=40, deadline=None)
@@ -71,8 +71,8 @@ def test_scaled_decoding_shows_the_same_picture(
     policy: str, h: int, w: int, height: int, width: int, seed: int
 ) -> None:
     source = smooth(h, w, seed)
-    scaled = pixels.decode_resized(encoded(source, "jpeg", quality=98, subsampling=0), height, width, policy).numpy()
-    whole = pixels.decode_resized(encoded(source), height, width, policy).numpy()
+    scaled = tf_ops.decode_resized(encoded(source, "jpeg", quality=98, subsampling=0), height, width, policy).numpy()
+    whole = tf_ops.decode_resized(encoded(source), height, width, policy).numpy()
     assert np.abs(scaled.astype(int) - whole).mean() < 4
 
 
@@ -85,7 +85,7 @@ def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, widt
     source = np.zeros((h, w, 3), np.uint8)
     source[..., 0] = np.linspace(20, 250, h).round()[:, None]
     source[..., 1] = np.linspace(20, 250, w).round()
-    image = pixels.decode_resized(encoded(source), height, width, policy).numpy().astype(int)
+    image = tf_ops.decode_resized(encoded(source), height, width, policy).numpy().astype(int)
     shown = (rows >= 0)[:, None] & (columns >= 0)
     assert not image[~shown].any()
     inside = image[np.ix_(rows >= 0, columns >= 0)]
@@ -99,28 +99,28 @@ def test_pixels_go_where_masks_go(policy: str, h: int, w: int, height: int, widt
 
 def test_values_are_rounded_half_up() -> None:
     source = np.array([[[0, 1, 254], [1, 2, 255]]], np.uint8)
-    assert pixels.decode_resized(encoded(source), 1, 1, "stretch").numpy().tolist() == [[[1, 2, 255]]]
+    assert tf_ops.decode_resized(encoded(source), 1, 1, "stretch").numpy().tolist() == [[[1, 2, 255]]]
 
 
 def test_a_graph_gives_static_shapes_and_takes_both_formats() -> None:
-    traced = tf.function(lambda data: pixels.decode_resized(data, 20, 30, "letterbox"))
+    traced = tf.function(lambda data: tf_ops.decode_resized(data, 20, 30, "letterbox"))
     concrete = traced.get_concrete_function(tf.TensorSpec([], tf.string))
     assert concrete.structured_outputs.shape == (20, 30, 3)
     for kind in ("png", "jpeg"):
         data = encoded(smooth(57, 41), kind)
-        np.testing.assert_array_equal(traced(data), pixels.decode_resized(data, 20, 30, "letterbox"))
+        np.testing.assert_array_equal(traced(data), tf_ops.decode_resized(data, 20, 30, "letterbox"))
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1"])
 def test_other_color_modes_become_rgb(mode: str) -> None:
     file = io.BytesIO()
     Image.fromarray(smooth(20, 20)).convert(mode).save(file, "png")
-    assert pixels.decode_resized(file.getvalue(), 10, 10, "stretch").shape == (10, 10, 3)
+    assert tf_ops.decode_resized(file.getvalue(), 10, 10, "stretch").shape == (10, 10, 3)
 
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.integers(1, 70), st.integers(1, 70), st.integers(1, 100), st.sampled_from(sorted(pixels.JPEG_CHROMA)),
+    st.integers(1, 70), st.integers(1, 70), st.integers(1, 100), st.sampled_from(sorted(tf_ops.JPEG_CHROMA)),
     st.booleans(), st.integers(0, 9),
 )  # fmt: skip
 def test_tensorflow_encodes_as_pillow_to_the_last_byte(
@@ -129,20 +129,20 @@ def test_tensorflow_encodes_as_pillow_to_the_last_byte(
     image = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
     image[: height // 2] //= 16
     options = {"quality": quality, "optimize": optimize, "chroma": chroma}
-    expected, header = encode(Image.fromarray(image), "jpeg", **options)
-    assert pixels.encode_jpeg(tf.constant(image), quality, optimize=optimize, chroma=chroma) == expected
+    expected, header = encode_image(Image.fromarray(image), "jpeg", **options)
+    assert tf_ops.encode_jpeg(tf.constant(image), quality, optimize=optimize, chroma=chroma) == expected
     assert (header.height, header.width, header.channels) == (height, width, 3)
 
 
 def test_a_side_that_no_jpeg_can_say_is_refused() -> None:
     with pytest.raises(ImageError, match="sides of at most 65500"):
-        pixels.encode_jpeg(tf.zeros([1, 65501, 3], tf.uint8), 90)
+        tf_ops.encode_jpeg(tf.zeros([1, 65501, 3], tf.uint8), 90)
 
 
 @pytest.mark.parametrize("data", [b"", b"text", b"\xff\xd8\xff", encoded(smooth(64, 64), "jpeg")[:-200]])
 def test_damaged_bytes_are_an_error(data: bytes) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError):
-        pixels.decode_resized(data, 8, 8, "stretch")
+        tf_ops.decode_resized(data, 8, 8, "stretch")
 
 
 @settings(max_examples=60)
@@ -154,8 +154,8 @@ def test_a_planned_image_is_that_of_the_graph(policy: str, kind: str, h: int, w:
     """What the transform stores is what the exported model computes, to the last digit."""
     data = encoded(smooth(h, w), kind)
     plan = geometry.plan_geometry(policy, h, w, height, width)
-    planned = pixels.decode_planned(data, plan, jpeg=kind == "jpeg")
-    np.testing.assert_array_equal(planned, pixels.decode_resized(data, height, width, policy))
+    planned = tf_ops.decode_planned(data, plan, jpeg=kind == "jpeg")
+    np.testing.assert_array_equal(planned, tf_ops.decode_resized(data, height, width, policy))
 
 
 def test_normalizations_against_their_definitions() -> None:
@@ -165,12 +165,12 @@ def test_normalizations_against_their_definitions() -> None:
     caffe = plain[..., ::-1] - [103.939, 116.779, 123.68]
     expected = {"none": plain, "unit": plain / 255, "imagenet_torch": torch, "imagenet_caffe": caffe}
     for method, value in expected.items():
-        result = pixels.normalize(image, method)
+        result = tf_ops.normalize(image, method)
         assert result.dtype == tf.float32
         np.testing.assert_allclose(result, value, rtol=1e-5, atol=1e-5)
-    result = pixels.normalize(image, "dataset", mean=[10, 20, 30], std=[2, 4, 0])
+    result = tf_ops.normalize(image, "dataset", mean=[10, 20, 30], std=[2, 4, 0])
     np.testing.assert_allclose(result, (plain - [10, 20, 30]) / [2, 4, 1], rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="needs mean and std"):
-        pixels.normalize(image, "dataset")
+        tf_ops.normalize(image, "dataset")
     with pytest.raises(ValueError, match="'zscore' is not known"):
-        pixels.normalize(image, "zscore")
+        tf_ops.normalize(image, "zscore")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
 from shardwright.ingest import InputLocation
-from shardwright.ingest.places import absolute_places, location_json, relative_places
+from shardwright.ingest.recipe import absolute_places, location_json, relative_places
 
 NAMES = st.text(alphabet="abc{SPAN}*", min_size=1, max_size=6)
 PLACES = st.lists(NAMES, min_size=1, max_size=4).map("/".join)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.masks import polygons, rle
-from shardwright.masks.polygons import PolygonError, rasterize, read_polygon
+from shardwright.masks import coco, rle
+from shardwright.masks.coco import PolygonError, rasterize, read_polygon
 
 SIDES = st.integers(1, 20)
 # Quarters and eighths hit the centres of pixels often, and floats hold them exactly.
@@ -92,7 +92,7 @@ def test_the_frame_only_cuts(corners, height, width):
 def test_a_polygon_of_many_crossings_is_looked_at_in_parts(monkeypatch):
     corners = np.random.default_rng(0).uniform(-5, 45, (60, 2))
     whole = rasterize(corners, 40, 40)
-    monkeypatch.setattr(polygons, "_AT_ONCE", 7)
+    monkeypatch.setattr(coco, "_AT_ONCE", 7)
     np.testing.assert_array_equal(rasterize(corners, 40, 40), whole)
 
 

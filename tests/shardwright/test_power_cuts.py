@@ -6,21 +6,20 @@ import pytest
 from ingesting import run, tree
 from power_cuts import LOST, restore, simulated_disk
 
-from shardwright.dataset import Dataset
-from shardwright.derived.derive import Derived, derive
-from shardwright.derived.export import ExportOptions, export
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.shard_names import index_path, shard_path
+from shardwright.edit.derive import Derived, derive
+from shardwright.edit.export import ExportOptions, export
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import sha256_file
+from shardwright.evaluation.thresholds import Decision, write_decision
+from shardwright.fingerprint import is_whole, sha256_file
 from shardwright.ingest.tasks import new_tasks, publish_tasks
-from shardwright.manifest import index_path, shard_path
-from shardwright.predictions.tuning import Decision, write_decision
-from shardwright.provenance.blessing import Blessing, write_blessing
-from shardwright.provenance.lineage import write_lineage
-from shardwright.provenance.sealed import is_whole
-from shardwright.report.write import write_whole
+from shardwright.lineage.blessing import Blessing, write_blessing
+from shardwright.lineage.record import write_lineage
+from shardwright.report.page import write_whole
 from shardwright.sample import write_sample
-from shardwright.writing.mirror import put_folder
-from shardwright.writing.staging import Outcome, PlannedShard, Staging
+from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.storage.mirror import put_folder
 
 _EVERY = 12
 

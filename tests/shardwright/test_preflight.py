@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.config import parse_config
-from shardwright.preflight import ERROR, RULES, WARNING, DatasetFacts, Facts, Fed, Host, Slice, SplitFacts, check
-from shardwright.preflight.feeding import fits_memory, memory_estimate
-from shardwright.preflight.gather import dataset_facts
-from shardwright.preflight.memory import loader_memory
-from shardwright.tfrecords.records import ints
+from shardwright.loader.memory import loader_memory
+from shardwright.pipelines.preflight.facts import DatasetFacts, Facts, Fed, Host, Slice, SplitFacts, dataset_facts
+from shardwright.pipelines.preflight.feeding_rules import fits_memory, memory_estimate
+from shardwright.pipelines.preflight.findings import ERROR, WARNING, check
+from shardwright.pipelines.preflight.rules import RULES
+from shardwright.tfrecords.encode import ints
 
 MB, GB = 1 << 20, 1 << 30
 BY_ID = {rule.id: rule for rule in RULES}

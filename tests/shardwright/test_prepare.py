@@ -8,12 +8,12 @@ from picturing import DISPLAYED, GPS, pillow_exif
 from PIL import Image, ImageOps
 
 from shardwright.config import ImagesConfig
-from shardwright.image_files import conversion
-from shardwright.image_files.exif import only_orientation
-from shardwright.image_files.image_header import ImageError
-from shardwright.image_files.images import read_header
-from shardwright.ingest import prepare as prepare_module
-from shardwright.ingest.prepare import prepare
+from shardwright.images import decode
+from shardwright.images.exif import only_orientation
+from shardwright.images.header import ImageError
+from shardwright.images.read_header import read_header
+from shardwright.ingest import stored_image as prepare_module
+from shardwright.ingest.stored_image import prepare
 
 MANY = 200_000_000
 
@@ -168,7 +168,7 @@ def test_an_animations_still_image_is_what_is_encoded():
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "tiff"])
 def test_what_is_too_large_is_refused_by_its_header(kind, options, monkeypatch):
     monkeypatch.setattr(prepare_module, "decode", lambda *_: pytest.fail("decoded"))
-    monkeypatch.setattr(conversion, "_eight_bits", lambda *_: pytest.fail("decoded"))
+    monkeypatch.setattr(decode, "_eight_bits", lambda *_: pytest.fail("decoded"))
     data = saved(picture(), kind, 6)
     with pytest.raises(ImageError) as caught:
         stored(data, max_pixels=40 * 24 - 1, **options)

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.config.layout import PRESETS
+from shardwright.config.dataset import PRESETS
+from shardwright.dataset.features import StoredFeatures
 from shardwright.errors import ConfigError
 from shardwright.masks import rle
-from shardwright.presets import StoredFeatures
-from shardwright.tfrecords.records import byte_strings, decode_example, encode_example, ints
+from shardwright.tfrecords.encode import byte_strings, encode_example, ints
+from shardwright.tfrecords.records import decode_example
 
 OURS = {
     "image/encoded": "bytes",

@@ -8,7 +8,7 @@ import tensorflow as tf
 from ingesting import config, examples, run
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.loader import load
 from shardwright.masks import rle

@@ -13,14 +13,13 @@ from hypothesis.extra import numpy as arrays
 from picturing import pillow_exif
 from PIL import Image
 
-from shardwright.image_files.conversion import decode
-from shardwright.image_files.image_header import ImageError
-from shardwright.image_files.images import read_header
-from shardwright.probe import hashes, lanczos
-from shardwright.probe.hashes import ImageHashes, as_int64, distance, image_hashes
-from shardwright.probe.quality import measure
-from shardwright.probe.row import probe_file
-from shardwright.probe.thumbnail import pixel_digest, reduction, thumbnail
+from shardwright.duplicates import hashes
+from shardwright.duplicates.hashes import ImageHashes, as_int64, distance, image_hashes
+from shardwright.images.decode import decode
+from shardwright.images.header import ImageError
+from shardwright.images.quality import measure, pixel_digest, reduction, thumbnail
+from shardwright.images.read_header import read_header
+from shardwright.ingest.known_files import probe_file
 
 # Made with ImageHash 4.3.2 (average_hash, phash, dhash, whash) of `drawn(0)` to `drawn(7)`, saved as JPEG.
 SIZES = [(480, 640), (333, 500), (1200, 900), (70, 64), (200, 200), (1030, 1400), (64, 900), (128, 128)]
@@ -202,24 +201,6 @@ GREY = arrays.arrays(
 )
 
 
-@given(GREY, st.sampled_from([(9, 8), (8, 9), (1, 1), (40, 30)]), st.sampled_from([1, 700, lanczos._AT_ONCE]))
-def test_lanczos_is_that_of_pillow(levels, size, at_once):
-    picture = Image.fromarray(levels)
-    expected = np.asarray(picture.resize(size, Image.Resampling.LANCZOS))
-    before, lanczos._AT_ONCE = lanczos._AT_ONCE, at_once
-    try:
-        assert (lanczos.lanczos(picture, size) == expected).all()
-    finally:
-        lanczos._AT_ONCE = before
-
-
-@pytest.mark.parametrize("side", range(60, 900, 7))
-def test_lanczos_is_that_of_pillow_at_the_sizes_of_thumbnails(side):
-    noise = np.random.default_rng(side).integers(0, 2, (side, 523 - side // 2), dtype=np.uint8) * 255
-    for picture in (Image.fromarray(noise), Image.fromarray(noise.T)):
-        assert (lanczos.lanczos(picture, (9, 8)) == picture.resize((9, 8), Image.Resampling.LANCZOS)).all()
-
-
 @given(st.lists(GREY, min_size=1, max_size=4))
 def test_pictures_together_have_the_hashes_of_each_alone(pictures):
     lumas = [Image.fromarray(levels) for levels in pictures]
@@ -259,7 +240,7 @@ def by_definition(pixels, levels):
     st.sampled_from([1, 50, 2**14]),
 )
 def test_measures_follow_their_definitions(pixels, at_once):
-    from shardwright.probe import quality
+    from shardwright.images import quality
 
     picture = Image.fromarray(pixels)
     luma = picture.convert("L")

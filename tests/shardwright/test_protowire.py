@@ -5,14 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.tfrecords.protowire import (
-    WireError,
-    pack_int64,
-    pack_int64_lists,
-    unpack_int64,
-    unpack_int64_lists,
-    varint,
-)
+from shardwright.tfrecords.wire import WireError, pack_int64, pack_int64_lists, unpack_int64, unpack_int64_lists, varint
 
 # Of every number of bytes, and around the borders between them.
 NUMBERS = st.one_of(

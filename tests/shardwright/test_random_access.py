@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shardwright.dataset import Dataset
-from shardwright.epochs.sequence import GlobalOrder, Records
+from shardwright.dataset.random_access import RandomAccess, Records
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
-from shardwright.tfrecords.random_access import RandomAccess
+from shardwright.loader.global_order import GlobalOrder
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.tfrecords.record_files import begins_as_records, is_compressed, walk_records
 from shardwright.tfrecords.records import frame
+from shardwright.tfrecords.scan import begins_as_records, is_compressed, walk_records
 
 PAYLOADS = [b"one", b"", b"three" * 50]
 PLAIN = b"".join(map(frame, PAYLOADS))
@@ -84,7 +84,7 @@ def test_any_bytes_are_walked_without_an_error(data):
 
 
 def test_a_huge_claimed_length_asks_for_no_memory(monkeypatch):
-    from shardwright.tfrecords import record_files
+    from shardwright.tfrecords import scan
     from shardwright.tfrecords.records import masked_crc
 
     length = (2**40).to_bytes(8, "little")
@@ -92,7 +92,7 @@ def test_a_huge_claimed_length_asks_for_no_memory(monkeypatch):
     for data in (header, header + b"abc", gzip.compress(header + b"abc")):
         (record,) = walk(data)
         assert (record.code, record.number) == ("truncated", 0)
-    monkeypatch.setattr(record_files, "_LARGEST", 100)
+    monkeypatch.setattr(scan, "_LARGEST", 100)
     found = walk(PLAIN)
     assert [record.code for record in found] == ["", "", "too_large"]
     assert [record.code for record in walk(PLAIN[len(frame(b"one")) :] + frame(b"last"))] == ["", "too_large", ""]

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.tfrecords.protowire import delimited, varint
-from shardwright.tfrecords.record_kinds import OtherRecordError, is_image, read_example
-from shardwright.tfrecords.records import encode_example
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.scan import OtherRecordError, is_image, read_example
+from shardwright.tfrecords.wire import delimited, varint
 
 
 def _image(kind):

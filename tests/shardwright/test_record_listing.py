@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from recording import PACKINGS, picture, record, write_records
 
 from shardwright.errors import ShardwrightError
-from shardwright.sources.record_listing import holds_records, list_records
+from shardwright.formats.record_listing import holds_records, list_records
 from shardwright.storage import list_inputs, read_bytes
-from shardwright.tfrecords.record_files import walk_records
-from shardwright.tfrecords.records import encode_example, frame
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.records import frame
+from shardwright.tfrecords.scan import walk_records
 
 _NAMES = st.one_of(st.text(max_size=12), st.sampled_from(["a.rec/1", "a.rec/0", "x.jpg", "..", "a/../b", "/x", "a\\b"]))
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.tfrecords import record_ranges
-from shardwright.tfrecords.record_ranges import records_at
+from shardwright.dataset import random_access
+from shardwright.dataset.random_access import records_at
 from shardwright.tfrecords.records import RecordWriter
 
 PAYLOADS = [[bytes([file, number]) * (1 + 37 * number) for number in range(12)] for file in range(2)]
@@ -31,8 +31,8 @@ def written(tmp_path_factory):
 def test_any_order_and_any_size_of_pieces(written, chosen, piece, gap):
     files, places = written
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_ranges, "_PIECE", piece)
-        patch.setattr(record_ranges, "_GAP", gap)
+        patch.setattr(random_access, "_PIECE", piece)
+        patch.setattr(random_access, "_GAP", gap)
         found = list(records_at(files, ((places[i], i) for i in chosen)))
     assert found == [(i, PAYLOADS[i // 12][i % 12]) for i in chosen]
 
@@ -40,7 +40,7 @@ def test_any_order_and_any_size_of_pieces(written, chosen, piece, gap):
 def test_neighbours_come_in_one_request(written, monkeypatch):
     files, places = written
     asked = []
-    monkeypatch.setattr(record_ranges, "read_bytes", lambda path: asked.append(path) or b"")
+    monkeypatch.setattr(random_access, "read_bytes", lambda path: asked.append(path) or b"")
     list(records_at(files, ((place, None) for place in places)))
     assert len(asked) == 2
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from recording import mask_png, picture
 
 from shardwright.errors import UsageError
-from shardwright.sources.record_roles import Roles, Sampled, tell_roles
-from shardwright.tfrecords.records import decode_example, encode_example, floats, ints
+from shardwright.formats.record_roles import Roles, Sampled, tell_roles
+from shardwright.tfrecords.encode import encode_example, floats, ints
+from shardwright.tfrecords.records import decode_example
 
 IMAGE = {"image/encoded": picture(0)}
 

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shardwright.tfrecords import records
-from shardwright.tfrecords.records import RecordError
+from shardwright.tfrecords import encode, records
+from shardwright.tfrecords.encode import RecordError
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 float32 = st.floats(width=32, allow_nan=False)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 features = st.dictionaries(
     names,
-    st.lists(st.binary(max_size=20)).map(records.byte_strings)
-    | st.lists(int64).map(records.ints)
-    | st.lists(float32).map(records.floats),
+    st.lists(st.binary(max_size=20)).map(encode.byte_strings)
+    | st.lists(int64).map(encode.ints)
+    | st.lists(float32).map(encode.floats),
     max_size=6,
 )
 
@@ -165,7 +165,7 @@ def test_a_file_of_tensorflows_own_tooling(tf, shared_data, tmp_path):
 
 @given(features)
 def test_an_example_comes_back(typed):
-    decoded = records.decode_example(records.encode_example(typed))
+    decoded = records.decode_example(encode.encode_example(typed))
     assert plain(decoded) == given_values(typed)
     assert list(decoded) == sorted(decoded)
 
@@ -181,19 +181,19 @@ def test_an_example_is_byte_for_byte_tensorflows(tf, typed):
         lists = {"bytes": feature.bytes_list, "int64": feature.int64_list, "float32": feature.float_list}
         lists[value.kind].SetInParent()
         lists[value.kind].value.extend(value.values)
-    ours = records.encode_example(typed)
+    ours = encode.encode_example(typed)
     assert ours == example.SerializeToString(deterministic=True)
-    assert records.encode_example(dict(reversed(typed.items()))) == ours
+    assert encode.encode_example(dict(reversed(typed.items()))) == ours
 
 
 def test_tensorflow_parses_what_a_dataset_holds(tf):
-    data = records.encode_example(
+    data = encode.encode_example(
         {
             "image/encoded": b"\xff\xd8\xff",
             "image/height": 1400,
             "image/class/text": [b"Fish", b"Sugar"],
             "image/segmentation/Fish/rle": np.array([[0, 3], [9, 300]]).reshape(-1),
-            "image/segmentation/Gravel/rle": records.ints([]),
+            "image/segmentation/Gravel/rle": encode.ints([]),
             "image/quality/sharpness": 0.5,
         }
     )
@@ -229,12 +229,12 @@ def test_tensorflow_parses_what_a_dataset_holds(tf):
         (np.float64(0.25), [0.25]),
         (np.arange(3, dtype=np.uint8), [0, 1, 2]),
         (np.array([0.5], np.float64), [0.5]),
-        (records.floats([1, 2]), [1.0, 2.0]),
+        (encode.floats([1, 2]), [1.0, 2.0]),
         (float("inf"), [float("inf")]),
     ],
 )
 def test_plain_values_find_their_kind(value, expected):
-    assert plain(records.decode_example(records.encode_example({"a": value}))) == {"a": expected}
+    assert plain(records.decode_example(encode.encode_example({"a": value}))) == {"a": expected}
 
 
 @pytest.mark.parametrize(
@@ -253,15 +253,15 @@ def test_plain_values_find_their_kind(value, expected):
         (1e39, "1e\\+39 is beyond float32"),
         (np.zeros((2, 2)), "must be flat"),
         (np.zeros((2, 2), np.int64), "must be flat"),
-        (records.ints([1.5]), "not all are whole numbers"),
-        (records.floats([b"x"]), "must be flat and numbers"),
-        (records.byte_strings(["x"]), "encode text as UTF-8 first"),
-        (records.TypedList("int32", [1]), "kind 'int32' is not one of bytes, float32, int64"),
+        (encode.ints([1.5]), "not all are whole numbers"),
+        (encode.floats([b"x"]), "must be flat and numbers"),
+        (encode.byte_strings(["x"]), "encode text as UTF-8 first"),
+        (encode.TypedList("int32", [1]), "kind 'int32' is not one of bytes, float32, int64"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_by_name(value, message):
     with pytest.raises(RecordError, match=f"feature image/a: .*{message}"):
-        records.encode_example({"image/a": value})
+        encode.encode_example({"image/a": value})
 
 
 def test_forms_that_other_writers_use_are_read(tf):
@@ -280,7 +280,7 @@ def test_forms_that_other_writers_use_are_read(tf):
 @settings(max_examples=500)
 @given(features, st.data())
 def test_damaged_examples_are_refused_or_read_as_tensorflow_reads_them(tf, typed, data):
-    sound = bytearray(records.encode_example(typed))
+    sound = bytearray(encode.encode_example(typed))
     for _ in range(data.draw(st.integers(0, 3))):
         if sound:
             sound[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))
@@ -304,7 +304,7 @@ def test_any_bytes_give_an_example_or_a_record_error(data):
 
 @given(hnp.arrays(np.int64, st.integers(0, 50), elements=int64))
 def test_arrays_keep_their_numbers(array):
-    decoded = records.decode_example(records.encode_example({"a": records.ints(array)}))
+    decoded = records.decode_example(encode.encode_example({"a": encode.ints(array)}))
     assert decoded["a"].dtype == np.int64
     assert np.array_equal(decoded["a"], array)
 

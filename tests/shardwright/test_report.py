@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.display import html as display_html
 from shardwright.errors import DatasetError, UsageError
-from shardwright.report import markup
-from shardwright.report.page import MOST_BYTES, render, see
-from shardwright.report.write import write_report
-from shardwright.tfrecords.records import ints
+from shardwright.report.page import MOST_BYTES, render, see, write_report
+from shardwright.tfrecords.encode import ints
 
 VOID = {"meta", "img", "input", "br", "line", "polyline"}
 HOSTILE = (
@@ -127,12 +126,12 @@ def test_hostile_names_are_shown_and_do_nothing(small_dataset, tmp_path):
 
 @given(st.text(max_size=200))
 def test_any_text_is_shown_as_it_is(text):
-    page = Page(markup.shown(text, 500))
+    page = Page(display_html.shown(text, 500))
     assert [tag for tag, _ in page.tags] == ["bdi"]
-    assert "".join(page.texts) == markup.plain(text, 500)
-    (_, found), *_ = Page(f'<img alt="{markup.attribute(text, 500)}">').tags
+    assert "".join(page.texts) == display_html.plain(text, 500)
+    (_, found), *_ = Page(f'<img alt="{display_html.attribute(text, 500)}">').tags
     assert set(found) == {"alt"}
-    assert found["alt"] == markup.plain(text, 500)
+    assert found["alt"] == display_html.plain(text, 500)
 
 
 def test_images_that_cannot_be_decoded_are_named(small_dataset, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.report.balance import evenness
+from shardwright.report.overview import evenness
 
 
 # Of more things, counts that differ by one are even to more digits than are looked at.

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shardwright.dataset import Dataset
-from shardwright.report.histograms import number, percent
+from shardwright.dataset.reader import Dataset
+from shardwright.display.numbers import number, percent
 from shardwright.report.page import render, see
 from shardwright.tfrecords.records import decode_example
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from shardwright.masks.rle import encode
-from shardwright.report.masks import MaskShapes, regions
+from shardwright.report.mask_shapes import MaskShapes, regions
 
 MASKS = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(
     lambda shape: arrays.arrays(np.uint8, shape, elements=st.integers(0, 1))

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import StorageError, UsageError
+from shardwright.storage.buckets import Retries
 from shardwright.storage.objects import Transient
-from shardwright.storage.retries import Retries
 
 
 def failing(times, error=Transient):

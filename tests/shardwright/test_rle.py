@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shardwright.geometry import POLICIES, plan_geometry, source_columns, source_rows
+from shardwright.images.geometry import POLICIES, plan_geometry, source_columns, source_rows
 from shardwright.masks import rle
 
 shapes = st.tuples(st.integers(1, 24), st.integers(1, 24))

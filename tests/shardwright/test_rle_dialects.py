@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from shardwright.masks import rle
-from shardwright.masks.rle_dialects import (
-    COCO,
-    COLUMN_PAIRS,
-    ROW_PAIRS,
-    SIIM,
-    Dialect,
-    compress_counts,
-    to_counts,
-)
+from shardwright.masks.dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect, compress_counts, to_counts
 
 DIALECTS = {
     "column": COLUMN_PAIRS,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from shardwright.errors import UsageError
+from shardwright.formats.rle_csv import Specimen, tell_layout
 from shardwright.masks import rle
-from shardwright.masks.rle_dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
-from shardwright.sources.rle_layouts import Specimen, tell_layout
+from shardwright.masks.dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
 
 AIRBUS = {"image": "ImageId", "mask": "EncodedPixels"}
 OWN = {"image": "photo", "mask": "rle"}

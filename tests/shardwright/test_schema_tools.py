@@ -2,10 +2,9 @@
 
 import pytest
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.schema import check_schema, infer_schema, parse_schema, render_schema, schema_difference
 from shardwright.errors import UsageError
-from shardwright.schema import check_schema, parse_schema, render_schema
-from shardwright.schema_tools import infer_schema, schema_difference
 
 
 def measured(number, example):

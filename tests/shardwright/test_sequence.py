@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.epochs.sequence import GlobalOrder, Steps
+from shardwright.loader.global_order import GlobalOrder, Steps
 
 HOSTS = (1, 2, 3, 4, 8, 16, 32)
 counts = st.lists(st.integers(0, 40), min_size=1, max_size=12).filter(any).map(tuple)

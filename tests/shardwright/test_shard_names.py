@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.shard_names import DEFAULT_PATTERN, PatternError, ShardNames
+from shardwright.config.dataset import DEFAULT_PATTERN, PatternError
+from shardwright.dataset.shard_names import ShardNames
 
 
 @pytest.mark.parametrize(

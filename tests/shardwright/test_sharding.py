@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shardwright.sharding import deal_classes, shard_bounds, shard_count
+from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
 
 MB = 1_000_000
 

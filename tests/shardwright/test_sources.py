@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from shardwright.config import LabelsConfig
 from shardwright.errors import ConfigError, UsageError
-from shardwright.sources.base import Annotation, Images
-from shardwright.sources.classes import as_integer, map_classes
-from shardwright.sources.detect import open_source
-from shardwright.sources.names import NameIndex
-from shardwright.sources.tables import Table, choose_columns
+from shardwright.formats.base import Annotation, Images
+from shardwright.formats.classes import as_integer, map_classes
+from shardwright.formats.detect import open_source
+from shardwright.formats.image_names import NameIndex
+from shardwright.formats.tables import Table, choose_columns
 
 KEYS = ["a.jpg", "b.jpg", "c.jpg", "d.jpg"]
 
@@ -374,7 +374,7 @@ def test_told_numbers_keep_their_order(numbers):
 
 
 def test_too_many_classes_are_no_classes(table, monkeypatch):
-    monkeypatch.setattr("shardwright.sources.row_source._MOST_CLASSES", 3)
+    monkeypatch.setattr("shardwright.formats.rows._MOST_CLASSES", 3)
     rows = "".join(f"a.jpg,{i},1 1\n" for i in range(5))
     with pytest.raises(UsageError, match="more than 3 different classes"):
         read(table("ImageId,ClassId,EncodedPixels\n" + rows))

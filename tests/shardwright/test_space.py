@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from shardwright.config import ImagesConfig
 from shardwright.config.transform import TransformConfig
 from shardwright.errors import StorageError
-from shardwright.writing import space
-from shardwright.writing.space import refuse_full, same_disk, space_needed
+from shardwright.pipelines.runs import disk_space
+from shardwright.pipelines.runs.disk_space import refuse_full, same_disk, space_needed
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -41,7 +41,7 @@ def test_values_of_every_pixel_are_counted():
 
 
 def test_a_full_disk_is_refused_with_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(space.shutil, "disk_usage", lambda place: Usage(10**12, 0, 3_400_000_000))
+    monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda place: Usage(10**12, 0, 3_400_000_000))
     told = refuse_full(str(tmp_path), 3_000_000_000, "the run")
     assert told == f"the run takes about 3.0 GB in {tmp_path}, where 3.4 GB are free"
     with pytest.raises(

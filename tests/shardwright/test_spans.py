@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import ConfigError, UsageError
-from shardwright.spans import Choice, SpanPath, candidates, days
+from shardwright.storage.spans import Choice, SpanPath, candidates, days
 
 
 def lister(*paths):

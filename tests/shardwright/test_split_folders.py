@@ -7,8 +7,8 @@ from ingesting import changed, examples, run
 from shardwright.config import LabelsConfig
 from shardwright.config.split import split_word
 from shardwright.errors import UsageError
-from shardwright.sources.base import Images
-from shardwright.sources.detect import open_source
+from shardwright.formats.base import Images
+from shardwright.formats.detect import open_source
 
 
 def read(keys, classes=None, **options):

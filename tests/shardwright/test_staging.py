@@ -11,13 +11,13 @@ from pathlib import Path
 import killing
 import pytest
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.ledger import LedgerRow
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.manifest import LedgerRow
-from shardwright.writing.commit import DatasetPlan, commit, committed
-from shardwright.writing.locked import held_folder
-from shardwright.writing.staging import Outcome, PlannedShard, Staging
-from shardwright.writing.whole_files import WholeFile
+from shardwright.staging.commit import DatasetPlan, commit, committed
+from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.storage.locks import held_folder
+from shardwright.storage.whole_files import WholeFile
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
 
@@ -258,13 +258,13 @@ def test_where_nothing_can_be_locked_that_is_said(tmp_path, monkeypatch):
     def no_locks(file, how):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("shardwright.writing.locked.fcntl.flock", no_locks)
+    monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", no_locks)
     with pytest.raises(UsageError, match=r"cannot be locked \(No locks available\)"):
         held_folder(tmp_path, waiting=lambda: None)
 
 
 def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.writing.ledger_rows._MERGE_WIDTH", 3)
+    monkeypatch.setattr("shardwright.dataset.ledger._MERGE_WIDTH", 3)
     shards = tuple(PlannedShard("train", i, 11) for i in range(11))
     staging = Staging.open(tmp_path, "f" * 64)
     for shard in shards:
@@ -276,7 +276,7 @@ def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkey
 
 
 def test_long_ledgers_are_split_into_equal_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("shardwright.writing.commit._ROWS_PER_PART", 3)
+    monkeypatch.setattr("shardwright.staging.commit._ROWS_PER_PART", 3)
     the_plan = plan()
     commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
     parts = sorted((tmp_path / "out" / "ledger").iterdir())

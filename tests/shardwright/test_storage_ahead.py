@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.storage import ahead, part_path, read_each
-from shardwright.storage.parts import Part
+from shardwright.storage import parallel, part_path, read_each
+from shardwright.storage.paths import Part
 
 
 def open_files():
@@ -25,7 +25,7 @@ def test_every_part_is_read_in_order(tmp_path_factory, wanted):
         parts.append(Part(str(path), start, stop))
         expected.append((number, data[start:stop]))
     before = open_files()
-    assert list(ahead.read_in_order(range(len(parts)), parts.__getitem__)) == expected
+    assert list(parallel.read_in_order(range(len(parts)), parts.__getitem__)) == expected
     assert open_files() == before
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.storage import hash_file, part_path, read_bytes, read_start, shown_path
-from shardwright.storage.parts import Part, split_part
+from shardwright.storage.paths import Part, split_part
 
 
 @given(st.text(st.characters(exclude_characters="\0")), st.integers(0, 2**40), st.integers(0, 2**40))

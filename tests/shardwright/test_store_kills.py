@@ -12,7 +12,7 @@ import pytest
 from ingesting import run
 from object_stores import SCHEMES
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
 
 FREE = ("build.json", "lineage.json", "inputs.jsonl", "origins/inputs.jsonl")

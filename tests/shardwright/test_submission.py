@@ -6,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.frames import Frames
-from shardwright.geometry import POLICIES, plan_geometry
+from shardwright.evaluation.submission import LAYOUTS, choose_layout, mask_rows, told_by_header, told_by_table
+from shardwright.images.geometry import POLICIES, plan_geometry
+from shardwright.images.orientation import displayed_size
 from shardwright.masks import rle
+from shardwright.masks.coordinate_frame import Frames, restore, restore_to_file
 from shardwright.masks.regions import find_regions
-from shardwright.orientation import displayed_size
-from shardwright.predictions.restore import restore, restore_to_file
-from shardwright.predictions.submission import LAYOUTS, choose_layout, mask_rows, told_by_header, told_by_table
 
 sides = st.integers(1, 30)
 

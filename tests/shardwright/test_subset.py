@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ingesting import examples, tree
 
-from shardwright.dataset import Dataset
-from shardwright.derived import taking
-from shardwright.derived.derive import Derived, derive
-from shardwright.derived.subset import _Stratum, stratified
+from shardwright.dataset.example_view import lot
+from shardwright.dataset.reader import Dataset
+from shardwright.edit import derive as edit_derive
+from shardwright.edit.derive import Derived, derive
+from shardwright.edit.subset import _Stratum, stratified
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import text_number
-from shardwright.image_facts import lot
 from shardwright.tfrecords.records import read_records
 
 # Uncompressed, so that many records have the same length.
@@ -41,14 +41,14 @@ def copied(source, tmp_path):
 def whole(monkeypatch):
     """The files of which whole shards were read for their records."""
     files = []
-    read_through = taking._whole
+    read_through = edit_derive._whole
 
     def noted(group):
         for one in group:
             files.append(one.shard.file)
             yield from read_through([one])
 
-    monkeypatch.setattr(taking, "_whole", noted)
+    monkeypatch.setattr(edit_derive, "_whole", noted)
     return files
 
 

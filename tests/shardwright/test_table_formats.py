@@ -4,8 +4,8 @@ import pytest
 
 from shardwright.config import LabelsConfig
 from shardwright.errors import UsageError
-from shardwright.sources.base import Images
-from shardwright.sources.detect import open_source
+from shardwright.formats.base import Images
+from shardwright.formats.detect import open_source
 
 KEYS = ["a.png", "b.png"]
 

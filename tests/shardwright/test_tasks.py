@@ -5,10 +5,10 @@ import tracemalloc
 import pytest
 from ingesting import run, tree
 
+from shardwright import storage
 from shardwright.errors import CheckFailed
-from shardwright.ingest import tasks
-from shardwright.ingest import write as writing
-from shardwright.ingest.contents import Contents
+from shardwright.ingest import tasks, write
+from shardwright.ingest.known_files import Contents
 
 
 @pytest.mark.parametrize("block", [1, 3, 7])
@@ -22,14 +22,14 @@ def test_blocks_of_any_size_make_the_same_dataset(tmp_path, image_input, monkeyp
 
 def test_a_file_that_changes_between_hashing_and_writing_ends_the_run(tmp_path, image_input, monkeypatch):
     raw = image_input(tmp_path / "in")
-    read_each = writing.read_each
+    read_each = storage.read_each
 
     def flipped(root, items, path_of, size_of):
         for task, data in read_each(root, items, path_of, size_of):
             bad = path_of(task).endswith("007.jpg")
             yield task, data[:-1] + bytes([data[-1] ^ 1]) if bad else data
 
-    monkeypatch.setattr(writing, "read_each", flipped)
+    monkeypatch.setattr(write, "read_each", flipped)
     with pytest.raises(CheckFailed, match=r"007.jpg: the file has changed"):
         run(raw, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.storage.texts import Texts
+from shardwright.storage.listing import Texts
 
 texts = st.lists(st.text(st.characters() | st.characters(categories=["Cs"])))
 

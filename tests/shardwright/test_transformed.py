@@ -8,16 +8,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from shardwright.boxes import PREFIX, move_boxes
 from shardwright.config import ImagesConfig
+from shardwright.dataset.resampled_annotations import annotated, label_features, stored_runs
 from shardwright.errors import ConfigError
-from shardwright.geometry import POLICIES, plan_geometry, source_columns, source_rows
-from shardwright.image_files.image_header import ImageHeader
-from shardwright.ingest.prepare import prepare
+from shardwright.images.boxes import PREFIX, move_boxes
+from shardwright.images.geometry import POLICIES, plan_geometry, source_columns, source_rows
+from shardwright.images.header import ImageHeader
+from shardwright.images.orientation import displayed_size
+from shardwright.ingest.stored_image import prepare
 from shardwright.masks import rle
-from shardwright.orientation import displayed_size, turn_runs
-from shardwright.tfrecords import records
-from shardwright.transformed import annotated, label_features, stored_runs
+from shardwright.masks.coordinate_frame import turn_runs
+from shardwright.tfrecords import encode, records
 
 SIDES = st.integers(5, 140)
 
@@ -27,9 +28,9 @@ def example(height, width, masks, **more):
     features = {"image/encoded": b"", "image/key": b"k", "image/height": height, "image/width": width, **more}
     for name, mask in masks.items():
         runs = rle.encode(mask)
-        features[f"image/segmentation/{name}/rle"] = records.ints(runs.reshape(-1))
+        features[f"image/segmentation/{name}/rle"] = encode.ints(runs.reshape(-1))
         features[f"image/segmentation/{name}/area"] = rle.area(runs)
-    return records.decode_example(records.encode_example(features))
+    return records.decode_example(encode.encode_example(features))
 
 
 def moved(found, plan, classes, **options):
@@ -56,7 +57,7 @@ def png(image, orientation=1):
 )
 def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, seed):
     """A disc of 10 output pixels' radius or more, turned by Exif, shrunk: its mask lies on it."""
-    from shardwright import pixels
+    from shardwright.images import tf_ops
 
     random = np.random.default_rng(seed)
     height, width = (int(radius * random.uniform(2.8, 4)) | 1 for _ in range(2))
@@ -71,7 +72,7 @@ def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, s
     data, header, _ = prepare(png(image, orientation), ImagesConfig(orientation="apply"))
     turned = turn_runs(runs, source_height, source_width, orientation)
     plan = plan_geometry(policy, header.height, header.width, *out)
-    shown = pixels.decode_planned(data, plan, jpeg=False).numpy()[..., 0] > 127
+    shown = tf_ops.decode_planned(data, plan, jpeg=False).numpy()[..., 0] > 127
     mask = rle.draw(rle.resample(turned, plan), plan.height, plan.width) > 0
     overlap = (shown & mask).sum() / (shown | mask).sum()
     smaller = r * min(plan.resized_height / plan.crop_height, plan.resized_width / plan.crop_width)
@@ -101,8 +102,8 @@ def test_masks_are_the_drawn_and_sampled_ones_and_no_class_appears(policy, h, w,
 def test_boxes_captions_and_what_is_ignored_go_along():
     plan = plan_geometry("fill_crop", 40, 80, 20, 20)
     edges = {"xmin": [0.0, 0.5], "xmax": [0.1, 0.75], "ymin": [0.0, 0.25], "ymax": [1.0, 0.5]}
-    more = {f"{PREFIX}bbox/{name}": records.floats(values) for name, values in edges.items()}
-    more |= {f"{PREFIX}class/label": records.ints([1, 2]), "image/caption/text": records.byte_strings([b"x", b"y"])}
+    more = {f"{PREFIX}bbox/{name}": encode.floats(values) for name, values in edges.items()}
+    more |= {f"{PREFIX}class/label": encode.ints([1, 2]), "image/caption/text": encode.byte_strings([b"x", b"y"])}
     ignore = np.zeros((40, 80), bool)
     ignore[:, 30:50] = True
     before = example(40, 80, {"a": ~ignore, "ignore": ignore}, **more)

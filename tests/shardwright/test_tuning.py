@@ -6,10 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardwright.errors import DatasetError
-from shardwright.masks.regions import remove_small
-from shardwright.masks.rle import draw, encode
-from shardwright.predictions.metrics import UNCOUNTED, MaskSums
-from shardwright.predictions.tuning import (
+from shardwright.evaluation.metrics import MaskSums
+from shardwright.evaluation.thresholds import (
     LEVELS,
     Decision,
     RegionCounts,
@@ -18,12 +16,14 @@ from shardwright.predictions.tuning import (
     read_decision,
     write_decision,
 )
+from shardwright.masks.regions import IGNORE_VALUE, remove_small
+from shardwright.masks.rle import draw, encode
 
 
 def guessed(seed, images=3, size=(9, 11), classes=2):
     random = np.random.default_rng(seed)
     truth = (random.random((images, *size, classes)) < 0.2).astype(np.uint8)
-    truth[random.random((images, *size)) < 0.1] = UNCOUNTED
+    truth[random.random((images, *size)) < 0.1] = IGNORE_VALUE
     probabilities = np.clip(truth % 254 * 0.3 + random.random(truth.shape) * 0.6, 0, 1).astype(np.float32)
     return probabilities, truth
 

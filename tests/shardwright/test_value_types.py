@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.sources.value_types import SEPARATORS, Evidence, ValueType, split_list
+from shardwright.formats.columns import SEPARATORS, Evidence, ValueType, split_list
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)

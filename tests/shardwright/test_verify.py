@@ -10,7 +10,7 @@ import pytest
 from ingesting import run
 
 from shardwright.errors import UsageError
-from shardwright.tfrecords import records
+from shardwright.tfrecords import encode, records
 from shardwright.verify import findings as what
 from shardwright.verify import verify
 
@@ -217,11 +217,11 @@ def test_a_manifest_that_leads_out_of_its_folder_is_not_followed(dataset):
 
 
 def test_a_feature_is_found_as_the_whole_example_has_it():
-    data = records.encode_example({"a": [b"x", b"y"], "image/key": b"k", "image/keys": 3, "z": records.ints([])})
+    data = encode.encode_example({"a": [b"x", b"y"], "image/key": b"k", "image/keys": 3, "z": encode.ints([])})
     for name, values in records.decode_example(data).items():
         assert list(records.find_feature(data, name)) == list(values)
     assert records.find_feature(data, "image/ke") is None
-    with pytest.raises(records.RecordError, match="no tf.train.Example"):
+    with pytest.raises(encode.RecordError, match="no tf.train.Example"):
         records.find_feature(b"\xff\xff", "a")
 
 
@@ -239,7 +239,7 @@ def test_a_flip_in_a_stored_checksum_differs_in_one_bit_and_one_in_the_data_neve
 
 
 def test_files_that_seal_themselves_show_any_change():
-    from shardwright.provenance.sealed import is_whole, sealed_json
+    from shardwright.fingerprint import is_whole, sealed_json
 
     text = sealed_json({"b": 1, "a": "ü"})
     assert is_whole(text)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.boxes import Box
-from shardwright.sources.voc_xml import VocError, VocObject, read_voc
+from shardwright.formats.voc_xml import VocError, VocObject, read_voc
+from shardwright.images.boxes import Box
 
 CAT = """<object><name>cat</name><pose>Left</pose><truncated>1</truncated><difficult>0</difficult>
   <bndbox><xmin>1</xmin><ymin>11</ymin><xmax>40</xmax><ymax>20.5</ymax></bndbox>

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shardwright.writing import watch
-from shardwright.writing.staging import Outcome, PlannedShard, Staging
+from shardwright.staging import staged
+from shardwright.staging.staging import Outcome, PlannedShard, Staging
 
 
 class _Counted:
@@ -33,7 +33,7 @@ def test_finished_shards_are_counted_once(
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(watch, "progress", _Fake)
+    monkeypatch.setattr(staged, "progress", _Fake)
     staging = Staging.open(tmp_path, "f" * 64)
     shards = [PlannedShard("train", i, 4) for i in range(4)]
 
@@ -42,7 +42,7 @@ def test_finished_shards_are_counted_once(
 
     for shard in shards[:finished_before]:
         write(shard)
-    with watch.shards_shown(staging, shards, "writing shards"):
+    with staged.shards_shown(staging, shards, "writing shards"):
         for shard in shards[finished_before:]:
             write(shard)
     assert totals == [(4 - finished_before, "writing shards")]
@@ -51,5 +51,5 @@ def test_finished_shards_are_counted_once(
 
 def test_an_error_in_the_block_comes_out(tmp_path: Path) -> None:
     staging = Staging.open(tmp_path, "f" * 64)
-    with pytest.raises(RuntimeError, match="Beam"), watch.shards_shown(staging, [PlannedShard("train", 0, 1)], "w"):
+    with pytest.raises(RuntimeError, match="Beam"), staged.shards_shown(staging, [PlannedShard("train", 0, 1)], "w"):
         raise RuntimeError("Beam")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 
 pytestmark = pytest.mark.soak
 
@@ -23,7 +23,7 @@ MOST_BYTES = 1.5e9
 INGEST = """
 import json, os, sys, threading
 from pathlib import Path
-from shardwright.bench.memory import peak_memory
+from shardwright.processes import peak_memory
 from shardwright.config import parse_config
 from shardwright.ingest import ingest
 peaks, done = {}, threading.Event()

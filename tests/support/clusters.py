@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from shardwright.components.image_trainer.hosts import COORDINATOR
+from shardwright.components.image_trainer.devices.hosts import COORDINATOR
 
 _REFUSED = {"kind": "Status", "message": "refused"}
 

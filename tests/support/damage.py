@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.manifest import MANIFEST_FILE
+from shardwright.dataset.reader import Dataset
 from shardwright.fingerprint import sha256_file
-from shardwright.manifest import MANIFEST_FILE
 from shardwright.tfrecords.records import frame, read_records
 from shardwright.verify import findings as what
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.fingerprint import fingerprint, sha256_file
-from shardwright.provenance.blessing import Blessing, model_digest, write_blessing
-from shardwright.provenance.lineage import write_lineage
+from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
+from shardwright.lineage.record import write_lineage
 
 
 class Months:

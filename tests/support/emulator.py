@@ -20,7 +20,7 @@ import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from shardwright.components.mounts import folder_of
+from shardwright.components.runtime.mounts import folder_of
 
 PLACEHOLDER = "{{$}}"
 # What KFP's own container components are told one by one.

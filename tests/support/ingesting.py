@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from shardwright.config import parse_config
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.ingest import ingest
 from shardwright.tfrecords.records import decode_example
 

@@ -18,12 +18,12 @@ def killed_transform(source: str, staging: str, recipe: str) -> None:
 
 
 def _main(root: str, place: str, text: str) -> None:
-    from shardwright.components.beam_runner import in_process_pipeline
     from shardwright.components.image_transform import plan as planning
     from shardwright.components.image_transform.recipe import read_recipe
     from shardwright.components.image_transform.text import write_vocabularies
-    from shardwright.dataset import Dataset
-    from shardwright.writing import staging
+    from shardwright.components.runtime.beam import in_process_pipeline
+    from shardwright.dataset.reader import Dataset
+    from shardwright.tfrecords import records
 
     source = Dataset.open(root)
     plan = planning.plan_transform(source, *read_recipe(text))
@@ -31,7 +31,7 @@ def _main(root: str, place: str, text: str) -> None:
     shards = [(shard, file.file, file.sha256) for shard, file in zip(plan.train, source.shards("train"), strict=True)]
     texts = write_vocabularies(in_process_pipeline, shared, shards, plan.texts) if plan.texts else {}
 
-    left, write = 3, staging.RecordWriter.write
+    left, write = 3, records.RecordWriter.write
 
     def counted(self, *args):
         nonlocal left
@@ -40,7 +40,7 @@ def _main(root: str, place: str, text: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return write(self, *args)
 
-    staging.RecordWriter.write = counted
+    records.RecordWriter.write = counted
     work = planning.TransformWork.of(source, plan, shared, texts)
     for number in range(len(work.shards)):
         planning.write_numbered(number, work)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ingesting import run, tree
 
-from shardwright.dataset import Dataset
+from shardwright.dataset.reader import Dataset
 from shardwright.errors import DatasetError
 
 # Put before a script that is called with (..., step) as its third argument: the step-th rename, link, fsync, mkdir or
@@ -138,11 +138,12 @@ def check_and_resume(raw, out, whole, workers, monkeypatch):
 
 
 def _count_written(monkeypatch):
-    from shardwright.ingest import run as module
+    from shardwright.ingest import run as ingest_run
+    from shardwright.ingest import write
 
     written = []
-    write_shard = module.write_shard
-    monkeypatch.setattr(module, "write_shard", lambda *args: written.append(args[0]) or write_shard(*args))
+    write_shard = write.write_shard
+    monkeypatch.setattr(ingest_run, "write_shard", lambda *args: written.append(args[0]) or write_shard(*args))
     return written
 
 

@@ -69,7 +69,7 @@ def by_formula(options, truth, probabilities):
 
 def by_keras():
     """Name -> loss, on the backend of this process."""
-    from shardwright.components.image_trainer.losses import build_loss
+    from shardwright.components.image_trainer.training.losses import build_loss
 
     return {n: float(build_loss(o.pop("task"), **o)(t, p)) for n, (o, t, p) in cases().items()}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shardwright.bench.emulators import client_variables, emulator, make_bucket
 from shardwright.storage import buckets, gcs, in_parallel, s3
+from shardwright.storage.buckets import Retries
 from shardwright.storage.objects import split_url
-from shardwright.storage.retries import Retries
+from tests.support.emulators import client_variables, emulator, make_bucket
 
 SCHEMES = ("gs", "s3")
 _numbers = itertools.count()

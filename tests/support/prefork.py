@@ -41,9 +41,9 @@ IMPORTED: dict[str, tuple[str, ...]] = {
         "tensorflow",
         "jax",
         "keras",
-        "shardwright.components.image_trainer.checkpoints",
-        "shardwright.components.image_trainer.losses",
-        "shardwright.components.image_trainer.training",
+        "shardwright.components.image_trainer.training.checkpoints",
+        "shardwright.components.image_trainer.training.losses",
+        "shardwright.components.image_trainer.training.train",
         "shardwright.components.image_trainer.worker",
     ),
     "full": (
@@ -55,14 +55,14 @@ IMPORTED: dict[str, tuple[str, ...]] = {
         "tfx.components.schema_gen.executor",
         "tfx.components.trainer.executor",
         "shardwright.components.baseline_resolver.executor",
-        "shardwright.components.container",
+        "shardwright.components.runtime.container",
         "shardwright.components.data_gate.executor",
         "shardwright.components.evaluator.executor",
         "shardwright.components.image_example_gen.executor",
-        "shardwright.components.image_trainer.checkpoints",
-        "shardwright.components.image_trainer.losses",
+        "shardwright.components.image_trainer.training.checkpoints",
+        "shardwright.components.image_trainer.training.losses",
         "shardwright.components.image_trainer.run_fn",
-        "shardwright.components.image_trainer.signatures",
+        "shardwright.components.image_trainer.export.signatures",
         "shardwright.components.image_transform.executor",
         "shardwright.components.inline_schema.executor",
         "shardwright.components.input_resolver.executor",
@@ -121,7 +121,7 @@ def main() -> None:
     """Serves until the tests end: `prefork.py FOLDER PID KIND READY`, the last a file descriptor that gets a byte."""
     folder, owner, kind, ready = sys.argv[1:]
     sys.argv[1:] = []
-    from shardwright.importing import importing_much
+    from shardwright.processes import importing_much
 
     before = dict(os.environ)
     with importing_much():

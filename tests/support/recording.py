@@ -7,7 +7,8 @@ import zlib
 import numpy as np
 from PIL import Image
 
-from shardwright.tfrecords.records import encode_example, frame
+from shardwright.tfrecords.encode import encode_example
+from shardwright.tfrecords.records import frame
 
 PACKINGS = {"plain": bytes, "gzip": lambda data: gzip.compress(data, mtime=0), "zlib": zlib.compress}
 

@@ -15,11 +15,11 @@ def run(backend: str, *, ema: float, accumulate: int, steps: int) -> dict:
     import keras
     import numpy as np
 
-    from shardwright.components.image_trainer.hosts import HostPlace
-    from shardwright.components.image_trainer.optimizers import build_optimizer
-    from shardwright.components.image_trainer.placement import Placement
+    from shardwright.components.image_trainer.devices.hosts import HostPlace
+    from shardwright.components.image_trainer.devices.placement import Placement
     from shardwright.components.image_trainer.spec import Recipe
-    from shardwright.components.image_trainer.steps import build_steps, connect
+    from shardwright.components.image_trainer.training.optimizers import build_optimizer
+    from shardwright.components.image_trainer.training.steps import build_steps, connect
 
     recipe = replace(
         Recipe("unet", 4, 1, 1, RATE, 1, "unit", (), 1, 0.5, ""),

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from shardwright.components.image_trainer.spec import Recipe, Running, TrainSpec
-from shardwright.components.image_trainer.training_summary import read_summary
-from shardwright.dataset import Dataset
+from shardwright.components.image_trainer.training.history import read_summary
+from shardwright.dataset.reader import Dataset
 
 RECIPE = Recipe("unet", 4, 2, 8, 1e-2, 3, "unit", ("flip_left_right",), 64, 0.5, "eval")
 SIZE = (32, 32)
@@ -18,7 +18,8 @@ COUNTS = {"train": 40, "eval": 12, "test": 2}
 # A worker that says after each step what its batch looked like, and that ends at a step in a way that it is told.
 _PROGRAM = """
 import os, signal, sys
-from shardwright.components.image_trainer import placement, train_worker, worker
+from shardwright.components.image_trainer import worker
+from shardwright.components.image_trainer.devices import placement
 
 at, number = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 
@@ -26,7 +27,7 @@ def work(spec):
     # As the trainer does, before Keras is imported below.
     where = placement.place(spec.running.accelerator, spec.running.hosts, placement.Machine.look(os.environ))
     os.environ.update(where.to_environment(os.environ))
-    from shardwright.components.image_trainer import loop
+    from shardwright.components.image_trainer.training import loop
     step = loop.Loop._step
 
     def counted(self, batch, batches):
@@ -40,7 +41,7 @@ def work(spec):
         return found
 
     loop.Loop._step = counted
-    train_worker.train(spec)
+    worker.train(spec)
 
 worker.main(work)
 """

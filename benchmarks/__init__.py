@@ -1,0 +1,1 @@
+"""What measures the project itself; not installed. `python -m benchmarks SUBJECT`."""

@@ -1,0 +1,205 @@
+"""`python -m benchmarks SUBJECT`: the promised figures, measured on this machine.
+
+An error of ours ends it with the exit code that `shardwright` has for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from benchmarks.figures import Figure
+
+_Subjects: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_GAP = "  "
+_LOG = "bench.log"
+_FEWEST = 100
+_COMMAND = (sys.executable, "-m", "shardwright.pipelines.cli")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures a subject; returns 1 where a figure is below its target."""
+    from shardwright.errors import ShardwrightError
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measures the promised figures.")
+    _add_subjects(parser.add_subparsers(title="subjects", required=True, metavar="SUBJECT"))
+    options = parser.parse_args(arguments)
+    try:
+        code: int = options.command(options)
+    except ShardwrightError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return error.exit_code
+    return code
+
+
+def _add_subjects(subjects: _Subjects) -> None:
+    ingest = subjects.add_parser("ingest", help="images and masks into a dataset, and reading it back")
+    ingest.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
+    ingest.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    ingest.add_argument("--json", action="store_true", help="print the figures as JSON")
+    ingest.set_defaults(command=_ingest)
+    month = subjects.add_parser("month", help="one hundredth more images on an object store, with `previous`")
+    month.add_argument("--images", type=int, default=20_000, metavar="N", help="small images (default 20000)")
+    month.add_argument("--stores", nargs="+", choices=("gs", "s3"), default=("s3", "gs"), help="default: both")
+    month.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    month.add_argument("--json", action="store_true", help="print the figures as JSON")
+    month.set_defaults(command=_month)
+    loader = subjects.add_parser("loader", help="batches of drawn photographs, compared with decoding alone")
+    loader.add_argument("--batch", type=int, default=32, metavar="N", help="images in a batch (default 32)")
+    loader.add_argument("--rounds", type=int, default=5, metavar="N", help="how often, for medians (default 5)")
+    loader.add_argument("--images", type=int, default=2000, metavar="N", help="photographs (default 2000)")
+    loader.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    loader.add_argument("--json", action="store_true", help="print all of it as JSON")
+    loader.set_defaults(command=_loader)
+    transform = subjects.add_parser("transform", help="a dataset into images of a quarter of their size")
+    transform.add_argument("--images", type=int, default=400, metavar="N", help="photographs (default 400)")
+    transform.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    transform.add_argument("--python", metavar="PYTHON", help="one that has cv2, to compare with (default: this one)")
+    transform.add_argument("--json", action="store_true", help="print the figures as JSON")
+    transform.set_defaults(command=_transform)
+    train = subjects.add_parser("train", help="training, fed by the loader and by one batch, on each backend")
+    train.add_argument("dataset", metavar="DIR", help="a dataset of ImageTransform")
+    train.add_argument("--batch", type=int, default=16, metavar="N", help="images in a batch (default 16)")
+    train.add_argument("--json", action="store_true", help="print the figures as JSON")
+    train.set_defaults(command=_train)
+    report = subjects.add_parser("report", help="the report of a large dataset")
+    report.add_argument("--images", type=int, default=100_000, metavar="N", help="records (default 100000)")
+    report.add_argument("--dir", metavar="DIR", help="where they are kept between calls (default: not kept)")
+    report.add_argument("--json", action="store_true", help="print the figures as JSON")
+    report.set_defaults(command=_report)
+
+
+def _ingest(options: argparse.Namespace) -> int:
+    _at_least_one(options, "images")
+    with _kept(options) as folder:
+        figures = _measure(folder, options.images)
+    return _told(figures, as_json=options.json)
+
+
+def _month(options: argparse.Namespace) -> int:
+    from benchmarks.month import month_figures
+    from shardwright.errors import UsageError
+
+    if options.images < _FEWEST:
+        raise UsageError(f"--images: {options.images} have no hundredth. Give {_FEWEST} or more.")
+    with _kept(options) as folder:
+        figures = month_figures(folder, options.images, options.stores)
+    return _told(figures, as_json=options.json)
+
+
+def _loader(options: argparse.Namespace) -> int:
+    _at_least_one(options, "images", "batch", "rounds")
+    from shardwright.errors import UsageError
+
+    if options.images < options.batch:
+        raise UsageError(f"--images: {options.images} do not fill a batch of {options.batch}. Give more.")
+    from shardwright.pipelines.runs.logs import quiet
+
+    with _kept(options) as folder, quiet(folder / _LOG):
+        from benchmarks.loader import loader_figures
+
+        figures = loader_figures(folder, options.images, batch=options.batch, rounds=options.rounds)
+    return _told(figures, as_json=options.json)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from benchmarks.report import measure_report
+
+    _at_least_one(options, "images")
+    with _kept(options) as folder:
+        figures = measure_report(folder, options.images)
+    return _told(figures, as_json=options.json)
+
+
+def _train(options: argparse.Namespace) -> int:
+    _at_least_one(options, "batch")
+    from shardwright.dataset.reader import Dataset
+    from shardwright.errors import UsageError
+    from shardwright.pipelines.runs.logs import quiet
+
+    if Dataset.open(options.dataset).manifest.kind != "transform":
+        raise UsageError(f"{options.dataset}: its images are not of one size. Give what `shardwright transform` made.")
+    with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, quiet(Path(folder, _LOG)):
+        from benchmarks.training import training_figures
+
+        figures = training_figures(Path(options.dataset), options.batch)
+    return _told(figures, as_json=options.json)
+
+
+def _transform(options: argparse.Namespace) -> int:
+    _at_least_one(options, "images")
+    from benchmarks.transform import Methods, transform_figures
+    from shardwright.pipelines.runs.logs import quiet
+
+    with _kept(options) as folder, quiet(folder / _LOG):
+        from benchmarks import transform as ways
+
+        with ways.notebook(options.python) as (method, name):
+            methods = Methods(method, name, ways.pixels_only, ways.shards, ways.transform)
+            figures = transform_figures(folder, options.images, methods)
+    return _told(figures, as_json=options.json)
+
+
+def _at_least_one(options: argparse.Namespace, *names: str) -> None:
+    from shardwright.errors import UsageError
+
+    for name in names:
+        if getattr(options, name) < 1:
+            raise UsageError(f"--{name}: {getattr(options, name)} is too few. Give 1 or more.")
+
+
+@contextmanager
+def _kept(options: argparse.Namespace) -> Iterator[Path]:
+    """The folder that the user names, or one for this call alone."""
+    if options.dir is not None:
+        yield Path(options.dir).absolute()
+    else:
+        with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder:
+            yield Path(folder).absolute()
+
+
+def _told(figures: list[Figure], *, as_json: bool) -> int:
+    if as_json:
+        rows = [{**vars(figure), "verdict": figure.verdict} for figure in figures]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    else:
+        print(_table(figures))
+    return 1 if any(figure.verdict == "short" for figure in figures) else 0
+
+
+def _measure(folder: Path, images: int) -> list[Figure]:
+    from benchmarks.ingest import ingest_figures
+    from benchmarks.masks import mask_figures
+    from benchmarks.object_store import store_figures
+    from benchmarks.probe import probe_figures
+    from shardwright.pipelines.runs.logs import quiet
+
+    with quiet(folder / _LOG):
+        from benchmarks.transform import write_records
+
+        return [
+            *ingest_figures(folder, images, _COMMAND, write_records),
+            *mask_figures(),
+            *probe_figures(folder, images, write_records),
+            *store_figures(),
+        ]
+
+
+def _table(figures: list[Figure]) -> str:
+    rows = [("what", "figure", "target", "", "on"), *(figure.row for figure in figures)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return "\n".join(
+        (_GAP.join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)) + _GAP + row[4]).rstrip()
+        for row in rows
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""What millions of images cost: the arithmetic behind docs/costs.md, from what was measured on two cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from shardwright.config.parsing import at_least
+
+_SECONDS_AN_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A step, as a benchmark measured it.
+
+    Attributes:
+        step: what is done.
+        images_a_second: on all cores together.
+        page: the page of docs/ that tells the figure, with what it was measured on.
+        cores: how many there were.
+    """
+
+    step: str
+    images_a_second: float
+    page: str
+    cores: int = 2
+
+    @property
+    def a_core(self) -> float:
+        """Images a second and core."""
+        return self.images_a_second / self.cores
+
+    def core_hours(self, images: int) -> float:
+        """Hours of one core for so many images."""
+        return images / self.a_core / _SECONDS_AN_HOUR
+
+
+# Photographs of 1400x2100 and 673 KB; `python -m benchmarks ingest` and `python -m benchmarks transform` measure yours.
+MEASURED = (
+    Measured("ingest, `images.verify: header`", 1214, "ingest"),
+    Measured("ingest with four masks an image", 752, "ingest"),
+    Measured("ingest, `images.verify: full`", 251, "ingest"),
+    Measured("transform to 350x525, four masks an image", 232, "transform"),
+)
+# Of one process with 64 requests in flight, 30 ms each; a worker of Dataflow has a process a core.
+READS_OF_A_PROCESS = 270.0
+# Of the transform: six files go to staging, and two of them are copied into the dataset.
+WRITES_OF_A_SHARD = 8
+_PIECE = 4 << 20
+
+
+def cost_table(images: int, steps: Sequence[Measured] = MEASURED) -> str:
+    """Core hours of each step, as a table of Markdown.
+
+    Args:
+        images: how many.
+        steps: what is done to each of them.
+
+    Raises:
+        ConfigError: there are no images.
+    """
+    at_least("images", images, 1)
+    rows = ["| step | images/s a core | core hours |", "|---|---|---|"]
+    rows += [f"| {step.step} | {step.a_core:,.0f} | {step.core_hours(images):,.1f} |" for step in steps]
+    return "\n".join(rows) + "\n"
+
+
+def hours_to_read(images: int, processes: int) -> float:
+    """How long so many processes take to fetch so many images, one object each, from a bucket."""
+    return images / (processes * READS_OF_A_PROCESS) / _SECONDS_AN_HOUR
+
+
+def processes_fed_by(reads_a_second: float) -> int:
+    """How many processes a bucket's request rate keeps busy; at least one."""
+    return max(1, int(reads_a_second // READS_OF_A_PROCESS))
+
+
+def reads_of_a_transform(cores: int, image_bytes: int, step: Measured = MEASURED[-1]) -> float:
+    """Requests a second of a transform, which reads shards in pieces of 4 MB."""
+    return cores * step.a_core * image_bytes / _PIECE
+
+
+def shard_count(images: int, image_bytes: int, shard_bytes: int) -> int:
+    """How many shards so many images make."""
+    return ceil(images * image_bytes / shard_bytes)

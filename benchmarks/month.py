@@ -1,0 +1,146 @@
+"""The next month: one hundredth more images on an object store, with `previous` and without.
+
+The store is an emulator in a process of its own, with 30 ms added to each request; the client is the real one. The
+emulator works on the same machine and takes its time for every request too, as no store does for its users.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import AT_MOST, Figure
+from benchmarks.object_store import DELAY, STORE_NAMES, served
+from benchmarks.photographs import Photographs, photographs
+from shardwright.config import Config, parse_config
+from shardwright.errors import CheckFailed
+from shardwright.ingest import ingest
+from shardwright.storage import buckets, in_parallel, readers
+
+_SIDES = {"height": 96, "width": 144}
+_MORE = 100
+# Of a range of an object, the emulators read the whole of it.
+_SHARDS = {"target_size": "16MB"}
+_BUCKET = "bench"
+_TARGET = 0.15
+# What may differ between equal datasets.
+_FREE = ("build.json", "lineage.json")
+
+
+def month_figures(folder: Path, images: int, schemes: Sequence[str] = tuple(STORE_NAMES)) -> list[Figure]:
+    """Which part of the time of a full ingest one takes that copies what has not changed.
+
+    Args:
+        folder: where images are kept between calls.
+        images: how many there are in the second month.
+        schemes: the stores, of `s3` and `gs`.
+
+    Raises:
+        CheckFailed: the two datasets are not the same.
+    """
+    return [_figure(folder, images, scheme) for scheme in schemes]
+
+
+def _figure(folder: Path, images: int, scheme: str) -> Figure:
+    name = f"1% more on {STORE_NAMES[scheme]} storage, {DELAY * 1000:.0f} ms a request: with previous / full"
+    try:
+        import tests.support.emulators as emulators
+    except ImportError as error:
+        return Figure(name, None, "x", AT_MOST, _TARGET, f"needs the development tools ({error.name})")
+    source = photographs(folder, images, **_SIDES)
+    with served(scheme) as url:
+        emulators.make_bucket(scheme, url, _BUCKET)
+        # A process of its own, so that the clients' variables lead nobody else to the emulator.
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, f"{scheme}://{_BUCKET}", str(folder), str(images)],
+            env={**os.environ, **emulators.client_variables(scheme, url)},
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+    if done.returncode:
+        raise CheckFailed(f"the benchmark on {STORE_NAMES[scheme]} storage has ended with {done.returncode}.")
+    measured = json.loads(done.stdout)
+    full, copied = measured["full"], measured["copied"]
+    note = (
+        f"{copied:.1f} of {full:.1f} s for {images} images of {source.bytes / images / 1e3:.0f} KB; processor of the "
+        f"main process {measured['copied work']:.1f} of {measured['full work']:.1f} s; {measured['said']}; same bytes"
+    )
+    return Figure(name, copied / full, "x", AT_MOST, _TARGET, note)
+
+
+def measure(bucket: str, folder: Path, images: int) -> dict[str, Any]:
+    """Seconds that the ingest of a second month takes, full and with the first one's dataset.
+
+    Args:
+        bucket: URL of an empty bucket.
+        folder: see `month_figures`.
+        images: likewise.
+
+    Raises:
+        CheckFailed: the two datasets are not the same.
+    """
+    source = photographs(folder, images, **_SIDES)
+    before = list(source.paths[: images - max(1, images // _MORE)])
+    out = folder / "months"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    try:
+        _upload(before, bucket)
+        ingest(_config(source, before, bucket, out), f"{bucket}/one", quiet=True)
+        _upload(source.paths[len(before) :], bucket)
+        config = _config(source, source.paths, bucket, out)
+        said: list[str] = []
+        full, full_work = _timed(lambda: ingest(config, out / "full", quiet=True))
+        earlier = _config(source, source.paths, bucket, out, previous=f"{bucket}/one")
+        copied, copied_work = _timed(lambda: ingest(earlier, out / "copied", quiet=True, tell=said.append))
+        if _files(out / "full") != _files(out / "copied"):
+            raise CheckFailed("`previous` has made another dataset than a full ingest.")
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+    return {
+        "full": full,
+        "copied": copied,
+        "full work": full_work,
+        "copied work": copied_work,
+        "said": said[-1].replace(f" from {bucket}/one", ""),
+    }
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall time of a call, and time of processor."""
+    started, worked = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - started, time.process_time() - worked
+
+
+def _upload(paths: Sequence[str], bucket: str) -> None:
+    list(
+        in_parallel(lambda path: buckets.upload(f"{bucket}/in/{os.path.basename(path)}", path), paths, readers(bucket))
+    )
+
+
+def _config(source: Photographs, paths: Sequence[str], bucket: str, out: Path, previous: str | None = None) -> Config:
+    names = {os.path.basename(path) for path in paths}
+    table = out / "labels.csv"
+    header, *rows = Path(source.labels).read_text(encoding="utf-8").splitlines()
+    kept = [row for row in rows if row.partition(",")[0] in names]
+    table.write_text("\n".join([header, *kept, ""]), encoding="utf-8")
+    section = {"images": f"{bucket}/in", "labels": {"path": str(table)}}
+    raw = {"task": "classification", "input": section, "shards": _SHARDS, "previous": previous}
+    return parse_config(raw, base="/")
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    files = (path for path in root.rglob("*") if path.is_file() and path.name not in _FREE)
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))))

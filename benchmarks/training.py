@@ -1,0 +1,254 @@
+"""The promised figures of training, measured on a transformed dataset: by backend, beside a batch in memory.
+
+How fast a training goes, fed by the loader, by batches in memory and by one over and over; `bench train` runs it.
+
+KERAS_BACKEND=jax SHARDWRIGHT_BENCH_ROUNDS=5 python -m benchmarks.training --spec FILE
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from benchmarks.figures import AT_LEAST, AT_MOST, Figure
+from shardwright.components.image_trainer import worker
+from shardwright.components.image_trainer.devices.hosts import HostPlace
+from shardwright.components.image_trainer.devices.placement import BACKEND, Placement
+from shardwright.components.image_trainer.run_fn import spec_of
+from shardwright.components.image_trainer.spec import SPEC_FILE, Recipe, TrainSpec
+from shardwright.components.image_trainer.worker import run_worker
+from shardwright.config import parse_config
+from shardwright.dataset.reader import Dataset
+
+# The variable that says how many rounds are measured: in one all ways take turns.
+ROUNDS = "SHARDWRIGHT_BENCH_ROUNDS"
+# Steps of a turn; of a round it has two of each way, one before the loader's and one after it, so that a machine that
+# becomes slower or quicker all the while favours none.
+_STEPS = 5
+# Batches that are held in memory and given in turns.
+_HELD = 10
+# Batches that may lie ready when the loader's turn begins: so many steps do not count.
+_READY = 8
+# The loader has nothing left to do when the process takes no more than this share of a core.
+_IDLE, _LOOK_EVERY, _LOOKS = 0.1, 0.05, 100
+
+CONSTANT, HELD, LOADED = "constant", "held", "loaded"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What some steps took.
+
+    Attributes:
+        seconds: of the clock.
+        used: of the processors.
+        waited: of the clock, without a batch.
+    """
+
+    seconds: float
+    used: float
+    waited: float
+
+    def __add__(self, other: Turn) -> Turn:
+        return Turn(self.seconds + other.seconds, self.used + other.used, self.waited + other.waited)
+
+
+Round = dict[str, Turn]
+
+
+def measure(spec: TrainSpec) -> None:
+    """Sends what it measured.
+
+    `first` are the seconds to the first batch; all else is that of `told`, as [in the first epoch, in later ones].
+    """
+    from shardwright.components.image_trainer.training.optimizers import build_optimizer
+    from shardwright.components.image_trainer.training.steps import build_steps, connect
+    from shardwright.components.image_trainer.training.train import built_model, work_of
+
+    placement, here = Placement("cpu", os.environ[BACKEND]), HostPlace()
+    devices = connect(placement, here)
+    model = built_model(spec, spec.recipe.precision)
+    work = work_of(spec, here, devices, model)
+    optimizer = build_optimizer(spec.recipe, 1000)
+    optimizer.build(model.trainable_variables)
+    steps = build_steps(placement, here, model, work.loss, optimizer)
+    begun = time.perf_counter()
+    next(steps.batches(work.data(0)))
+    to_first = time.perf_counter() - begun
+    held = list(islice(steps.batches(work.data(0)), _HELD))
+    # Begun before the first step, as in a training.
+    batches = steps.batches(work.data(0))
+    _train(steps, next(batches))
+    ways = {CONSTANT: cycle(held[:1]), HELD: cycle(held), LOADED: batches}
+    a_round = _READY + 2 * _STEPS
+    in_first = max(1, (work.steps_per_epoch - 1) // a_round)
+    early = [_round(steps, ways) for _ in range(in_first)]
+    for _ in range(work.steps_per_epoch - 1 - in_first * a_round):
+        next(batches)
+    late = [_round(steps, ways) for _ in range(int(os.environ[ROUNDS]))]
+    both = [told(rounds, work.batch_size) for rounds in (early, late)]
+    worker.send({"first": to_first, **{name: [one[name] for one in both] for name in both[0]}})
+
+
+def told(rounds: list[Round], images: int) -> dict[str, float]:
+    """Medians over rounds of turns that take as many steps each.
+
+    What else a machine does comes and goes within seconds, and costs more than the loader: so ways are compared within
+    a round.
+
+    Args:
+        rounds: what each way took in each.
+        images: images of a step.
+
+    Returns:
+        `constant`, `held` and `loaded`, in images/s, and with `_cpu` behind it the processor time in ms an image;
+        `by_constant` and `by_held`: how fast the loader's turn was beside the other of its round, by time, and
+        `by_constant_cpu`, by processor time; `low` and `high`: the quartiles of `by_constant`; `waited`: the share of
+        the time of the loader's turn without a batch.
+    """
+    counted = 2 * _STEPS * images
+    found: dict[str, list[float]] = {
+        "waited": [one[LOADED].waited / one[LOADED].seconds for one in rounds],
+        "by_constant": [one[CONSTANT].seconds / one[LOADED].seconds for one in rounds],
+        "by_held": [one[HELD].seconds / one[LOADED].seconds for one in rounds],
+        "by_constant_cpu": [one[CONSTANT].used / one[LOADED].used for one in rounds],
+    }
+    for way in (CONSTANT, HELD, LOADED):
+        found[way] = [counted / one[way].seconds for one in rounds]
+        found[f"{way}_cpu"] = [1000 * one[way].used / counted for one in rounds]
+    beside = found["by_constant"]
+    low, _, high = quantiles(beside, n=4, method="inclusive") if len(beside) > 1 else beside * 3
+    return {"low": low, "high": high, **{name: median(values) for name, values in found.items()}}
+
+
+def _round(steps: Any, ways: dict[str, Iterator[Any]]) -> Round:
+    """Every way's turns, as many steps of each: the loader's between the others'."""
+    before = {way: _turn(steps, ways[way], _STEPS, idle=True) for way in (CONSTANT, HELD)}
+    for batch in islice(ways[LOADED], _READY):
+        _train(steps, batch)
+    found = {LOADED: _turn(steps, ways[LOADED], 2 * _STEPS)}
+    for way in (HELD, CONSTANT):
+        found[way] = before[way] + _turn(steps, ways[way], _STEPS, idle=True)
+    return found
+
+
+def _turn(steps: Any, batches: Iterable[Any], count: int, *, idle: bool = False) -> Turn:
+    """Some steps; `idle`: when the loader has nothing left to do, and a step that does not count was made."""
+    batches = iter(batches)
+    if idle:
+        _wait_for_the_loader()
+        _train(steps, next(batches))
+    begun, used, waited = time.perf_counter(), time.process_time(), 0.0
+    for _ in range(count):
+        asked = time.perf_counter()
+        batch = next(batches)
+        waited += time.perf_counter() - asked
+        _train(steps, batch)
+    return Turn(time.perf_counter() - begun, time.process_time() - used, waited)
+
+
+def _wait_for_the_loader() -> None:
+    for _ in range(_LOOKS):
+        used = time.process_time()
+        time.sleep(_LOOK_EVERY)
+        if time.process_time() - used < _IDLE * _LOOK_EVERY:
+            return
+
+
+def _train(steps: Any, batch: tuple[Any, ...]) -> None:
+    float(steps.train(batch[0], batch[1]))
+
+
+# Runs `measure` in a process of its own.
+_WORKER = "benchmarks.training"
+# The first one is what trains on a CPU.
+_BACKENDS = ("tensorflow", "jax")
+# Of the other one only the speed is told.
+_ROUNDS = {"tensorflow": 16, "jax": 4}
+# Measures of which more is better, and those by how much a loader's turn is slower than another.
+_RATES = ("constant", "held", "loaded", "by_constant", "by_held", "by_constant_cpu", "low", "high")
+
+
+def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
+    """Trains with the default settings for some steps, on each backend.
+
+    Args:
+        dataset: folder of a dataset of ImageTransform.
+        batch_size: images in a batch.
+
+    Raises:
+        DatasetError: there is no such dataset, or nothing to train on.
+        ShardwrightError: a worker failed.
+    """
+    task = Dataset.open(dataset).manifest.task
+    config = parse_config({"task": task, "input": {"images": "-"}}, base="/")
+    recipe = replace(Recipe.from_config(config), batch_size=batch_size)
+    found = {b: over_epochs(_measured(recipe, dataset, b), recipe.epochs) for b in _BACKENDS}
+    ours, other = found.values()
+    rates = ", ".join(
+        f"{name} {one['loaded']:,.1f} images/s ({one['loaded_cpu']:,.1f} CPU ms an image)"
+        for name, one in found.items()
+    )
+    fed = (
+        f"half of the rounds {ours['low']:.2f} to {ours['high']:.2f}; {_both(ours, 'constant', 'images/s')} over "
+        f"{recipe.epochs} epochs; the first batch after {ours['first']:.2f} s"
+    )
+    by, limit = ours["by_constant"], (AT_LEAST, 0.95)
+    return [
+        Figure("training: fed by the loader / by one batch", by, "x", *limit, fed),
+        Figure("training: fed by the loader / by ten held", ours["by_held"], "x", note=_both(ours, "held", "images/s")),
+        Figure("training: time that waits for images", 100 * ours["waited"], "%", AT_MOST, 5, recipe.model),
+        Figure(
+            "training: by one batch / fed, CPU",
+            ours["by_constant_cpu"],
+            "x",
+            note=_both(ours, "constant_cpu", "CPU ms an image", "loaded_cpu"),
+        ),
+        Figure(f"training: {_BACKENDS[0]} / {_BACKENDS[1]}", ours["loaded"] / other["loaded"], "x", AT_LEAST, 1, rates),
+    ]
+
+
+def _both(found: Mapping[str, float], other: str, unit: str, ours: str = "loaded") -> str:
+    return f"{found[ours]:,.4g} and {found[other]:,.4g} {unit}"
+
+
+def over_epochs(found: Mapping[str, Any], epochs: int) -> dict[str, float]:
+    """What a worker measured in the first epoch and in a later one, over all epochs of a training.
+
+    Args:
+        found: see `speed_worker.measure`; the ratios are those to a time that is the same in all epochs.
+        epochs: how many there are.
+    """
+    taken = {}
+    for name, value in found.items():
+        if name in _RATES:
+            # Images of every epoch are as many: their times add up, not their rates.
+            taken[name] = epochs / (1 / value[0] + (epochs - 1) / value[1])
+        elif name == "waited":
+            # A share of the time of each.
+            first, later = 1 / found["loaded"][0], (epochs - 1) / found["loaded"][1]
+            taken[name] = (first * value[0] + later * value[1]) / (first + later)
+        else:
+            taken[name] = (value[0] + (epochs - 1) * value[1]) / epochs if isinstance(value, list) else value
+    return taken
+
+
+def _measured(recipe: Recipe, dataset: Path, backend: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        spec_of(recipe, dataset, place, place).write(place / SPEC_FILE)
+        environment = {**Placement("cpu", backend).to_environment({}), ROUNDS: str(_ROUNDS[backend])}
+        run_worker((_WORKER,), place / SPEC_FILE, place / "speed.log", environment=environment, on_message=found.update)
+    return found
+
+
+if __name__ == "__main__":
+    worker.main(measure)

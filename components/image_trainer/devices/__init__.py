@@ -1,0 +1,1 @@
+"""Accelerators and hosts: which there are, and which a training uses."""

@@ -1,0 +1,263 @@
+"""Where a training runs: accelerator, backend of Keras and how batches are spread, as one value from one table.
+
+| accelerator | hosts | backend | devices |
+|---|---|---|---|
+| cpu | 1 | TensorFlow | one |
+| cpu | 1, `SHARDWRIGHT_CPU_DEVICES` set | JAX | so many virtual ones, to try what a TPU does |
+| cpu | more | JAX, collectives by gloo | one a host, or as above |
+| gpu | any | JAX where it can use GPUs | all |
+| gpu | 1 | TensorFlow where JAX cannot | one |
+| tpu | any | JAX | all |
+
+On JAX a batch is split over all devices of all hosts and every device holds all weights (data parallelism). TensorFlow
+has no TPU wheel any more. On two cores of a CPU it is the faster one: `python -m benchmarks train` compares them.
+
+How much memory a training step takes, by arithmetic on a model's layers.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from shardwright.components.image_trainer.devices.hosts import this_host
+from shardwright.errors import ConfigError
+
+ACCELERATORS = ("auto", "cpu", "gpu", "tpu")
+CPU_DEVICES = "SHARDWRIGHT_CPU_DEVICES"
+BACKEND = "KERAS_BACKEND"
+
+_JAX, _TENSORFLOW = "jax", "tensorflow"
+_VIRTUAL_FLAG = "--xla_force_host_platform_device_count"
+_GPU_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin", "jax_rocm7_plugin", "jax_rocm60_plugin")
+_GPU_FILE = re.compile(r"nvidia\d+|kfd")
+_TPU_FILE = re.compile(r"accel\d+")
+# The kernel names the groups of devices that a virtual machine passes on by numbers; a TPU from v5p on is one of them.
+_VFIO_GROUP = re.compile(r"\d+")
+_GOOGLE = "0x1ae0"
+# The network card that Google's virtual machines have, of the same vendor.
+_GOOGLE_NETWORK_CARD = "0x0042"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What this machine has.
+
+    Attributes:
+        gpu: there is a GPU.
+        tpu: there is a TPU, and JAX can use it.
+        idle_tpu: there is a TPU, and the package that JAX needs for it is missing.
+        jax_on_gpu: JAX can use GPUs.
+        cpu_devices: virtual devices that were asked for; 0: none.
+    """
+
+    gpu: bool = False
+    tpu: bool = False
+    jax_on_gpu: bool = False
+    cpu_devices: int = 0
+    idle_tpu: bool = False
+
+    @staticmethod
+    def look(
+        environment: Mapping[str, str], devices: Path = Path("/dev"), pci: Path = Path("/sys/bus/pci/devices")
+    ) -> Machine:
+        """Looks for device files and plug-ins, not by starting JAX: a TPU belongs to the first process that does.
+
+        Raises:
+            ConfigError: `SHARDWRIGHT_CPU_DEVICES` is no number.
+        """
+        names = [entry.name for entry in devices.iterdir()] if devices.is_dir() else []
+        virtual = environment.get(CPU_DEVICES, "0")
+        if not (virtual.isdecimal() and virtual.isascii()):
+            raise ConfigError(CPU_DEVICES, f"{virtual!r} is no number", "Set it to e.g. 8, or not at all.")
+        on_tpu = any(_TPU_FILE.fullmatch(name) for name in names) or _tpu_by_vfio(devices / "vfio", pci)
+        usable = importlib.util.find_spec("libtpu") is not None
+        return Machine(
+            gpu=any(_GPU_FILE.fullmatch(name) for name in names),
+            tpu=on_tpu and usable,
+            idle_tpu=on_tpu and not usable,
+            jax_on_gpu=any(importlib.util.find_spec(name) is not None for name in _GPU_PLUGINS),
+            cpu_devices=int(virtual),
+        )
+
+
+def _tpu_by_vfio(vfio: Path, pci: Path) -> bool:
+    """Whether a device that this machine was given is a TPU, where only its PCI numbers show what it is."""
+    if not vfio.is_dir() or not any(_VFIO_GROUP.fullmatch(entry.name) for entry in vfio.iterdir()):
+        return False
+    if not pci.is_dir():
+        return True
+    return any(
+        _number(device / "vendor") == _GOOGLE and _number(device / "device") != _GOOGLE_NETWORK_CARD
+        for device in pci.iterdir()
+    )
+
+
+def _number(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A row of the table.
+
+    Attributes:
+        accelerator: `cpu`, `gpu` or `tpu`.
+        backend: `jax` or `tensorflow`.
+        hosts: number of hosts.
+        cpu_devices: virtual devices of this host; 0: none.
+    """
+
+    accelerator: str
+    backend: str
+    hosts: int = 1
+    cpu_devices: int = 0
+
+    def to_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """What a worker's environment needs on top of this one; it must be there before Keras and JAX are imported."""
+        variables = {BACKEND: self.backend}
+        if self.backend == _JAX:
+            # All that are named must be there, cuda and rocm are never both: of a GPU JAX finds out itself.
+            variables["JAX_PLATFORMS"] = {"gpu": "", "tpu": "tpu,cpu"}.get(self.accelerator, "cpu")
+            if self.cpu_devices:
+                flags = [f for f in environment.get("XLA_FLAGS", "").split() if not f.startswith(_VIRTUAL_FLAG)]
+                variables["XLA_FLAGS"] = " ".join([*flags, f"{_VIRTUAL_FLAG}={self.cpu_devices}"])
+        elif self.accelerator == "cpu":
+            # A GPU that nobody asked for would give other weights than the next machine's.
+            variables["CUDA_VISIBLE_DEVICES"] = "-1"
+        return variables
+
+
+def place(accelerator: str, hosts: int, machine: Machine) -> Placement:
+    """Where to train.
+
+    Args:
+        accelerator: `trainer.accelerator`.
+        hosts: `trainer.hosts`.
+        machine: what this machine has.
+
+    Raises:
+        ConfigError: this machine has no such accelerator, has one that stays idle, or has one that so many hosts cannot
+            use.
+    """
+    chosen = accelerator
+    if machine.idle_tpu and accelerator in ("auto", "tpu"):
+        raise ConfigError(
+            "trainer.accelerator",
+            f"{accelerator!r}, and this machine has a TPU that JAX cannot use: the package libtpu is not installed",
+            "Build the image with --build-arg LOCK=current-tpu (docs/kubeflow.md), or set it to cpu.",
+        )
+    if accelerator == "auto":
+        chosen = "tpu" if machine.tpu else "gpu" if machine.gpu else "cpu"
+    if chosen == "cpu":
+        plain = hosts == 1 and not machine.cpu_devices
+        return Placement(chosen, _TENSORFLOW if plain else _JAX, hosts, machine.cpu_devices)
+    if not {"gpu": machine.gpu, "tpu": machine.tpu}[chosen]:
+        what = {"gpu": "/dev/nvidia0", "tpu": "/dev/accel0, no TPU in /dev/vfio"}[chosen]
+        raise ConfigError(
+            "trainer.accelerator", f"{chosen!r}, but this machine has none (no {what})", "Use auto, or another machine."
+        )
+    if chosen == "gpu" and not machine.jax_on_gpu:
+        if hosts > 1:
+            raise ConfigError(
+                "trainer.hosts", f"{hosts} hosts with GPUs need JAX that can use them", "Install jax[cuda12], or use 1."
+            )
+        return Placement(chosen, _TENSORFLOW, hosts)
+    return Placement(chosen, _JAX, hosts)
+
+
+def check_machine(accelerator: str, hosts: int, batch_size: int, environment: Mapping[str, str]) -> None:
+    """Refuses at once what the Trainer would refuse after all that comes before it.
+
+    Args:
+        accelerator: `trainer.accelerator`.
+        hosts: `trainer.hosts`.
+        batch_size: `trainer.batch_size`.
+        environment: `os.environ`.
+
+    Raises:
+        ConfigError: this machine has no such accelerator, is not one of so many hosts, or cannot share such a batch.
+        UsageError: the variables that name the hosts contradict themselves.
+    """
+    host = this_host(environment, hosts)
+    placement = place(accelerator, host.count, Machine.look(environment))
+    if placement.cpu_devices:
+        devices = placement.cpu_devices * host.count
+        device_batch(batch_size, max(batch_size, devices), devices)
+
+
+def device_batch(batch_size: int, records: int, devices: int) -> int:
+    """Images of a batch of all devices together: what was asked for, or what there is.
+
+    Args:
+        batch_size: `trainer.batch_size`.
+        records: images of the train split.
+        devices: devices of all hosts.
+
+    Raises:
+        ConfigError: it cannot be split into equal parts, one a device.
+    """
+    if batch_size % devices:
+        near = sorted({max(batch_size // devices, 1) * devices, -(-batch_size // devices) * devices})
+        raise ConfigError(
+            "trainer.batch_size",
+            f"{batch_size} images cannot be split over {devices} devices equally",
+            f"Use {' or '.join(map(str, near))}.",
+        )
+    if records < devices:
+        raise ConfigError(
+            "trainer.accelerator",
+            f"{devices} devices, and the train split has {records} images",
+            "Use fewer devices, or more images.",
+        )
+    return min(batch_size, records - records % devices)
+
+
+# Forward values are kept for the way back, where each has a gradient of its size for a while.
+_FORWARD_AND_BACK = 2
+# A weight, its gradient and two moments of Adam.
+_COPIES_OF_WEIGHTS = 4
+_FLOAT = 4
+
+
+def step_bytes(model: Any, batch_size: int, *, itemsize: int = _FLOAT, kept: int = 0) -> int:
+    """Bytes that a step needs at most, without what the libraries take themselves.
+
+    Args:
+        model: a built Keras model of the functional kind.
+        batch_size: images of one device.
+        itemsize: bytes of a value between layers, 2 for bfloat16.
+        kept: copies of the weights that the optimizer keeps beside its moments: a running mean, gradients it adds up.
+    """
+    values = sum(_values(layer) for layer in model._flatten_layers(include_self=False))
+    copies = model.count_params() * _FLOAT * (_COPIES_OF_WEIGHTS + kept)
+    return values * batch_size * itemsize * _FORWARD_AND_BACK + copies
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error of TensorFlow, JAX or Python says that there was no memory left."""
+    known = isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"
+    return known or "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error)
+
+
+def readable(size: int) -> str:
+    """A size for people, e.g. `1.4 GB`."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def _values(layer: Any) -> int:
+    """Numbers that a layer puts out for one image."""
+    try:
+        outputs = layer.output
+    except AttributeError:
+        return 0  # A layer inside another one that was never called by itself.
+    shapes = [tensor.shape for tensor in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+    return sum(prod(side or 1 for side in shape[1:]) for shape in shapes)

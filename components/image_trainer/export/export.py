@@ -1,0 +1,75 @@
+"""From `model.keras` to a SavedModel, in a process that runs Keras on TensorFlow.
+
+A model trained on another backend is exported this way too. The graph holds plain TensorFlow ops that TFMA and TF
+Serving run on any machine.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from shardwright.components.image_trainer.spec import MODEL_FILE, TrainSpec
+from shardwright.evaluation.thresholds import DECISION_FILE, Decision, write_decision
+
+
+def export_model(spec: TrainSpec) -> None:
+    """Writes the SavedModel of a finished training to `spec.export`, with its assets, and pictures for TensorBoard.
+
+    `assets/classes.json`: class names in the order of the outputs. `assets/preparation.json`: size, resize policy and
+    normalization. `assets/decision.json`: threshold and smallest region of every class. `assets/training.json`: task,
+    fingerprints of training and data, recipe.
+    """
+    from shardwright.components.image_trainer.export.signatures import FlippedMean
+    from shardwright.components.image_trainer.export.thresholds import decide
+    from shardwright.components.image_trainer.models.build import load_trained
+    from shardwright.components.image_trainer.training.tensorboard import log_pictures
+
+    model = load_trained(Path(spec.output, MODEL_FILE), spec)
+    seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
+    decision = decide(seen, spec)
+    save_model(model, spec, decision)
+    log_pictures(seen, spec, decision)
+
+
+def save_model(model: Any, spec: TrainSpec, decision: Decision) -> None:
+    """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
+    import tensorflow as tf
+
+    from shardwright.components.image_trainer.export.signatures import ServedModel
+
+    served = ServedModel(model, spec, decision)
+    with tempfile.TemporaryDirectory() as folder:
+        served.assets = [tf.saved_model.Asset(str(file)) for file in _write_assets(spec, decision, Path(folder))]
+        tf.saved_model.save(served, spec.export, signatures=served.signatures())
+
+
+def _write_assets(spec: TrainSpec, decision: Decision, folder: Path) -> list[Path]:
+    recipe = spec.recipe
+    contents = {
+        "classes.json": list(spec.classes),
+        "preparation.json": {
+            "height": spec.height,
+            "width": spec.width,
+            "resize": spec.resize,
+            "normalize": recipe.normalize,
+            "mean": spec.mean,
+            "std": spec.std,
+            **({"ingested": dict(spec.ingested)} if spec.ingested else {}),
+            **({"texts": [{"column": c.column, "feature": c.feature} for c in spec.texts]} if spec.texts else {}),
+        },
+        "training.json": {
+            "task": spec.task,
+            "multi": spec.multi,
+            "fingerprint": spec.fingerprint,
+            "dataset": spec.dataset_fingerprint,
+            "submission": recipe.submission,
+            "recipe": recipe.to_dict(),
+        },
+    }
+    for name, value in contents.items():
+        (folder / name).write_text(json.dumps(value, sort_keys=True, indent=1) + "\n", encoding="utf-8")
+    write_decision(folder / DECISION_FILE, decision, spec.classes)
+    return sorted(folder.iterdir())

@@ -1,0 +1,279 @@
+"""What the exported model answers: raw image bytes for serving, serialized examples for evaluation.
+
+Both begin with the pixel ops that the transform and the loader use, so a served image is prepared as a training image
+was. The evaluation signature takes the examples as ImageExampleGen wrote them: the truth is what their run lengths say
+at the image's own size, sampled to the model's size by the same geometry as the pixels.
+
+Test-time flips: the mean of what a model says of an image and of the image flipped, flipped back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from shardwright.components.image_trainer.export.region_ops import remove_small
+from shardwright.components.image_trainer.models.text_inputs import IMAGE, TEXT, pixels_of, vocabulary_file, with_pixels
+from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
+from shardwright.components.image_transform.serving_preprocess import as_ingested
+from shardwright.dataset.manifest import IGNORED
+from shardwright.evaluation.thresholds import Decision
+from shardwright.images import tf_ops
+from shardwright.loader.text_features import word_counts, words_of
+
+_AXES = {"left_right": 2, "up_down": 1}
+
+
+class FlippedMean:
+    """A model that also looks at flipped images.
+
+    Args:
+        model: Keras model on the TensorFlow backend, images [B, H, W, 3], and perhaps words, to probabilities.
+        flips: any of `left_right` and `up_down`; each is one more look.
+        masks: whether the probabilities are [B, H, W, C], which are flipped back, or [B, C], which are not.
+    """
+
+    def __init__(self, model: Any, flips: Sequence[str], *, masks: bool) -> None:
+        self._model, self._axes, self._masks = model, [_AXES[flip] for flip in flips], masks
+
+    def __call__(self, images: Any, training: bool = False) -> Any:
+        """Probabilities, float32, as ops of a graph."""
+        looks = [self._model(images, training=training)]
+        for axis in self._axes:
+            seen = self._model(_reversed(images, axis), training=training)
+            looks.append(tf.reverse(seen, [axis]) if self._masks else seen)
+        return tf.add_n(looks) / float(len(looks))
+
+    def predict_on_batch(self, images: Any) -> Any:
+        """Probabilities, float32, as an array."""
+        looks = [self._model.predict_on_batch(images)]
+        for axis in self._axes:
+            seen = self._model.predict_on_batch(_reversed(images, axis))
+            looks.append(np.flip(seen, axis) if self._masks else seen)
+        return np.mean(looks, axis=0, dtype=np.float32)
+
+
+def _reversed(images: Any, axis: int) -> Any:
+    return with_pixels(images, tf.reverse(pixels_of(images), [axis]))
+
+
+Tensor = Any
+
+
+def sample_runs(runs: Sequence[Tensor], source_size: tuple[Tensor, Tensor], spec: TrainSpec) -> Tensor:
+    """Samples the masks of one image at the model's size; nothing is drawn at the image's size.
+
+    Every pixel of the output looks up its source pixel (nearest, half-pixel centres) in the sorted runs: the same
+    result as drawing them and gathering, which is what `rle.resample` is tested against.
+
+    Args:
+        runs: per class int64 [2n] of start, length, ...: column by column, from 0, sorted and disjoint.
+        source_size: rows and columns of the image, int64 scalars.
+        spec: height, width and resize policy.
+
+    Returns:
+        bool [height, width, C]; False in the borders of `letterbox`.
+    """
+    rows_of_source, columns_of_source = source_size
+    plan = tf_ops.plan_geometry(spec.resize, rows_of_source, columns_of_source, spec.height, spec.width)
+    rows, inside_rows = _sampled(plan.crop_top, plan.crop_height, plan.resized_height, plan.pad_top, spec.height)
+    columns, inside_columns = _sampled(plan.crop_left, plan.crop_width, plan.resized_width, plan.pad_left, spec.width)
+    places = tf.reshape(columns[tf.newaxis, :] * rows_of_source + rows[:, tf.newaxis], [-1])
+    inside = inside_rows[:, tf.newaxis] & inside_columns[tf.newaxis, :]
+    masks = [tf.reshape(_covered(places, flat), [spec.height, spec.width]) & inside for flat in runs]
+    return tf.stack(masks, axis=-1)
+
+
+def _sampled(begin: Tensor, extent: Tensor, resized: Tensor, pad: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Source position of every output row or column, int64 [size], and whether it is one at all, bool [size]."""
+    places = tf.range(size, dtype=tf.int64) - pad
+    inside = (places >= 0) & (places < resized)
+    return begin + (2 * tf.where(inside, places, 0) + 1) * extent // (2 * resized), inside
+
+
+def _covered(places: Tensor, flat: Tensor) -> Tensor:
+    # A run of length 0 before all others saves the case of no run to the left.
+    pairs = tf.concat([tf.zeros([1, 2], tf.int64), tf.reshape(flat, [-1, 2])], 0)
+    starts, ends = pairs[:, 0], pairs[:, 0] + pairs[:, 1]
+    last = tf.searchsorted(starts, places, side="right", out_type=tf.int64) - 1
+    return places < tf.gather(ends, last)
+
+
+class ServedModel(tf.Module):
+    """A trained model with its preparation of images, ready for `tf.saved_model.save`.
+
+    Args:
+        model: Keras model on the TensorFlow backend, float32 [B, height, width, 3] to probabilities.
+        spec: what it was trained with.
+        decision: what of its probabilities counts as predicted; by default what the recipe says.
+    """
+
+    def __init__(self, model: Any, spec: TrainSpec, decision: Decision | None = None) -> None:
+        super().__init__()
+        # Kept as an attribute, so that its variables are saved.
+        self.model = model
+        self._seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
+        self._spec = spec
+        recipe = spec.recipe
+        self._decision = decision or Decision.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
+        self._thresholds = tf.constant(self._decision.thresholds, tf.float32)
+        self._classes = tf.constant(list(spec.classes))
+        # As attributes: the words travel with the model.
+        self._tables = [_table(spec, column) for column in spec.texts]
+
+    def signatures(self) -> dict[str, Any]:
+        """Concrete functions by the names of the signatures."""
+        inputs = [tf.TensorSpec([None], tf.string, "image_bytes")]
+        if self._spec.texts:
+            inputs.append(tf.TensorSpec([None, len(self._spec.texts)], tf.string, "texts"))
+        segmentation = self._spec.task == "segmentation"
+        serve = self._serve_masks if segmentation else self._serve_labels
+        examine = self._mask_sums if segmentation else self._label_outputs
+        if self._spec.multi:
+            serve, examine = self._serve_classes, self._class_outputs
+        return {
+            "serving_default": tf.function(serve).get_concrete_function(*inputs),
+            "examples": tf.function(examine).get_concrete_function(tf.TensorSpec([None], tf.string, "examples")),
+        }
+
+    def _serve_masks(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
+        """Probabilities, float32, and masks, uint8 of 0 and 1, [N, height, width, C] each, in the model's size."""
+        probabilities = self._probabilities(image_bytes, texts)
+        masks = tf.map_fn(self._masks, probabilities, fn_output_signature=tf.bool)
+        masks.set_shape(probabilities.shape)
+        return {"probabilities": probabilities, "masks": tf.cast(masks, tf.uint8)}
+
+    def _serve_classes(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
+        """Probabilities, float32, and which classes an image has, uint8 of 0 and 1, [N, C] each."""
+        probabilities = self._probabilities(image_bytes, texts)
+        return {"probabilities": probabilities, "classes": tf.cast(probabilities >= self._thresholds, tf.uint8)}
+
+    def _serve_labels(self, image_bytes: Tensor, texts: Tensor | None = None) -> dict[str, Tensor]:
+        """Probabilities, float32 [N, K], and the names of the likeliest classes, string [N]."""
+        probabilities = self._probabilities(image_bytes, texts)
+        return {"probabilities": probabilities, "labels": tf.gather(self._classes, tf.argmax(probabilities, -1))}
+
+    def _mask_sums(self, examples: Tensor) -> dict[str, Tensor]:
+        """Pixels per image and class, float32 [N, C]. One image at a time: a batch of TFMA may hold a thousand."""
+        names = ("intersection", "prediction", "truth", "kaggle_dice")
+        signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in names}
+        return tf.map_fn(self._example_sums, examples, fn_output_signature=signature, parallel_iterations=2)
+
+    def _example_sums(self, example: Tensor) -> dict[str, Tensor]:
+        lists = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
+        scalar = tf.io.FixedLenFeature([], tf.int64)
+        features = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
+        features.update({"image/height": scalar, "image/width": scalar})
+        names = [*self._spec.classes, *([IGNORED] if self._spec.ignore else [])]
+        features.update({_runs_feature(name): lists for name in names})
+        features.update(self._text_features())
+        parsed = tf.io.parse_single_example(example, features)
+        runs = [parsed[_runs_feature(name)] for name in names]
+        truth = sample_runs(runs, (parsed["image/height"], parsed["image/width"]), self._spec)
+        predicted = self._masks(self._probabilities_of(parsed))
+        if self._spec.ignore:
+            counted = ~truth[..., -1:]
+            truth, predicted = truth[..., :-1] & counted, predicted & counted
+        shared, chosen, true = (_pixels(m) for m in (predicted & truth, predicted, truth))
+        kaggle = tf.where(chosen + true > 0, 2 * shared / tf.maximum(chosen + true, 1.0), 1.0)
+        return {"intersection": shared, "prediction": chosen, "truth": true, "kaggle_dice": kaggle}
+
+    def _label_outputs(self, examples: Tensor) -> dict[str, Tensor]:
+        signature = {
+            "probabilities": tf.TensorSpec([len(self._spec.classes)], tf.float32),
+            "label": tf.TensorSpec([], tf.int64),
+        }
+        return tf.map_fn(self._example_label, examples, fn_output_signature=signature, parallel_iterations=2)
+
+    def _class_outputs(self, examples: Tensor) -> dict[str, Tensor]:
+        """What is predicted and what is true, 0 or 1 per image and class, float32 [N, C]."""
+        signature = {name: tf.TensorSpec([len(self._spec.classes)], tf.float32) for name in ("prediction", "truth")}
+        return tf.map_fn(self._example_classes, examples, fn_output_signature=signature, parallel_iterations=2)
+
+    def _example_classes(self, example: Tensor) -> dict[str, Tensor]:
+        features = {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/class/label": tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True),
+            **self._text_features(),
+        }
+        parsed = tf.io.parse_single_example(example, features)
+        probabilities = self._probabilities_of(parsed)
+        # A list of classes may repeat one.
+        truth = tf.minimum(tf.reduce_sum(tf.one_hot(parsed["image/class/label"], len(self._spec.classes)), axis=0), 1.0)
+        return {"prediction": tf.cast(probabilities >= self._thresholds, tf.float32), "truth": truth}
+
+    def _example_label(self, example: Tensor) -> dict[str, Tensor]:
+        features = {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+            **self._text_features(),
+        }
+        parsed = tf.io.parse_single_example(example, features)
+        probabilities = self._probabilities_of(parsed)
+        return {"probabilities": probabilities, "label": parsed["image/class/label"]}
+
+    def _masks(self, probabilities: Tensor) -> Tensor:
+        """What of an image's probabilities, float32 [height, width, C], is a mask: bool of the same shape."""
+        masks = tf.ensure_shape(
+            probabilities >= self._thresholds, [self._spec.height, self._spec.width, len(self._spec.classes)]
+        )
+        areas = self._decision.min_areas
+        return remove_small(masks, areas) if max(areas) > 1 else masks
+
+    def _probabilities(self, image_bytes: Tensor, texts: Tensor | None = None, *, stored: bool = False) -> Tensor:
+        """Those of files as a camera wrote them, or of images as the ingest has stored them."""
+        prepare = self._prepare_stored if stored else self._prepare
+        images = tf.map_fn(prepare, image_bytes, fn_output_signature=tf.float32)
+        images.set_shape([None, self._spec.height, self._spec.width, 3])
+        if texts is None:
+            return self._seen(images, training=False)
+        vectors = tf.map_fn(self._counted, texts, fn_output_signature=tf.float32)
+        vectors.set_shape([None, sum(column.vocabulary for column in self._spec.texts)])
+        return self._seen({IMAGE: images, TEXT: vectors}, training=False)
+
+    def _probabilities_of(self, parsed: dict[str, Tensor]) -> Tensor:
+        """Those of one parsed example."""
+        texts = None
+        if self._spec.texts:
+            joined = [tf.strings.reduce_join(parsed[c.feature], separator=" ") for c in self._spec.texts]
+            texts = tf.stack(joined)[tf.newaxis]
+        return self._probabilities(parsed["image/encoded"][tf.newaxis], texts, stored=True)[0]
+
+    def _text_features(self) -> dict[str, Any]:
+        texts = tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)
+        return {column.feature: texts for column in self._spec.texts}
+
+    def _counted(self, texts: Tensor) -> Tensor:
+        """How often each word of the vocabularies occurs in the texts of one image, string [columns]: float32 [V]."""
+        vectors = []
+        for number, (column, table) in enumerate(zip(self._spec.texts, self._tables, strict=True)):
+            words = words_of(texts[tf.newaxis, number : number + 1]).values
+            places = table.lookup(words[: column.length] if column.length else words)
+            vectors.append(word_counts(tf.boolean_mask(places, places >= 0), column.vocabulary))
+        return tf.concat(vectors, axis=0)
+
+    def _prepare(self, encoded: Tensor) -> Tensor:
+        return self._prepare_stored(as_ingested(encoded, self._spec.ingested))
+
+    def _prepare_stored(self, encoded: Tensor) -> Tensor:
+        spec = self._spec
+        image = tf_ops.decode_resized(encoded, spec.height, spec.width, spec.resize)
+        return tf_ops.normalize(image, spec.recipe.normalize, spec.mean, spec.std)
+
+
+def _table(spec: TrainSpec, column: TextColumn) -> Any:
+    """Word -> its place in the vocabulary, -1 for any other."""
+    words = vocabulary_file(spec.vocabularies, column).read_text(encoding="utf-8").split("\n")[:-1]
+    places = tf.range(len(words), dtype=tf.int64)
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(words), places), -1)
+
+
+def _runs_feature(name: str) -> str:
+    return f"image/segmentation/{name}/rle"
+
+
+def _pixels(mask: Tensor) -> Tensor:
+    return tf.cast(tf.math.count_nonzero(mask, axis=(0, 1)), tf.float32)

@@ -1,0 +1,83 @@
+"""Chooses thresholds and smallest regions of a trained model on the split that also chose its best epoch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shardwright import loader
+from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.dataset.reader import Dataset
+from shardwright.evaluation.metrics import ClassSums
+from shardwright.evaluation.thresholds import Decision, RegionCounts, ThresholdCounts
+
+# Beside the history, in the folder of the training: what the tuning changed on its split.
+TUNING_FILE = "tuning.json"
+
+
+def decide(model: Any, spec: TrainSpec) -> Decision:
+    """What of a model's probabilities counts as predicted, by `recipe.tuned`; writes `tuning.json`.
+
+    Args:
+        model: Keras model, images to probabilities.
+        spec: what it was trained with.
+
+    Returns:
+        The decision: the recipe's own values where nothing is to be tuned, or there is no split to do it on.
+    """
+    recipe, classes = spec.recipe, len(spec.classes)
+    fixed = Decision.fixed(classes, recipe.threshold, recipe.min_area)
+    masks = spec.task == "segmentation"
+    held_out = recipe.eval_split and Dataset.open(spec.dataset).num_records(recipe.eval_split)
+    if not (masks or spec.multi) or not recipe.tuned or not held_out:
+        return fixed
+    thresholds, areas = fixed.thresholds, fixed.min_areas
+    if "threshold" in recipe.tuned:
+        levels = ThresholdCounts(classes)
+        for probabilities, true in _predictions(model, spec):
+            levels.add(probabilities, true)
+        thresholds = levels.best()
+    if not masks:
+        decision = Decision(thresholds, areas)
+        _write(spec, _label_figures(model, spec, fixed), _label_figures(model, spec, decision))
+        return decision
+    # Predicted again instead of kept: probabilities of a whole split may be larger than the memory.
+    untuned, tuned = RegionCounts(fixed.thresholds), RegionCounts(thresholds)
+    for probabilities, true in _predictions(model, spec):
+        untuned.add(probabilities, true)
+        tuned.add(probabilities, true)
+    if "min_area" in recipe.tuned:
+        areas = tuned.best()
+    _write(spec, untuned.sums(fixed.min_areas).report(spec.classes), tuned.sums(areas).report(spec.classes))
+    return Decision(thresholds, areas)
+
+
+def _predictions(model: Any, spec: TrainSpec) -> Iterator[tuple[Any, Any]]:
+    statistics = {"mean": spec.mean, "std": spec.std} if spec.recipe.normalize == "dataset" else None
+    batches = loader.load(
+        spec.dataset,
+        spec.recipe.eval_split,
+        spec.recipe.batch_size,
+        normalize=spec.recipe.normalize,
+        statistics=statistics,
+        texts=spec.recipe.text,
+    )
+    for images, targets in batches:
+        yield np.asarray(model.predict_on_batch(images)), np.asarray(targets)
+
+
+def _label_figures(model: Any, spec: TrainSpec, decision: Decision) -> dict[str, float]:
+    sums = ClassSums.zero(len(spec.classes))
+    for probabilities, true in _predictions(model, spec):
+        sums += ClassSums.of_labels(probabilities >= np.array(decision.thresholds, np.float32), true)
+    return sums.report(spec.classes)
+
+
+def _write(spec: TrainSpec, before: dict[str, float], after: dict[str, float]) -> None:
+    value = {"split": spec.recipe.eval_split, "before": before, "after": after}
+    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+    Path(spec.output, TUNING_FILE).write_text(text, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Models: the built-in ones, encoders, a user's own, and how one is checked before training."""

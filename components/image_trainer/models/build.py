@@ -1,0 +1,113 @@
+"""The model of a training: one of ours, one with a pretrained encoder, or one of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from shardwright.components.image_trainer.models.compact import compact_cnn, compact_unet
+from shardwright.components.image_trainer.models.custom import build_own_model, import_function
+from shardwright.components.image_trainer.models.deeplab import compact_deeplab
+from shardwright.components.image_trainer.models.encoders import (
+    build_encoder,
+    classifier,
+    load_encoder_weights,
+    other_encoders,
+    padded,
+    segmenter,
+)
+from shardwright.components.image_trainer.models.text_inputs import Words
+from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.config.trainer import COMPACT, is_import_path
+
+Builder = Callable[[int, int, int, int, str, Words | None], keras.Model]
+
+
+def build_model(
+    name: str,
+    *,
+    height: int,
+    width: int,
+    classes: int,
+    filters: int,
+    seed: int,
+    multi: bool = False,
+    words: Words | None = None,
+) -> keras.Model:
+    """Builds a model for float32 images [B, height, width, 3].
+
+    Args:
+        name: `unet`, `deeplab` or `cnn`.
+        height: rows of the image.
+        width: columns of the image.
+        classes: number of classes, C.
+        filters: channels of the first level; deeper levels have up to 8 times as many.
+        seed: seed of the initial weights.
+        multi: whether an image may have several classes.
+        words: what it is told of texts; it then takes a dict of `image` and `text`, float32 [B, V].
+
+    Returns:
+        `unet`, `deeplab`: one sigmoid per class, float32 [B, height, width, C], since masks may overlap. `cnn`: a
+        softmax, float32 [B, C], or with `multi` one sigmoid per class.
+
+    Raises:
+        ValueError: the name is not known.
+    """
+    builders: dict[str, Builder] = {"unet": compact_unet, "deeplab": compact_deeplab, "cnn": compact_cnn}
+    if name not in builders:
+        raise ValueError(f"model {name!r} is not known. Use one of: {', '.join(builders)}.")
+    keras.utils.set_random_seed(seed)
+    # Masks may always overlap, so a U-Net has sigmoids anyway.
+    activation = "softmax" if name == "cnn" and not multi else "sigmoid"
+    return builders[name](height, width, classes, filters, activation, words)
+
+
+def model_of(spec: TrainSpec) -> keras.Model:
+    """Builds the model of a training, with the weights of its encoder where there are some.
+
+    Raises:
+        UsageError: a model of the user's is not as asked for, or the weights are of another architecture.
+    """
+    recipe, classes, words = spec.recipe, len(spec.classes), Words.of(spec.texts)
+    if is_import_path(recipe.model):
+        keras.utils.set_random_seed(recipe.seed)
+        return build_own_model(
+            recipe.model,
+            height=spec.height,
+            width=spec.width,
+            classes=classes,
+            task=spec.task,
+            multi=spec.multi,
+            filters=recipe.filters,
+            seed=recipe.seed,
+        )
+    if recipe.encoder == COMPACT:
+        return build_model(
+            recipe.model,
+            height=spec.height,
+            width=spec.width,
+            classes=classes,
+            filters=recipe.filters,
+            seed=recipe.seed,
+            multi=spec.multi,
+            words=words,
+        )
+    keras.utils.set_random_seed(recipe.seed)
+    encoder = build_encoder(recipe.encoder, padded(spec.height), padded(spec.width))
+    if spec.weights_from:
+        load_encoder_weights(encoder, spec.weights_from, recipe.encoder, other_encoders(recipe.encoder))
+    if spec.task == "segmentation":
+        return segmenter(
+            encoder, spec.height, spec.width, classes, recipe.filters, words, deeplab=recipe.model == "deeplab"
+        )
+    activation = "sigmoid" if spec.multi else "softmax"
+    return classifier(encoder, spec.height, spec.width, classes, activation, recipe.filters, words)
+
+
+def load_trained(file: Any, spec: TrainSpec) -> keras.Model:
+    """Opens what a training saved; layers of the user's are known once their module was imported."""
+    if is_import_path(spec.recipe.model):
+        import_function(spec.recipe.model)
+    return keras.saving.load_model(file, compile=False)

@@ -1,0 +1,67 @@
+"""What the Trainer would find out after the ingest, found out before: models and weights that do not fit.
+
+Weights that a training begins with, and models of the user's, are tried on the model that a configuration asks for, in
+a process of its own, by the very code that the Trainer runs. That takes some seconds, so nothing is tried where there
+is nothing to fit.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardwright.components.image_trainer.devices.placement import BACKEND
+from shardwright.components.image_trainer.spec import SPEC_FILE, Recipe, TextColumn, TrainSpec
+from shardwright.components.image_trainer.training.warm_start import weights_file
+from shardwright.components.image_trainer.worker import WORKER, run_worker
+from shardwright.config import Config
+from shardwright.config.trainer import BLESSED, FRESH, is_import_path
+
+# Weights of our models do not depend on it; those of the user's are not tried without the true one.
+_ANY_SIZE = (64, 64)
+
+
+def check_model(config: Config, classes: Sequence[str], *, multi: bool, own: bool = True) -> None:
+    """Builds the model of a configuration with the weights of its files.
+
+    Args:
+        config: the configuration.
+        classes: names of the classes.
+        multi: whether an image may have several of them.
+        own: whether a model of the user's can be imported here.
+
+    Raises:
+        UsageError: a file cannot be read or holds weights of another architecture, or a model is not as asked for; as
+            the Trainer would say it.
+        ShardwrightError: the worker failed.
+    """
+    trainer, size = config.trainer, config.transform.size
+    warm = trainer.warm_start not in (FRESH, BLESSED)
+    theirs = is_import_path(trainer.model)
+    if not (own and size if theirs else warm or trainer.weights):
+        return
+    height, width = size or _ANY_SIZE
+    columns = tuple(TextColumn(c, c, config.transform.text[c].vocabulary, "") for c in trainer.text)
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+        spec = TrainSpec(
+            recipe=Recipe.from_config(config),
+            dataset="",
+            dataset_fingerprint="",
+            task=config.task,
+            classes=tuple(classes),
+            height=height,
+            width=width,
+            resize=config.transform.resize,
+            mean=None,
+            std=None,
+            output=folder,
+            export=folder,
+            multi=multi,
+            warm_from=weights_file(config.resolve(trainer.warm_start))[0] if warm else "",
+            weights_from=config.resolve(trainer.weights) if trainer.weights else "",
+            texts=columns,
+        )
+        spec.write(Path(folder, SPEC_FILE))
+        environment = {BACKEND: "tensorflow"}
+        run_worker((WORKER, "check"), Path(folder, SPEC_FILE), Path(folder, "check.log"), environment=environment)

@@ -1,0 +1,258 @@
+"""Encoders that others have trained: EfficientNetV2 (Tan and Le, 2021) with a U-Net's decoder, or as a classifier.
+
+The architecture is Keras's own, built without weights; a file of them, local or on a bucket, may be given, and nothing
+is ever downloaded. Those that Keras publishes for B0 to B3 expect pixels as `loader.normalize: imagenet_torch` gives
+them.
+
+Weights of an encoder out of a file: a `.keras` model, Keras 3's `.weights.h5`, or the older `.h5` of layers.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import layers
+
+from shardwright.components.image_trainer.models.compact import convolutions
+from shardwright.components.image_trainer.models.deeplab import deeplab_on
+from shardwright.components.image_trainer.models.text_inputs import Words, added_to_map, added_to_vector, model_inputs
+from shardwright.components.image_trainer.training.warm_start import difference
+from shardwright.errors import UsageError
+from shardwright.storage import read_bytes
+
+_FAMILY = {
+    "efficientnetv2-b0": "EfficientNetV2B0",
+    "efficientnetv2-b1": "EfficientNetV2B1",
+    "efficientnetv2-b2": "EfficientNetV2B2",
+    "efficientnetv2-b3": "EfficientNetV2B3",
+}
+_STRIDES = (2, 4, 8, 16, 32)
+_SMALLEST = _STRIDES[-1]
+_WIDEST = 8
+_DROPOUT = 0.2
+
+
+def build_encoder(name: str, height: int, width: int) -> keras.Model:
+    """An encoder with random weights.
+
+    Args:
+        name: one of `config.learning.ENCODERS` but `compact`.
+        height: rows of its images, a multiple of 32.
+        width: columns of its images, a multiple of 32.
+
+    Returns:
+        A model of float32 [B, height, width, 3] to what Keras's architecture ends in, [B, height / 32, width / 32, C].
+
+    Raises:
+        ValueError: there is no encoder of that name.
+    """
+    if name not in _FAMILY:
+        raise ValueError(f"encoder {name!r} is not known. Use one of: {', '.join(_FAMILY)}.")
+    architecture = getattr(keras.applications, _FAMILY[name])
+    # Weights are those of a file or none: Keras would download its own otherwise.
+    return architecture(include_top=False, weights=None, input_shape=(height, width, 3), include_preprocessing=False)
+
+
+def other_encoders(name: str) -> dict[str, Callable[[], keras.Model]]:
+    """The other members of an encoder's family, to be built when they are asked for."""
+    return {other: partial(build_encoder, other, _SMALLEST, _SMALLEST) for other in _FAMILY if other != name}
+
+
+def padded(side: int) -> int:
+    """The side of an image as an encoder takes it."""
+    return side + -side % _STRIDES[-1]
+
+
+def segmenter(
+    encoder: keras.Model,
+    height: int,
+    width: int,
+    classes: int,
+    filters: int,
+    words: Words | None = None,
+    *,
+    deeplab: bool = False,
+) -> keras.Model:
+    """A U-Net on an encoder's feature maps: float32 [B, height, width, 3] to one sigmoid per class.
+
+    Args:
+        encoder: of `build_encoder`, for the padded size.
+        height: rows of the image.
+        width: columns of the image.
+        classes: number of classes, C.
+        filters: channels of the decoder's last level, at half the resolution; deeper ones have up to 8 times as many.
+        words: what the model is told of texts, see `models.build_model`.
+        deeplab: DeepLabV3+'s decoder instead of a U-Net's.
+    """
+    bottom, right = encoder.input_shape[1] - height, encoder.input_shape[2] - width
+    features = keras.Model(encoder.input, _feature_maps(encoder), name="encoder")
+    image, text, inputs = model_inputs(height, width, words)
+    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
+    *skips, x = features(x)
+    x = added_to_map(x, text, words, filters)
+    if deeplab:
+        return deeplab_on([*skips, x], inputs, (bottom, right), classes, filters)
+    for level, skip in reversed(list(enumerate(skips))):
+        channels = filters * min(2**level, _WIDEST)
+        x = layers.Conv2D(channels, 1, use_bias=False)(x)
+        x = layers.UpSampling2D(2, interpolation="nearest")(x)
+        x = convolutions(layers.Concatenate()([x, skip]), channels)
+    x = layers.Conv2D(classes, 1, name="scores", dtype="float32")(x)
+    x = layers.UpSampling2D(2, interpolation="bilinear", dtype="float32")(x)
+    x = layers.Cropping2D(((0, bottom), (0, right)), name="crop_to_image", dtype="float32")(x)
+    outputs = layers.Activation("sigmoid", dtype="float32", name="probabilities")(x)
+    return keras.Model(inputs, outputs, name="unet")
+
+
+def classifier(
+    encoder: keras.Model,
+    height: int,
+    width: int,
+    classes: int,
+    activation: str,
+    filters: int = 16,
+    words: Words | None = None,
+) -> keras.Model:
+    """A classifier: float32 [B, height, width, 3] to [B, classes], through `softmax` or `sigmoid`."""
+    bottom, right = encoder.input_shape[1] - height, encoder.input_shape[2] - width
+    image, text, inputs = model_inputs(height, width, words)
+    x = layers.ZeroPadding2D(((0, bottom), (0, right)), name="pad_to_stride")(image)
+    x = keras.Model(encoder.input, encoder.output, name="encoder")(x)
+    x = added_to_vector(layers.GlobalAveragePooling2D()(x), text, words, filters)
+    x = layers.Dropout(_DROPOUT)(x)
+    x = layers.Dense(classes, name="scores", dtype="float32")(x)
+    outputs = layers.Activation(activation, dtype="float32", name="probabilities")(x)
+    return keras.Model(inputs, outputs, name="cnn")
+
+
+def _feature_maps(encoder: keras.Model) -> list[Any]:
+    """The last map of every resolution; of the lowest the encoder's own output."""
+    _, height, width, _ = encoder.input_shape
+    wanted = {(height // stride, width // stride): stride for stride in _STRIDES[:-1]}
+    found = {}
+    for layer in encoder.layers:
+        shape: tuple[Any, ...] = tuple(getattr(layer.output, "shape", ()))
+        if len(shape) == 4 and shape[1:3] in wanted:
+            found[wanted[shape[1], shape[2]]] = layer.output
+    return [*(found[stride] for stride in _STRIDES[:-1]), encoder.output]
+
+
+Named = list[tuple[str, Any]]
+
+
+def load_encoder_weights(
+    encoder: keras.Model, path: str, name: str, others: Mapping[str, Callable[[], keras.Model]] | None = None
+) -> None:
+    """Sets an encoder's weights.
+
+    Args:
+        encoder: of `encoders.build_encoder`.
+        path: file or URL, `.keras`, `.weights.h5` or `.h5`; what it holds beyond the encoder, a classifier's top, is
+            left alone.
+        name: the encoder's name, for messages.
+        others: other encoders by their names; the one that the weights are of is named where they do not fit.
+
+    Raises:
+        UsageError: the file cannot be read, or holds weights of another architecture; names the first differing ones.
+    """
+    suffix = next(s for s in (".weights.h5", ".h5", ".keras") if path.endswith(s))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"file{suffix}")
+        try:
+            file.write_bytes(read_bytes(path))
+            wanted, stored = _pairs(encoder, file)
+        except Exception as error:
+            # h5py and Keras tell a broken file by errors of any kind.
+            raise UsageError(
+                f"trainer.weights: {path} cannot be read as weights ({error}). Give another file."
+            ) from None
+        found = difference(_shapes(wanted), _shapes(stored))
+        if found:
+            theirs = next((other for other, build in (others or {}).items() if _fits(build(), file)), "")
+            held = f"weights of {theirs}, not of {name}" if theirs else f"weights of another architecture than {name}"
+            change = f"set trainer.encoder: {theirs}" if theirs else "set trainer.encoder to theirs"
+            raise UsageError(
+                f"trainer.weights: {os.path.basename(path)} holds {held}: {found}. "
+                f"Give weights of this encoder, or {change}."
+            )
+    for (_, variable), (_, value) in zip(wanted, stored, strict=True):
+        variable.assign(value)
+
+
+def _pairs(encoder: keras.Model, file: Path) -> tuple[Named, Named]:
+    """An encoder's weights, and what a file has in their places."""
+    if file.name.endswith(".weights.h5"):
+        return _matched(encoder, file)
+    wanted, stored = _in_order(encoder), _of_model(file) if file.suffix == ".keras" else _of_layers(file)
+    return wanted, stored[: len(wanted)]
+
+
+def _fits(encoder: keras.Model, file: Path) -> bool:
+    return not difference(*(_shapes(named) for named in _pairs(encoder, file)))
+
+
+def _in_order(model: keras.Model) -> Named:
+    return [(f"{layer.name}/{weight.name}", weight) for layer in model.layers for weight in layer.weights]
+
+
+def _of_model(file: Path) -> Named:
+    model = keras.saving.load_model(file, compile=False)
+    return [(name, np.asarray(weight)) for name, weight in _in_order(model)]
+
+
+def _of_layers(file: Path) -> Named:
+    """The layout of Keras 1 and 2: groups of layers, in the order of an attribute, with the names of their weights."""
+    import h5py
+
+    found: Named = []
+    with h5py.File(file, "r") as content:
+        root = content["model_weights"] if "layer_names" not in content.attrs else content
+        for layer in (_text(name) for name in root.attrs["layer_names"]):
+            for weight in (_text(name) for name in root[layer].attrs["weight_names"]):
+                found.append((f"{layer}/{weight.rpartition('/')[2].partition(':')[0]}", root[layer][weight][()]))
+    return found
+
+
+def _matched(encoder: keras.Model, file: Path) -> tuple[Named, Named]:
+    """By the paths in the file, which has no order: those that the encoder's own weights get when they are written."""
+    import h5py
+
+    own = file.with_name("own.weights.h5")
+    # Every weight is written as its own number, which tells where it went.
+    before = encoder.get_weights()
+    encoder.set_weights([np.full(value.shape, number, value.dtype) for number, value in enumerate(before)])
+    encoder.save_weights(own)
+    encoder.set_weights(before)
+    stored, places = _datasets(h5py, file), _datasets(h5py, own)
+    paths = {int(value.flat[0]): path for path, value in places.items() if value.size}
+    wanted = [(paths[number], weight) for number, weight in enumerate(encoder.weights)]
+    missing = [path for path in sorted(stored) if path not in places]
+    found: Named = [
+        (path, stored[path]) if path in stored else (missing.pop(0) if missing else "", np.zeros(0))
+        for path, _ in wanted
+    ]
+    return wanted, found
+
+
+def _datasets(h5py: Any, file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with h5py.File(file, "r") as content:
+        content.visititems(
+            lambda path, item: found.update({path: item[()]}) if isinstance(item, h5py.Dataset) else None
+        )
+    return {path: value for path, value in found.items() if "optimizer" not in path}
+
+
+def _shapes(named: Named) -> list[tuple[str, tuple[int, ...]]]:
+    return [(name, tuple(value.shape)) for name, value in named]
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)

@@ -1,0 +1,1 @@
+"""The training itself: loop, steps for each backend, losses, checkpoints, logs."""

@@ -1,0 +1,263 @@
+"""Checkpoints: the whole state of a training after a step, in one file that is whole or counts as absent.
+
+    <folder>/step-0000000120-0000000080.ckpt   the state after step 120
+    <folder>/best-0000000080.ckpt              weights of the best epoch so far, which that state names
+
+In both: a line with the SHA-256 of all that follows, a line of JSON, the numbers of the arrays.
+
+On a disk a file is written under a temporary name, synced and renamed; on an object store it appears whole anyway. A
+damaged file is passed over for the one before. The best weights go first, so a checkpoint that is there has its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.errors import DatasetError, StorageError
+from shardwright.storage import buckets, durable, is_remote
+from shardwright.storage.leases import leased, remove_unless_leased
+from shardwright.storage.locks import LOCK_FILE, held_folder
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_STEPS = re.compile(r"step-(\d{10})-(\d{10})\.ckpt", re.ASCII)
+_BESTS = re.compile(r"best-(\d{10})\.ckpt", re.ASCII)
+_PART = ".part"
+_PAUSE = 0.2
+# Seconds before a checkpoint is written again to a bucket that is away, beside the attempts that each request gets
+# (`shardwright.storage.buckets`): two minutes in all, since all steps after the last checkpoint are lost.
+_PAUSES = (10.0, 20.0, 30.0)
+
+
+def pause() -> None:
+    """Waits a moment for another training."""
+    time.sleep(_PAUSE)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state that was read.
+
+    Attributes:
+        step: steps that were done.
+        meta: the plain part.
+        arrays: the numbers.
+        best: arrays of the best epoch; empty where there was none yet.
+    """
+
+    step: int
+    meta: Mapping[str, Any]
+    arrays: Arrays
+    best: Arrays
+
+
+def encode_checkpoint(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """The bytes of a checkpoint; the same state has the same ones."""
+    parts = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    table = [[name, array.dtype.str, list(np.shape(arrays[name]))] for name, array in parts.items()]
+    head = json.dumps({"meta": dict(meta), "arrays": table}, sort_keys=True, allow_nan=True).encode()
+    body = b"".join([head, b"\n", *(array.tobytes() for array in parts.values())])
+    return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """What `encode_checkpoint` was given.
+
+    Raises:
+        DatasetError: the bytes are not those that were written.
+    """
+    digest, _, body = data.partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        raise DatasetError("its digest does not fit its content")
+    head, _, numbers = body.partition(b"\n")
+    told = json.loads(head)
+    arrays, place = {}, 0
+    for name, dtype, shape in told["arrays"]:
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        arrays[name] = np.frombuffer(numbers[place : place + size], kind).reshape(shape).copy()
+        place += size
+    return told["meta"], arrays
+
+
+class CheckpointFolder:
+    """The checkpoints of one training.
+
+    Args:
+        place: a folder of this machine, or a URL on an object store.
+        keep: checkpoints of steps that are kept, the newest; the best weights that they name stay, too.
+        note: is told of every damaged file that was passed over, and of a bucket that is waited for.
+        wait: waits for seconds.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        *,
+        keep: int = 2,
+        note: Callable[[str], None] = lambda message: None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._place = place.rstrip("/")
+        self._keep = keep
+        self._note, self._wait = note, wait
+        # The newest that is known to be whole.
+        self._last: int | None = None
+
+    @contextmanager
+    def locked(self, waiting: Callable[[], None] = pause) -> Iterator[None]:
+        """Keeps away whoever clears up; on this machine, it waits for another training of the same kind, too.
+
+        On a bucket, several machines may be at the same training: `remove` leaves it to the last of them.
+
+        Args:
+            waiting: is called again and again while it waits, to pause or to raise.
+        """
+        # Of a training whose parent was killed, the worker still saves its state: the next one begins with that.
+        with leased(self._place) if is_remote(self._place) else held_folder(Path(self._place), waiting=waiting):
+            yield
+
+    def save(
+        self, step: int, meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], best_step: int = 0
+    ) -> None:
+        """Writes the state after a step, and deletes what is no longer needed.
+
+        Args:
+            step: steps done.
+            meta: plain values.
+            arrays: the numbers.
+            best_step: the step of the best weights, which `save_best` has written; 0: there are none yet.
+
+        Raises:
+            StorageError: the bucket was away for minutes; the checkpoint before it is kept.
+        """
+        self._write(_step_name(step, best_step), encode_checkpoint(meta, arrays))
+        self._last = step
+        # What a bucket that is away again keeps, the next checkpoint clears up.
+        with suppress(StorageError):
+            self._prune()
+
+    def save_best(self, step: int, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Writes the weights of the best epoch so far, which ended with a step. Errors as of `save`."""
+        self._write(_best_name(step), encode_checkpoint({}, arrays))
+
+    def latest(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; `None` where there is none."""
+        for step, best_step in reversed(self._states()):
+            name = _step_name(step, best_step)
+            try:
+                meta, arrays = decode_checkpoint(self._read(name))
+                name = _best_name(best_step)
+                best = decode_checkpoint(self._read(name))[1] if best_step else {}
+            except (OSError, ValueError, KeyError, DatasetError) as error:
+                self._note(f"{self._place}/{name}: damaged ({error}); the checkpoint before it is taken")
+                continue
+            self._last = step
+            return Checkpoint(step, meta, arrays, best)
+        return None
+
+    def steps(self) -> list[int]:
+        """Steps with a checkpoint, ascending."""
+        return [step for step, _ in self._states()]
+
+    def remove(self) -> None:
+        """Deletes all checkpoints: the training has ended well. On a bucket, others may still be at it: they will."""
+        if is_remote(self._place):
+            remove_unless_leased(self._place)
+            return
+        for state in self._states():
+            self._delete(_step_name(*state))
+        for step in self._bests():
+            self._delete(_best_name(step))
+        if os.path.isdir(self._place):
+            for name in (_PART, LOCK_FILE):
+                self._delete(name)
+            try:
+                os.rmdir(self._place)
+            except OSError:
+                return  # Something of another's lies there.
+
+    def _prune(self) -> None:
+        states = self._states()
+        for state in states[: -self._keep]:
+            self._delete(_step_name(*state))
+        needed = {best for _, best in states[-self._keep :]}
+        for step in self._bests():
+            if step not in needed:
+                self._delete(_best_name(step))
+
+    def _states(self) -> list[tuple[int, int]]:
+        """Step and best step of every checkpoint, ascending."""
+        matches = (_STEPS.fullmatch(name) for name in self._names())
+        return sorted((int(match[1]), int(match[2])) for match in matches if match)
+
+    def _bests(self) -> list[int]:
+        matches = (_BESTS.fullmatch(name) for name in self._names())
+        return [int(match[1]) for match in matches if match]
+
+    def _names(self) -> list[str]:
+        if is_remote(self._place):
+            return [info.name.rpartition("/")[2] for info in buckets.list_objects(f"{self._place}/")]
+        return os.listdir(self._place) if os.path.isdir(self._place) else []
+
+    def _read(self, name: str) -> bytes:
+        if is_remote(self._place):
+            return buckets.read(f"{self._place}/{name}")
+        return Path(self._place, name).read_bytes()
+
+    def _write(self, name: str, data: bytes) -> None:
+        if is_remote(self._place):
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(data)
+                file.flush()
+                self._upload(f"{self._place}/{name}", file.name)
+            return
+        folder = Path(self._place)
+        durable.make_folder(folder)
+        # One name for all: what a kill leaves is overwritten by the next checkpoint.
+        temporary = folder / _PART
+        temporary.write_bytes(data)
+        durable.replace(temporary, folder / name)
+
+    def _upload(self, url: str, file: str) -> None:
+        for seconds in _PAUSES:
+            try:
+                buckets.upload(url, file)
+                return
+            except StorageError:
+                self._note(f"{url}: the store does not answer; this checkpoint is tried again in {seconds:.0f} seconds")
+                self._wait(seconds)
+        try:
+            buckets.upload(url, file)
+        except StorageError as error:
+            there = (
+                "There is no checkpoint yet" if self._last is None else f"The last checkpoint is of step {self._last}"
+            )
+            raise StorageError(f"{error} {there}; this one was tried for two minutes.") from None
+
+    def _delete(self, name: str) -> None:
+        if is_remote(self._place):
+            buckets.delete(f"{self._place}/{name}")
+        else:
+            Path(self._place, name).unlink(missing_ok=True)
+
+
+def _step_name(step: int, best_step: int) -> str:
+    return f"step-{step:010d}-{best_step:010d}.ckpt"
+
+
+def _best_name(step: int) -> str:
+    return f"best-{step:010d}.ckpt"

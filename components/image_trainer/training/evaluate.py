@@ -1,0 +1,94 @@
+"""Which images a batch holds, for messages.
+
+What a model reaches on a whole split, whichever hosts and devices share the work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.components.image_trainer.spec import TrainSpec
+from shardwright.dataset.reader import Dataset
+from shardwright.escaping import escape
+from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
+
+_SHOWN = 8
+
+
+def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
+    """Keys of the images at some positions of a split, in the order of the positions."""
+    wanted = set(positions)
+    numbered = enumerate(islice(Dataset.open(dataset).keys(split), max(wanted, default=-1) + 1))
+    keys = {position: key for position, key in numbered if position in wanted}
+    return [keys[position] for position in positions]
+
+
+def shown(keys: Sequence[str]) -> str:
+    """The first keys, and how many more there are."""
+    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    return ", ".join(escape(key) for key in keys[:_SHOWN]) + more
+
+
+Predict = Callable[[Any], npt.NDArray[np.float32]]
+Together = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+
+
+def evaluate(
+    predict: Predict,
+    batches: Iterable[tuple[Any, ...]],
+    spec: TrainSpec,
+    loss: Any,
+    together: Together = lambda values: values,
+) -> dict[str, float]:
+    """Metrics of a model over all batches, and `loss`, the mean over the images of their batch's loss.
+
+    Args:
+        predict: images to probabilities.
+        batches: of images float32 [B, H, W, 3] and targets (masks [B, H, W, C], labels [B], or 0 and 1 [B, C]), and
+            perhaps weights [B], 0 for what does not count.
+        spec: task, classes and threshold.
+        loss: Keras loss of targets and probabilities.
+        together: adds numbers up over the hosts; a batch's loss is that of a host's part of it.
+    """
+    sums, total, images_seen = _kind(spec).zero(len(spec.classes)), 0.0, 0.0
+    for images, targets, *weights in batches:
+        probabilities, true = predict(images), np.asarray(targets)
+        if weights:
+            counted = np.asarray(weights[0]) > 0
+            probabilities, true = probabilities[counted], true[counted]
+        if len(true):
+            total += float(loss(true, probabilities)) * len(true)
+            images_seen += len(true)
+            sums += _of_batch(probabilities, true, spec)
+    sums, (total, images_seen) = _over_hosts(sums, (total, images_seen), together)
+    return {**sums.report(spec.classes), "loss": total / max(images_seen, 1)}
+
+
+def _kind(spec: TrainSpec) -> Any:
+    return MaskSums if spec.task == "segmentation" else ClassSums if spec.multi else LabelCounts
+
+
+def _of_batch(probabilities: npt.NDArray[np.float32], true: npt.NDArray[Any], spec: TrainSpec) -> Any:
+    if spec.task == "segmentation":
+        return MaskSums.of_masks(probabilities >= spec.recipe.threshold, true, ignore=spec.ignore)
+    if spec.multi:
+        return ClassSums.of_labels(probabilities >= spec.recipe.threshold, true)
+    return LabelCounts.of_labels(probabilities.argmax(-1), true, len(spec.classes))
+
+
+def _over_hosts(sums: Any, others: tuple[float, ...], together: Together) -> tuple[Any, list[float]]:
+    """Adds up all numbers of some sums, and some others, in one go."""
+    fields = {field.name: np.asarray(getattr(sums, field.name), np.float64) for field in dataclasses.fields(sums)}
+    flat = together(np.concatenate([*(value.ravel() for value in fields.values()), np.array(others)]))
+    added, place = {}, 0
+    for name, value in fields.items():
+        part = flat[place : place + value.size].reshape(value.shape)
+        added[name] = part if value.shape else int(part)
+        place += value.size
+    return type(sums)(**added), flat[place:].tolist()

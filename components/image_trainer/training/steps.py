@@ -1,0 +1,117 @@
+"""One step of training, and one prediction, whatever the backend: what the loop works with.
+
+A backend's module (`steps_jax`, `steps_tensorflow`) implements `Steps`; both run the same Keras model, loss and
+optimizer, so there is one model code and one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import keras
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.components.image_trainer.devices.hosts import HostPlace
+from shardwright.components.image_trainer.devices.placement import Placement
+from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.errors import ShardwrightError
+
+
+class Steps(Protocol):
+    """A model in training on the devices of its backend.
+
+    Attributes:
+        devices: devices of all hosts, over which a batch is split.
+        device: what they are, in words.
+        traces: how often a training step was compiled.
+    """
+
+    devices: int
+    device: str
+    traces: int
+
+    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+        """This host's batches of a `tf.data.Dataset`, as `train` and `predict` take them.
+
+        Raises:
+            DatasetError: while iterating: a record is damaged.
+        """
+        ...
+
+    def train(self, images: Any, targets: Any) -> Any:
+        """Does a step, perhaps in the background; `float(result)` waits for it: the loss over the batch of all hosts.
+
+        Args:
+            images: float32 [b, H, W, 3], this host's part; with texts a dict of `image` and `text`, float32 [b, V].
+            targets: this host's part.
+        """
+        ...
+
+    def predict(self, images: Any) -> npt.NDArray[np.float32]:
+        """Probabilities of this host's images, in their order."""
+        ...
+
+    def evaluated(self) -> AbstractContextManager[None]:
+        """While it is open, `predict` and `state` have the weights that are kept: with `ema` their running mean."""
+        ...
+
+    def state(self) -> Arrays:
+        """All that a step changes: weights, other variables of the model (seeds among them), the optimizer's."""
+        ...
+
+    def restore(self, arrays: Arrays) -> None:
+        """Sets what `state` gave."""
+        ...
+
+    def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The sums of small arrays over all hosts; all of them must call it."""
+        ...
+
+    def finish(self) -> None:
+        """Parts from the other hosts, when all of them have come to the same end."""
+        ...
+
+    def from_first(self, data: bytes) -> bytes:
+        """The bytes that host 0 gives, on every host; all of them must call it."""
+        ...
+
+
+def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> Steps:
+    """The steps of a placement; `connect` was called before the model was built.
+
+    Raises:
+        ShardwrightError: the backend does not find the accelerator.
+    """
+    if placement.backend == "jax":
+        from shardwright.components.image_trainer.training.steps_jax import JaxSteps
+
+        return JaxSteps(place, model, loss, optimizer)
+    from shardwright.components.image_trainer.training.steps_tensorflow import TensorFlowSteps
+
+    return TensorFlowSteps(model, loss, optimizer)
+
+
+def connect(placement: Placement, place: HostPlace) -> int:
+    """Joins the hosts of a training and checks the accelerator, before anything is computed.
+
+    Returns:
+        Devices of all hosts, over which a batch is split.
+
+    Raises:
+        ShardwrightError: the other hosts do not answer, or the backend does not find the accelerator.
+    """
+    if keras.backend.backend() != placement.backend:
+        raise ShardwrightError(
+            f"Keras runs on {keras.backend.backend()}, and {placement.backend} was chosen. Start the worker with "
+            f"KERAS_BACKEND={placement.backend}."
+        )
+    if placement.backend == "jax":
+        from shardwright.components.image_trainer.training import steps_jax
+
+        return steps_jax.connect(placement, place)
+    from shardwright.components.image_trainer.training import steps_tensorflow
+
+    return steps_tensorflow.connect(placement)

@@ -1,0 +1,171 @@
+"""Training steps on JAX: data parallel over all devices of all hosts.
+
+Every device holds all weights and its part of the batch; the compiler adds the sums over the devices. The state is not
+in Keras's variables but beside them, as arrays that a step takes and returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from shardwright.components.image_trainer.devices.hosts import HostPlace
+from shardwright.components.image_trainer.devices.placement import Placement
+from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
+from shardwright.errors import ShardwrightError
+from shardwright.loader.error_context import told
+
+_BATCH = "batch"
+
+
+def connect(placement: Placement, place: HostPlace) -> int:
+    """Joins the hosts, and checks that JAX finds the accelerator that was asked for; returns the number of devices.
+
+    Raises:
+        ShardwrightError: a host does not answer, or there is no such accelerator.
+    """
+    # tf.data reads images on the CPU; a GPU's memory is JAX's.
+    tf.config.set_visible_devices([], "GPU")
+    if place.count > 1:
+        if placement.accelerator == "cpu":
+            jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        try:
+            jax.distributed.initialize(place.coordinator, place.count, place.index)
+        except RuntimeError as error:
+            raise ShardwrightError(
+                f"host {place.index} of {place.count} cannot join the others through {place.coordinator}: {error}. "
+                "Check that host 0 is up and that its port can be reached."
+            ) from None
+    try:
+        found = jax.default_backend()
+    except RuntimeError as error:
+        found = f"nothing ({str(error).splitlines()[0]})"
+    if found != placement.accelerator:
+        raise ShardwrightError(
+            f"trainer.accelerator: {placement.accelerator}, but JAX finds {found}. Check drivers and the installed "
+            "jax, or use another accelerator."
+        )
+    return jax.device_count()
+
+
+class JaxSteps:
+    """See `steps.Steps`.
+
+    Args:
+        place: this host among all.
+        model: the model.
+        loss: its loss.
+        optimizer: built for the model.
+    """
+
+    def __init__(self, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> None:
+        self._place, self._model, self._loss, self._optimizer = place, model, loss, optimizer
+        devices = jax.devices()
+        self.devices = len(devices)
+        self.device = devices[0].device_kind
+        self.traces = 0
+        mesh = Mesh(np.array(devices), (_BATCH,))
+        self._everywhere = NamedSharding(mesh, PartitionSpec())
+        self._split = NamedSharding(mesh, PartitionSpec(_BATCH))
+        self._state: dict[str, list[Any]] = {}
+        self.restore({})
+        # A CPU has no use for donated buffers, and old versions say so at every step.
+        donated = () if devices[0].platform == "cpu" else (0,)
+        self._train = jax.jit(self._step, donate_argnums=donated, out_shardings=(self._everywhere, self._everywhere))
+        self._predict = jax.jit(self._forward, out_shardings=self._split)
+
+    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+        """See `Steps.batches`. Images and targets go to the devices, weights of examples stay here."""
+        for images, targets, *others in told(data.as_numpy_iterator()):
+            yield jax.tree.map(self.spread, images), targets, *others
+
+    def spread(self, part: npt.NDArray[Any]) -> Any:
+        """A batch on all devices, from this host's part of it, split along its first axis."""
+        if self._place.count == 1:
+            return jax.device_put(part, self._split)
+        return jax.make_array_from_process_local_data(self._split, part)
+
+    def train(self, images: Any, targets: Any) -> Any:
+        """See `Steps.train`."""
+        loss, self._state = self._train(self._state, images, self.spread(targets))
+        return loss
+
+    def predict(self, images: Any) -> npt.NDArray[np.float32]:
+        """See `Steps.predict`."""
+        found = self._predict(self._state["weights"], self._state["state"], images)
+        shards = sorted(found.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+        return np.concatenate([np.asarray(shard.data, np.float32) for shard in shards])
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """See `Steps.evaluated`."""
+        before = self._state
+        if self._optimizer.use_ema:
+            assign(self._model, self._optimizer, self.state())
+            weights = self._model.trainable_variables
+            self._optimizer.finalize_variable_values(weights)
+            self._state = {**before, "weights": [self._on_all(variable) for variable in weights]}
+        try:
+            yield
+        finally:
+            self._state = before
+
+    def state(self) -> Arrays:
+        """See `Steps.state`."""
+        return arrays_of(self._state)
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Steps.restore`; of nothing: what the variables hold."""
+        if arrays:
+            assign(self._model, self._optimizer, arrays)
+        groups = variables(self._model, self._optimizer)
+        self._state = {name: [self._on_all(v) for v in members] for name, members in groups.items()}
+
+    def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """See `Steps.together`."""
+        if self._place.count == 1:
+            return values
+        # JAX computes in 32 bits: what is added up are whole numbers and losses, as bytes they stay what they are.
+        parts = multihost_utils.process_allgather(np.frombuffer(values.tobytes(), np.uint8))
+        return np.stack([np.frombuffer(part.tobytes(), np.float64) for part in parts]).sum(0).reshape(values.shape)
+
+    def from_first(self, data: bytes) -> bytes:
+        """See `Steps.from_first`."""
+        if self._place.count == 1:
+            return data
+        size = int(multihost_utils.broadcast_one_to_all(np.array(len(data), np.int32)))
+        given = np.frombuffer(data, np.uint8) if self._place.publishes else np.zeros(size, np.uint8)
+        return np.asarray(multihost_utils.broadcast_one_to_all(given), np.uint8).tobytes()
+
+    def finish(self) -> None:
+        """See `Steps.finish`."""
+        if self._place.count > 1:
+            jax.distributed.shutdown()
+
+    def _on_all(self, variable: Any) -> Any:
+        value = np.asarray(variable)
+        return jax.make_array_from_callback(value.shape, self._everywhere, lambda index: value[index])
+
+    def _step(self, state: dict[str, list[Any]], images: Any, targets: Any) -> tuple[Any, dict[str, list[Any]]]:
+        self.traces += 1  # Runs when the function is traced, not when it is called.
+
+        def loss_of(weights: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
+            outputs, others = self._model.stateless_call(weights, others, images, training=True)
+            return self._loss(targets, outputs), others
+
+        weights, others = state["weights"], state["state"]
+        (loss, others), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights, others)
+        weights, optimizer = self._optimizer.stateless_apply(state["optimizer"], gradients, weights)
+        return loss, {"weights": weights, "state": others, "optimizer": optimizer}
+
+    def _forward(self, weights: list[Any], others: list[Any], images: Any) -> Any:
+        return self._model.stateless_call(weights, others, images, training=False)[0]

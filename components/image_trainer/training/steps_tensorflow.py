@@ -1,0 +1,122 @@
+"""Training steps on TensorFlow, on one device: the variables of the model are the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from shardwright.components.image_trainer.devices.placement import Placement
+from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
+from shardwright.errors import ShardwrightError
+from shardwright.loader.error_context import told
+
+_ONE_GPU = "GPU"
+
+
+def connect(placement: Placement) -> int:
+    """Checks that there is a GPU where one was asked for; returns 1, for one device.
+
+    Raises:
+        ShardwrightError: there is none.
+    """
+    found = tf.config.list_physical_devices(_ONE_GPU)
+    if placement.accelerator == "gpu" and not found:
+        raise ShardwrightError(
+            "trainer.accelerator: gpu, but TensorFlow finds none. Install tensorflow[and-cuda], or use cpu."
+        )
+    if found:
+        tf.config.set_visible_devices(found[:1], _ONE_GPU)
+        tf.config.experimental.set_memory_growth(found[0], True)
+    return 1
+
+
+class TensorFlowSteps:
+    """See `steps.Steps`.
+
+    Args:
+        model: the model.
+        loss: its loss.
+        optimizer: built for the model.
+    """
+
+    def __init__(self, model: Any, loss: Any, optimizer: Any) -> None:
+        self._model, self._loss, self._optimizer = model, loss, optimizer
+        self.devices = 1
+        gpus = tf.config.get_visible_devices(_ONE_GPU)
+        self.device = tf.config.experimental.get_device_details(gpus[0])["device_name"] if gpus else "cpu"
+        self.traces = 0
+        # On a CPU, XLA costs more time compiling than it saves in a run of minutes.
+        self._train = tf.function(self._step, jit_compile=False)
+        self._predict = tf.function(self._forward, jit_compile=False)
+
+    def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
+        """See `Steps.batches`. The iterator is made at once, not when the first batch is asked for: see below."""
+        return told(iter(data))
+
+    def train(self, images: Any, targets: Any) -> Any:
+        """See `Steps.train`."""
+        return self._train(images, targets)
+
+    def predict(self, images: Any) -> npt.NDArray[np.float32]:
+        """See `Steps.predict`."""
+        return np.asarray(self._predict(images), np.float32)
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """See `Steps.evaluated`."""
+        if not self._optimizer.use_ema:
+            yield
+            return
+        before = self.state()
+        self._optimizer.finalize_variable_values(self._model.trainable_variables)
+        try:
+            yield
+        finally:
+            self.restore(before)
+
+    def state(self) -> Arrays:
+        """See `Steps.state`."""
+        return arrays_of(variables(self._model, self._optimizer))
+
+    def restore(self, arrays: Arrays) -> None:
+        """See `Steps.restore`."""
+        assign(self._model, self._optimizer, arrays)
+
+    def together(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """See `Steps.together`: there is one host."""
+        return values
+
+    def from_first(self, data: bytes) -> bytes:
+        """See `Steps.from_first`: there is one host."""
+        return data
+
+    def finish(self) -> None:
+        """See `Steps.finish`: there is one host."""
+
+    def _step(self, images: Any, targets: Any) -> Any:
+        self.traces += 1  # Runs when the function is traced, not when it is called.
+        _deterministic()
+        trained = self._model.trainable_variables
+        with tf.GradientTape() as tape:
+            loss = self._loss(targets, self._model(images, training=True))
+        self._optimizer.apply(tape.gradient(loss, trained), trained)
+        return loss
+
+    def _forward(self, images: Any) -> Any:
+        _deterministic()
+        return self._model(images, training=False)
+
+
+def _deterministic() -> None:
+    """Makes the ops of steps deterministic, from where they are traced on.
+
+    Not earlier: a `tf.data` iterator that is made afterwards decodes one image at a time, and only when it is asked, as
+    soon as any op in it counts as stateful. Ours give the same batches anyway, in the same order.
+    """
+    tf.config.experimental.enable_op_determinism()

@@ -1,0 +1,61 @@
+"""Weights and the state of an optimizer as named arrays: between Keras's variables and a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.components.image_trainer.training.checkpoints import Arrays
+from shardwright.errors import ShardwrightError
+
+_GROUPS = ("weights", "state", "optimizer")
+
+
+def variables(model: Any, optimizer: Any) -> dict[str, list[Any]]:
+    """The variables of a training by their groups."""
+    groups = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
+    return dict(zip(_GROUPS, groups, strict=True))
+
+
+def named(group: str, index: int) -> str:
+    """Name of a variable in a checkpoint: names that Keras gives depend on how many models a process has built."""
+    return f"{group}/{index:05d}"
+
+
+def arrays_of(groups: Mapping[str, list[Any]]) -> Arrays:
+    """The numbers of variables by their groups, as a checkpoint holds them."""
+    return {named(group, i): _plain(np.array(v)) for group, members in groups.items() for i, v in enumerate(members)}
+
+
+def assign(model: Any, optimizer: Any, arrays: Arrays) -> None:
+    """Sets the variables of a training to what was saved.
+
+    Raises:
+        ShardwrightError: the arrays are of another model.
+    """
+    for group, members in variables(model, optimizer).items():
+        for index, variable in enumerate(members):
+            array = arrays.get(named(group, index))
+            if array is None or tuple(array.shape) != tuple(variable.shape):
+                raise ShardwrightError(f"the checkpoint does not fit the model at {variable.path}. Delete it.")
+            variable.assign(array.astype(variable.dtype))
+
+
+def set_weights(model: Any, arrays: Arrays) -> None:
+    """Sets the variables of a model, without an optimizer, to those of a checkpoint."""
+    for group, members in zip(_GROUPS, (model.trainable_variables, model.non_trainable_variables), strict=False):
+        for index, variable in enumerate(members):
+            variable.assign(arrays[named(group, index)].astype(variable.dtype))
+
+
+def weights_of(arrays: Arrays) -> Arrays:
+    """The part of a state that is the model's."""
+    return {name: array for name, array in arrays.items() if not name.startswith("optimizer/")}
+
+
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What NumPy knows: bfloat16, which a model of one's own may have, is none of its types, and float32 holds it."""
+    return array.astype(np.float32) if array.dtype.kind == "V" else array

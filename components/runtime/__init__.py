@@ -1,0 +1,1 @@
+"""What every component runs in: containers, mounts, Beam, artifacts, JobSets."""

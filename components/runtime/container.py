@@ -1,0 +1,151 @@
+"""What the containers of a compiled pipeline start: TFX's own entry point, with places that every component can open.
+
+    python -m shardwright.components.runtime.container --artifacts HOW [--jobset …] --executor_class_path … (TFX's)
+
+See `mounts` for what `--artifacts` says, `jobset` for a task that starts one. What TFX tells of the outputs is turned
+back into the service's own places.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tfx.dsl.io import fileio
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx_entry
+
+from shardwright.components.image_trainer.devices.hosts import this_host
+from shardwright.components.runtime.artifacts import fetch_folder
+from shardwright.components.runtime.beam import in_process_beam
+from shardwright.components.runtime.jobset import Cluster, JobSetTask, run_as_jobset
+from shardwright.components.runtime.mounts import (
+    AS_THEY_ARE,
+    HOW,
+    MODULE,
+    MOUNTS_VARIABLE,
+    STREAMED,
+    change_uris,
+    elsewhere,
+    opened,
+    output_folders,
+    url_of,
+)
+from shardwright.errors import ShardwrightError
+from shardwright.escaping import escape_message, escaped_streams
+from shardwright.storage.mirror import put_folder
+
+_INVOCATION = "--json_serialized_invocation_args"
+_INPUTS_SPEC = "--json_serialized_inputs_spec_args"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a task.
+
+    Args:
+        arguments: `--artifacts HOW`, then those of TFX's `kubeflow_v2_run_executor`.
+
+    Returns:
+        0, or the exit code of an error that a user is meant to see.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", allow_abbrev=False)
+    parser.add_argument("--artifacts", choices=HOW, default=AS_THEY_ARE)
+    parser.add_argument("--jobset", help="manifest of the JobSet that does the work, as JSON")
+    parser.add_argument("--shared", help="with --jobset: folder of a volume that its pods and this one mount")
+    options, rest = parser.parse_known_args(list(arguments))
+    try:
+        with escaped_streams(), in_process_beam(), tempfile.TemporaryDirectory(prefix="shardwright-") as scratch:
+            _run(rest, options.artifacts, scratch, _work(options, list(rest)))
+    except ShardwrightError as error:
+        print(f"shardwright: {escape_message(str(error))}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+def _work(options: argparse.Namespace, arguments: list[str]) -> Callable[[list[str]], None]:
+    """What is done with TFX's arguments once their places can be opened; `arguments` are those of the service."""
+    if options.jobset is None:
+        return lambda changed: tfx_entry.main(tfx_entry._parse_flags(changed))
+    place = arguments.index(_INVOCATION) + 1
+    cluster = Cluster.of_this_pod(os.environ)
+    task = JobSetTask(json.loads(options.jobset), arguments, place, Path(options.shared, cluster.namespace))
+    return lambda changed: run_as_jobset(task, json.loads(changed[place]), cluster)
+
+
+def _run(arguments: list[str], how: str, scratch: str, work: Callable[[list[str]], None]) -> None:
+    if how == STREAMED:
+        # For whoever tells a place to people, or to the next run.
+        os.environ[MOUNTS_VARIABLE] = scratch
+    root = os.environ.get(MOUNTS_VARIABLE, "/")
+    place = arguments.index(_INVOCATION) + 1
+    invocation = _with_types(json.loads(arguments[place]), arguments)
+    changed = json.loads(json.dumps(opened(invocation, how, root)))
+    publishes = this_host(os.environ).publishes
+    if not publishes:
+        # TFX looks for what a task made, and what this host makes does not count.
+        changed = elsewhere(changed, os.path.join(scratch, "host"), "outputs")
+    elif how != AS_THEY_ARE:
+        # TFX puts a component's temporary folder beside it, which must be one of this machine, too.
+        changed["outputs"]["outputFile"] = os.path.join(scratch, "task", "executor_output.json")
+    arguments[place] = json.dumps(changed)
+    if how == STREAMED:
+        for url, folder in _moved(invocation, changed, "inputs"):
+            fetch_folder(url, Path(folder))
+    for folder in output_folders(changed):
+        # As TFX's local runners do. On a bucket there are no folders to make.
+        if "://" not in folder:
+            os.makedirs(folder, exist_ok=True)
+    work(arguments)
+    if not publishes:
+        return
+    if how == STREAMED:
+        for url, folder in _moved(invocation, changed, "outputs"):
+            put_folder(Path(folder), url)
+    if how != AS_THEY_ARE:
+        _turn_back(changed["outputs"]["outputFile"], invocation["outputs"]["outputFile"], root)
+
+
+def _with_types(invocation: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
+    """Fills in the types of input artifacts that the service leaves empty, from the component's own specification.
+
+    Kubeflow's driver writes `{"instanceSchema": ""}` for every input artifact (kubeflow/pipelines,
+    backend/src/v2/metadata/client.go, `GetOutputArtifactsByExecutionId`), and TFX cannot read that.
+    """
+    if _INPUTS_SPEC not in arguments:
+        return invocation
+    specified = json.loads(arguments[arguments.index(_INPUTS_SPEC) + 1]).get("artifacts", {})
+    for key, listed in invocation.get("inputs", {}).get("artifacts", {}).items():
+        for artifact in listed.get("artifacts", ()):
+            if key in specified and not any(artifact.get("type", {}).values()):
+                artifact["type"] = dict(specified[key]["artifactType"])
+    return invocation
+
+
+def _moved(invocation: dict[str, Any], changed: dict[str, Any], side: str) -> list[tuple[str, str]]:
+    """URL and folder of each artifact that is opened elsewhere than it lies."""
+    before, after = (value.get(side, {}).get("artifacts", {}) for value in (invocation, changed))
+    pairs = [
+        (one["uri"], other["uri"])
+        for key in sorted(before)
+        for one, other in zip(before[key]["artifacts"], after[key]["artifacts"], strict=True)
+    ]
+    return [(url, folder) for url, folder in pairs if url != folder]
+
+
+def _turn_back(written: str, output_file: str, root: str) -> None:
+    """Hands on what TFX says of the outputs, with their places as the service knows them."""
+    said = json.loads(Path(written).read_text(encoding="utf-8"))
+    change_uris(said.get("artifacts", {}), partial(url_of, root=root))
+    fileio.makedirs(os.path.dirname(output_file))
+    with fileio.open(output_file, "w") as file:
+        file.write(json.dumps(said, sort_keys=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""The JobSet that trains on a TPU slice of several hosts: a pod for each of them, started together.
+
+A task of Kubeflow Pipelines is one pod, so the Trainer's starts this one and waits
+(`shardwright.components.runtime.jobset`). What only that knows, the name of the set and what its pods run, is left out
+here.
+
+Source of the fields: kubernetes-sigs/jobset, api/jobset/v1alpha2; of the hosts' names: its `Network`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardwright.config import KubeflowConfig
+from shardwright.pipelines import tpu
+
+API_VERSION = "jobset.x-k8s.io/v1alpha2"
+JOB = "trainer"
+# JAX's coordinator, and what the TPU's own runtimes say to each other.
+_PORTS = (8476, 8471)
+_RESTARTS = 3
+_SECONDS_KEPT = 24 * 3600
+# Enough to save the state of a training that is told to end.
+_SECONDS_TO_END = 120
+_ONE_POOL = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+
+
+def jobset_template(
+    section: KubeflowConfig, found: tpu.TpuSlice, image: str, placing: dict[str, Any]
+) -> dict[str, Any]:
+    """The manifest of a training's JobSet, but for its name and the pods' command.
+
+    Args:
+        section: says volumes and resources.
+        found: the slice.
+        image: of the pods.
+        placing: `nodeSelector` and `tolerations` of the pods.
+    """
+    limits = {tpu.RESOURCE: str(found.chips_per_host)}
+    asked = section.resources.get("Trainer")
+    if asked is not None:
+        limits |= {} if asked.cpu is None else {"cpu": f"{asked.cpu:g}"}
+        limits |= {} if asked.memory is None else {"memory": str(asked.memory)}
+    container = {
+        "name": JOB,
+        "image": image,
+        "ports": [{"containerPort": port} for port in _PORTS],
+        "resources": {"limits": limits, "requests": limits},
+        "volumeMounts": [{"name": f"volume-{i}", "mountPath": v.path} for i, v in enumerate(section.volumes)],
+    }
+    pod = {
+        **placing,
+        # A pod that fails ends the whole set, which begins again at the last checkpoint.
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": _SECONDS_TO_END,
+        "containers": [container],
+        "volumes": [
+            {"name": f"volume-{i}", "persistentVolumeClaim": {"claimName": v.claim}}
+            for i, v in enumerate(section.volumes)
+        ],
+    }
+    job = {
+        "completionMode": "Indexed",
+        "completions": found.hosts,
+        "parallelism": found.hosts,
+        "backoffLimit": 0,
+        "template": {"spec": pod},
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "JobSet",
+        # All pods on one slice, which is one node pool.
+        "metadata": {"annotations": _ONE_POOL},
+        "spec": {
+            # With it comes the headless service that lets the pods find each other.
+            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            "failurePolicy": {"maxRestarts": _RESTARTS},
+            "ttlSecondsAfterFinished": _SECONDS_KEPT,
+            "replicatedJobs": [{"name": JOB, "replicas": 1, "template": {"spec": job}}],
+        },
+    }

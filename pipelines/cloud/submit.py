@@ -1,0 +1,225 @@
+"""`shardwright submit` and `schedule`: what Vertex AI is asked, with the user's own credentials."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shardwright.config import Config
+from shardwright.config.vertex import ScheduleConfig
+from shardwright.errors import ConfigError, ShardwrightError, UsageError
+from shardwright.pipelines.cloud.compile import DATA_ROOT, SPAN, Compiled
+from shardwright.pipelines.vertex import compile_vertex, vertex_document
+
+if TYPE_CHECKING:
+    from google.cloud import aiplatform
+
+PARAMETERS = (DATA_ROOT, SPAN)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What is asked for beyond the configuration.
+
+    Attributes:
+        image: replaces `vertex.image`.
+        pipeline_root: replaces `vertex.pipeline_root`.
+        parameters: values of the run's parameters.
+        cached: whether finished work is used again.
+        cron: replaces `vertex.schedule.cron`.
+        dry_run: show the request and send nothing.
+        replace: whether a new schedule takes the place of those of the same name.
+    """
+
+    image: str | None = None
+    pipeline_root: str | None = None
+    parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    cached: bool = True
+    cron: str | None = None
+    dry_run: bool = False
+    replace: bool = False
+
+
+def submit(config: Config, config_file: Path, wanted: Wanted) -> str:
+    """Starts a run.
+
+    Returns:
+        Its link, or the request as JSON where nothing is to be sent.
+
+    Raises:
+        ShardwrightError: the configuration is wrong, there are no credentials, or Vertex AI refuses.
+    """
+    config, compiled = _compiled(config, config_file, wanted)
+    with _asked(), _job(config, compiled, wanted) as job:
+        if wanted.dry_run:
+            return _shown({"pipelineJob": _as_sent(config, _plain(job._gca_resource))})
+        job.submit(service_account=config.vertex.service_account, network=config.vertex.network)
+        return str(job._dashboard_uri())
+
+
+def schedule(config: Config, config_file: Path, wanted: Wanted) -> str:
+    """Starts runs again and again; see `submit`. There is one schedule of a configuration's name.
+
+    Returns:
+        Its link, or the request as JSON where nothing is to be sent. A schedule that exists with the same times stays.
+
+    Raises:
+        UsageError: a schedule of that name exists with other times, and it is not to be replaced.
+        ShardwrightError: as of `submit`.
+    """
+    options = config.vertex.schedule
+    if wanted.cron is not None:
+        # The section checks it as if it stood in the file.
+        options = dataclasses.replace(options, cron=wanted.cron)
+        config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, schedule=options))
+    if options.cron is None:
+        raise ConfigError("vertex.schedule.cron", "missing", "Write `TZ=Europe/Paris 0 3 1 * *`, or give --cron.")
+    config, compiled = _compiled(config, config_file, wanted)
+    with _asked(), _job(config, compiled, wanted) as job:
+        from google.cloud import aiplatform
+
+        runs = aiplatform.PipelineJobSchedule(
+            pipeline_job=job, display_name=config.name, credentials=_credentials(wanted)
+        )
+        if wanted.dry_run:
+            request = _plain(runs._gca_resource)
+            created = request["createPipelineJobRequest"]
+            created["pipelineJob"] = _as_sent(config, created["pipelineJob"])
+            request |= {"cron": options.cron, "maxConcurrentRunCount": str(options.concurrent)}
+            if options.max_runs is not None:
+                request["maxRunCount"] = str(options.max_runs)
+            return _shown({"schedule": request})
+        earlier = _schedules_of(config)
+        if earlier and not wanted.replace:
+            return _kept(config.name, options, earlier)
+        runs.create(
+            cron=options.cron,
+            max_run_count=options.max_runs,
+            max_concurrent_run_count=options.concurrent,
+            service_account=config.vertex.service_account,
+            network=config.vertex.network,
+        )
+        # Not before the new one exists: what fails on the way may not end the runs.
+        for one in earlier:
+            one.delete()
+            print(f"schedule {config.name!r}: replaced {one.resource_name}", file=sys.stderr)
+        return str(runs._dashboard_uri())
+
+
+def _schedules_of(config: Config) -> list[aiplatform.PipelineJobSchedule]:
+    """The schedules of a configuration's name that may still start runs."""
+    from google.cloud import aiplatform
+
+    found = aiplatform.PipelineJobSchedule.list(
+        filter=f'display_name="{config.name}"', project=config.vertex.project, location=config.vertex.region
+    )
+    return [one for one in found if one.display_name == config.name and not one.done()]
+
+
+def _kept(name: str, options: ScheduleConfig, earlier: list[aiplatform.PipelineJobSchedule]) -> str:
+    """The link of the schedule that exists; nothing is sent.
+
+    Raises:
+        UsageError: there are several, or it starts runs at other times.
+    """
+    first, *others = earlier
+    fix = "Add --replace to put this one in its place."
+    if others:
+        links = ", ".join(one._dashboard_uri() for one in earlier)
+        raise UsageError(f"schedule {name!r}: {len(earlier)} schedules of that name exist: {links}. {fix}")
+    exists = {"cron": first.cron, "concurrent": first.max_concurrent_run_count}
+    asked = {"cron": options.cron, "concurrent": options.concurrent}
+    for key, value in exists.items():
+        if value != asked[key]:
+            raise UsageError(
+                f"schedule {name!r}: exists with {key} {value!r}, and vertex.schedule.{key} is {asked[key]!r}. {fix}"
+            )
+    print(
+        f"schedule {name!r}: exists already, so nothing was sent. Its runs keep their earlier pipeline. {fix}",
+        file=sys.stderr,
+    )
+    return str(first._dashboard_uri())
+
+
+def _compiled(config: Config, config_file: Path, wanted: Wanted) -> tuple[Config, Compiled]:
+    for name in wanted.parameters:
+        if name not in PARAMETERS:
+            raise UsageError(f"--parameter {name}: no parameter of a run. Use: {', '.join(PARAMETERS)}.")
+    data_root = wanted.parameters.get(DATA_ROOT)
+    given: dict[str, Any] = {"image": wanted.image, "pipeline_root": wanted.pipeline_root, "data_root": data_root}
+    given = {name: value for name, value in given.items() if value is not None}
+    config = dataclasses.replace(config, vertex=dataclasses.replace(config.vertex, **given))
+    return config, compile_vertex(config, config_file)
+
+
+@contextmanager
+def _job(config: Config, compiled: Compiled, wanted: Wanted) -> Iterator[aiplatform.PipelineJob]:
+    from google.cloud import aiplatform
+
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+        file = Path(folder, "pipeline.json")
+        file.write_text(vertex_document(compiled), encoding="utf-8")
+        yield aiplatform.PipelineJob(
+            display_name=config.name,
+            template_path=str(file),
+            project=config.vertex.project,
+            location=config.vertex.region,
+            pipeline_root=config.vertex.pipeline_root,
+            parameter_values=dict(wanted.parameters),
+            # None keeps what the document says of each task; some are never cached.
+            enable_caching=None if wanted.cached else False,
+            labels=dict(config.vertex.labels),
+            credentials=_credentials(wanted),
+        )
+
+
+def _credentials(wanted: Wanted) -> Any:
+    if not wanted.dry_run:
+        return None
+    from google.auth.credentials import AnonymousCredentials
+
+    return AnonymousCredentials()
+
+
+@contextmanager
+def _asked() -> Iterator[None]:
+    """Says what Google's libraries complain of in one line."""
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        yield
+    except GoogleAuthError as error:
+        raise UsageError(
+            f"Google Cloud: no credentials ({_first_line(error)}). Run `gcloud auth application-default login`, or add "
+            "--dry-run to see the request."
+        ) from None
+    except GoogleAPICallError as error:
+        raise ShardwrightError(f"Vertex AI refused: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _as_sent(config: Config, job: dict[str, Any]) -> dict[str, Any]:
+    """With what the library adds when it sends."""
+    further = {"serviceAccount": config.vertex.service_account, "network": config.vertex.network}
+    return {**job, **{name: value for name, value in further.items() if value is not None}}
+
+
+def _plain(message: Any) -> dict[str, Any]:
+    from google.protobuf import json_format
+
+    plain: dict[str, Any] = json_format.MessageToDict(message._pb)
+    return plain
+
+
+def _shown(request: dict[str, Any]) -> str:
+    return json.dumps(request, sort_keys=True, indent=1, ensure_ascii=False)

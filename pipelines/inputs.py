@@ -1,0 +1,191 @@
+"""What has to be known before the graph can be built: the input's place, classes and fingerprint, and the schema."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwright.components.image_trainer.models.check import check_model
+from shardwright.components.image_transform.features import stored_features
+from shardwright.components.image_transform.recipe import Recipe as TransformRecipe
+from shardwright.components.image_transform.serving_preprocess import ingested_options
+from shardwright.config import Config
+from shardwright.config.dataset import RLE_TEXT
+from shardwright.dataset.manifest import MULTI, NONE
+from shardwright.dataset.schema import check_schema, render_schema, schema_file_for
+from shardwright.errors import ConfigError, UsageError
+from shardwright.ingest import (
+    IngestRecipe,
+    InputLocation,
+    SurveyedInput,
+    example_features,
+    hash_input,
+    ingest_recipe,
+    labels_kind,
+    locate,
+    survey_input,
+)
+from shardwright.ingest.baseline import asks_for_blessed, resolve_baseline, without_blessed
+from shardwright.storage.durable import write_file
+
+
+@dataclass(frozen=True)
+class PreparedInput:
+    """The input of a run.
+
+    Attributes:
+        config: the configuration, in which every dataset is named by its path. Those of the model in force are left out
+            where the input is not hashed.
+        location: absolute paths of images and annotations.
+        fingerprint: of their content.
+        images: how many there are.
+        bytes: of their files.
+        classes: class names in the order of their labels.
+        labels: what an image is given, as `Manifest.labels` has it.
+        recipe: ImageExampleGen's options as canonical JSON.
+        schema_text: the curated, or freshly rendered, schema.
+        notes: what was told from the data, to be shown.
+    """
+
+    config: Config
+    location: InputLocation
+    fingerprint: str
+    images: int
+    bytes: int
+    classes: tuple[str, ...]
+    labels: str
+    recipe: str
+    schema_text: str
+    notes: tuple[str, ...]
+
+
+def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> PreparedInput:
+    """Lists and hashes the input and finds or renders the schema.
+
+    Args:
+        config: the configuration.
+        config_file: where it was read from; the schema lies beside it.
+        hashed: whether the content is hashed; without that the fingerprint is empty. A compiled pipeline does so when
+            it runs.
+
+    Raises:
+        ShardwrightError: something about the input or the schema is wrong.
+    """
+    asked, config = config, resolve_baseline(config) if hashed else without_blessed(config)
+    _refuse_presets(config)
+    _refuse_values(config)
+    surveyed = survey_input(IngestRecipe.of(config), locate(config))
+    labels = labels_kind(config.task, surveyed.survey)
+    if config.input.unlisted == "unlabelled":
+        what = "'unlabelled' keeps images without a class, and no model learns from them"
+        raise ConfigError("input.unlisted", what, "Use `shardwright ingest`, or reject.")
+    if labels == NONE:
+        what = "the images have no classes, so there is nothing to train on"
+        raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
+    _refuse_transform(config, surveyed, labels)
+    classes, notes = surveyed.survey.classes, surveyed.survey.notes
+    # What a compiled pipeline imports may be installed in its image alone.
+    check_model(config, classes, multi=labels == MULTI, own=hashed)
+    rendered = _render(config, surveyed)
+    schema_file = schema_file_for(config_file)
+    if schema_file.exists():
+        schema_text = schema_file.read_text(encoding="utf-8")
+        check_schema(schema_text, rendered, str(schema_file))
+    else:
+        schema_text = rendered
+        _write_schema(rendered, schema_file)
+        notes = (*notes, f"schema rendered to {schema_file}: commit it")
+    fingerprint = ""
+    if hashed:
+        fingerprint = hash_input(surveyed).fingerprint
+        config = resolve_baseline(asked, fingerprint, classes)
+        notes = (*notes, *_settled_notes(asked, config))
+    recipe = ingest_recipe(config, classes)
+    sizes = surveyed.listing.sizes
+    return PreparedInput(
+        config,
+        locate(config),
+        fingerprint,
+        images=len(sizes),
+        bytes=sum(sizes),
+        classes=classes,
+        labels=labels,
+        recipe=recipe,
+        schema_text=schema_text,
+        notes=notes,
+    )
+
+
+def _settled_notes(asked: Config, config: Config) -> Iterator[str]:
+    drift = config.gate.drift
+    found = {
+        "previous": config.previous,
+        "split.previous": config.split.previous,
+        "gate.drift.reference": None if drift is None else drift.reference,
+    }
+    for path in asks_for_blessed(asked):
+        yield f"{path}: {found[path] or 'no dataset yet, since no model was ever blessed'}"
+
+
+def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Path:
+    """Writes the schema of a configuration beside it.
+
+    Raises:
+        UsageError: there is one already and `force` was not asked for.
+    """
+    file = schema_file_for(config_file)
+    config = resolve_baseline(config)
+    _refuse_presets(config)
+    _refuse_values(config)
+    rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
+    if file.exists() and not force:
+        check_schema(file.read_text(encoding="utf-8"), rendered, str(file))
+        raise UsageError(f"{file}: is there already and fits. Use --force to replace what may have been curated.")
+    _write_schema(rendered, file)
+    return file
+
+
+def _refuse_presets(config: Config) -> None:
+    """What trains reads our own names and forms; other ones are for other people's code."""
+    if not config.features.ours:
+        raise ConfigError(
+            "features",
+            "a pipeline reads features by their own names",
+            "Remove the section, or use `shardwright ingest`.",
+        )
+
+
+def _refuse_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
+    """What the transform would find out after the ingest, and what no Trainer reads."""
+    features = example_features(config.task, surveyed.survey, config.images.verify)
+    classes = len(surveyed.survey.classes)
+    stored_features(TransformRecipe.of(config), features, labels=labels, classes=classes)
+    if config.transform.preset == RLE_TEXT:
+        what = "the Trainer reads run lengths as numbers, and rle_text stores words"
+        raise ConfigError("transform.preset", what, "Use tf_vision or tfds.")
+
+
+def _refuse_values(config: Config) -> None:
+    """The transform decodes files of images, and what serves repeats what the ingest did to them."""
+    if config.images.reencode in ("tensor", "raw"):
+        raise ConfigError(
+            "images.reencode",
+            f"a pipeline does not take {config.images.reencode} values",
+            "Use jpeg or png, or `shardwright ingest`.",
+        )
+    ingested_options({"images": dataclasses.asdict(config.images)})
+
+
+def _render(config: Config, surveyed: SurveyedInput) -> str:
+    survey = surveyed.survey
+    features = example_features(config.task, survey, config.images.verify)
+    return render_schema(config.task, survey.classes, labels_kind(config.task, survey), features)
+
+
+def _write_schema(text: str, file: Path) -> None:
+    try:
+        write_file(file, text)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written ({error}). Copy the configuration to a folder of yours.") from None

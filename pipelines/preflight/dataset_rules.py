@@ -1,0 +1,237 @@
+"""Rules on the dataset: its splits, shards and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shardwright.config.trainer import is_import_path
+from shardwright.dataset.manifest import NONE, SINGLE
+from shardwright.loader.host_sharding import host_share
+from shardwright.pipelines.preflight.device_rules import host_records
+from shardwright.pipelines.preflight.facts import EVAL, TRAIN, Facts
+from shardwright.pipelines.preflight.findings import Problem, only
+
+# tensorflow.org/tutorials/load_data/tfrecord: ten files a host, each of at least 10 MB and ideally 100 MB.
+SHARDS_A_HOST = 10
+SMALLEST, LARGEST = 10 << 20, 250 << 20
+# With fewer records a shard, shards differ by whole photographs: neither hosts nor shuffling share them equally.
+_RECORDS_A_SHARD = 16
+_LOST = 0.01
+_PADDED = 0.25
+
+
+def splits_present(facts: Facts) -> Iterator[Problem]:
+    """Every split that the configuration names holds examples."""
+    assert facts.dataset is not None
+    for name in facts.config.split.names:
+        split = facts.split(name)
+        yield from only(
+            split is None or not split.total,
+            f"split.{name}",
+            f"{facts.dataset.root} has {'no split ' + name if split is None else 'no example in ' + name}",
+            "Give more images or a larger share, or take the split out of the configuration.",
+        )
+
+
+def whole_shards(facts: Facts) -> Iterator[Problem]:
+    """Every host reads whole shards from their beginning to their end."""
+    if facts.config.loader.order == "exact":
+        return  # Hosts share all shards.
+    fix = f"Write a multiple of {facts.hosts} shards (shards.count), better {SHARDS_A_HOST * facts.hosts}."
+    split = facts.split(TRAIN)
+    if split is None:
+        count = facts.config.shards.count
+        yield from only(
+            count is not None and count % facts.hosts != 0,
+            "shards.count",
+            f"{count} shards cannot be shared out evenly to {facts.hosts} hosts, which then read parts of shards",
+            fix,
+        )
+        return
+    shares = [host_share(split.records, host, facts.hosts) for host in range(facts.hosts)]
+    parts = sum(stretch.records < split.records[stretch.shard] for share in shares for stretch in share)
+    yield from only(
+        parts > 0,
+        "shards",
+        f"the {len(split.records)} shards of {TRAIN} cannot be shared out evenly to {facts.hosts} hosts, which read "
+        f"{parts} parts of shards by the index, a request each",
+        fix,
+    )
+
+
+def shards_enough(facts: Facts) -> Iterator[Problem]:
+    """Ten shards a host, where the data is large enough for it."""
+    split = facts.split(TRAIN)
+    if facts.config.loader.order == "exact":
+        return
+    if split is None:
+        told = facts.config.shards
+        yield from only(
+            facts.hosts > 1 and told.hosts != facts.hosts and told.count is None,
+            "shards.hosts",
+            f"{told.hosts}, and {facts.hosts} hosts are to read",
+            f"Set shards: {{hosts: {facts.hosts}}}, which asks for {SHARDS_A_HOST} a host.",
+        )
+        return
+    size, shards = sum(split.bytes), len(split.bytes)
+    wanted = min(SHARDS_A_HOST * facts.hosts, size // SMALLEST)
+    yield from only(
+        shards < wanted,
+        "shards",
+        f"{TRAIN} has {shards} shards of {size / max(1, shards) / 1e6:.0f} MB for {facts.hosts} hosts",
+        f"Write it anew with shards: {{count: {wanted}}}: hosts then read equal parts, and shuffling reaches further.",
+    )
+
+
+def shard_sizes(facts: Facts) -> Iterator[Problem]:
+    """Shards are neither tiny nor huge."""
+    split = facts.split(TRAIN)
+    if split is None or not split.bytes:
+        return
+    size = sum(split.bytes) / len(split.bytes)
+    small = size < SMALLEST and len(split.bytes) > max(SHARDS_A_HOST * facts.hosts, 1)
+    yield from only(
+        small or size > LARGEST,
+        "shards.target_size",
+        f"{TRAIN} has {len(split.bytes)} shards of {size / 1e6:.1f} MB on average",
+        f"Aim at 100 to 200 MB: below {SMALLEST >> 20} MB opening them costs, above {LARGEST >> 20} MB few "
+        "make up a host's part.",
+    )
+
+
+def record_size(facts: Facts) -> Iterator[Problem]:
+    """A shard of the usual size holds many records."""
+    assert facts.dataset is not None
+    target = facts.config.shards.target_size or 0
+    mean = facts.dataset.mean_record
+    yield from only(
+        0 < target < mean * _RECORDS_A_SHARD,
+        "shards.target_size",
+        f"{target:,} bytes a shard, and a record has {mean / 1e6:.1f} MB on average",
+        f"Transform to a smaller size first, or use at least {int(mean * _RECORDS_A_SHARD):,} bytes.",
+    )
+
+
+def equal_steps(facts: Facts) -> Iterator[Problem]:
+    """All hosts have equally many steps without leaving examples out."""
+    split = facts.split(TRAIN)
+    if split is None or not split.total:
+        return
+    records = host_records(facts, TRAIN)
+    lost = sum(records) - min(records) * facts.hosts
+    yield from only(
+        lost > _LOST * split.total,
+        "shards",
+        f"hosts have {min(records)} to {max(records)} records of {TRAIN}; all stop with the first, so {lost} of "
+        f"{split.total} ({lost / split.total:.0%}) are left out of an epoch",
+        f"Write a multiple of {facts.hosts} shards, or set loader.order: exact.",
+    )
+
+
+def evaluation_padding(facts: Facts) -> Iterator[Problem]:
+    """Little of the evaluation is padding."""
+    split = facts.split(EVAL)
+    if split is None or not split.total:
+        return
+    batch = facts.global_batch
+    filled = -(-split.total // batch) * batch
+    padding = (filled - split.total) / filled
+    yield from only(
+        padding > _PADDED,
+        "trainer.batch_size",
+        f"{EVAL} has {split.total} examples: padded to {filled}, {padding:.0%} of what is computed counts nothing",
+        "Use a smaller batch, or a larger share for eval.",
+    )
+
+
+def task_as_configured(facts: Facts) -> Iterator[Problem]:
+    """The dataset was made for the task."""
+    assert facts.dataset is not None
+    yield from only(
+        facts.dataset.task != facts.config.task,
+        "task",
+        f"{facts.config.task}, and {facts.dataset.root} was made for {facts.dataset.task}",
+        "Give the dataset of this configuration.",
+    )
+
+
+def classes_as_configured(facts: Facts) -> Iterator[Problem]:
+    """The model's head has the classes of the data, in their order."""
+    assert facts.dataset is not None
+    told = tuple(facts.config.input.classes or ())
+    yield from only(
+        bool(told) and set(told) != set(facts.dataset.classes),
+        "input.classes",
+        f"{_few(told)}, and {facts.dataset.root} has {_few(facts.dataset.classes)}: the model's outputs would mean "
+        "something else",
+        "Give the dataset of this configuration, or correct input.classes.",
+    )
+    yield from only(
+        facts.dataset.labels != NONE and not facts.dataset.classes,
+        "input.classes",
+        f"{facts.dataset.root} has no classes, so the model would have no outputs",
+        "Name them.",
+    )
+
+
+def labels_present(facts: Facts) -> Iterator[Problem]:
+    """Every example has a label, where each must have one."""
+    told, single = facts.config.input.unlisted, facts.config.task == "classification"
+    if facts.dataset is None:
+        yield from only(
+            told == "unlabelled" and single,
+            "input.unlisted",
+            f"{told!r}: the loader stops at the first example without a label",
+            "Use reject, or fail.",
+        )
+        return
+    yield from only(
+        facts.dataset.labels == NONE,
+        "input.labels",
+        f"{facts.dataset.root} has images without labels: there is nothing to learn",
+        "Give labels.",
+    )
+    yield from only(
+        facts.dataset.labels == SINGLE and facts.dataset.unlabelled > 0,
+        "input.unlisted",
+        f"{facts.dataset.unlabelled} of {facts.dataset.sampled} examples of {facts.dataset.root} have no label, at the "
+        "first of which the loader stops",
+        "Ingest with input.unlisted: reject.",
+    )
+
+
+def ignored_pixels(facts: Facts) -> Iterator[Problem]:
+    """What is marked as not to be counted meets a model that knows of it."""
+    assert facts.dataset is not None
+    yield from only(
+        facts.dataset.ignores and is_import_path(facts.model),
+        "trainer.model",
+        f"{facts.model!r} is not ours, and {facts.dataset.root} marks pixels to be ignored by the value 255",
+        "Leave them out of its loss (shardwright.masks.regions.IGNORE_VALUE), or ingest without them.",
+    )
+
+
+def statistics_present(facts: Facts) -> Iterator[Problem]:
+    """What the images are normalized by is known."""
+    assert facts.dataset is not None
+    yield from only(
+        facts.config.loader.normalize == "dataset" and not facts.dataset.statistics,
+        "loader.normalize",
+        f"'dataset', and no statistics.json lies in {facts.dataset.root}",
+        "Give the dataset that ImageTransform wrote, or use another normalization.",
+    )
+
+
+def features_readable(facts: Facts) -> Iterator[Problem]:
+    """The features have the names and forms that the pipeline reads."""
+    yield from only(
+        not facts.config.features.ours,
+        "features",
+        f"preset {facts.config.features.preset!r}, or names of your own: ImageTransform reads neither",
+        "Remove the section for what is trained on; presets are for other people's readers.",
+    )
+
+
+def _few(names: tuple[str, ...]) -> str:
+    shown = ", ".join(map(ascii, names[:5]))
+    return f"{len(names)} classes ({shown}{', ...' if len(names) > 5 else ''})"

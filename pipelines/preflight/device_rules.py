@@ -1,0 +1,136 @@
+"""Rules on the slice, its hosts, and how a batch is shared among its chips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shardwright.loader.host_sharding import share_sizes
+from shardwright.pipelines.preflight.facts import TRAIN, Facts
+from shardwright.pipelines.preflight.findings import Problem, only
+
+# A TPU computes in tiles of 8 x 128, and a chip's part of the batch fills the side of 8: cloud.google.com/tpu/docs,
+# performance guide.
+LANES = 8
+# Fewer steps an epoch, and the batch is a large part of the data.
+_FEW_STEPS = 10
+
+
+def hosts_fit_slice(facts: Facts) -> Iterator[Problem]:
+    """The slice can be had with so many machines."""
+    can = " or ".join(map(str, facts.slice.hosts))
+    return only(
+        facts.hosts not in facts.slice.hosts,
+        "--hosts",
+        f"{facts.slice.name} has {can} hosts, not {facts.hosts}",
+        f"Use --hosts {facts.slice.hosts[0]}, or another topology.",
+    )
+
+
+def trainer_hosts(facts: Facts) -> Iterator[Problem]:
+    """The configuration trains on as many hosts as are asked for."""
+    told = facts.config.trainer.hosts
+    return only(
+        told != facts.hosts,
+        "trainer.hosts",
+        f"{told}, and {facts.hosts} hosts are asked for",
+        f"Set trainer.hosts: {facts.hosts}, or --hosts {told}.",
+    )
+
+
+def accelerator(facts: Facts) -> Iterator[Problem]:
+    """The configuration trains on the TPU that is paid for."""
+    told = facts.config.trainer.accelerator
+    return only(
+        told not in ("auto", "tpu"),
+        "trainer.accelerator",
+        f"{told!r}, so the chips of {facts.slice.name} would idle",
+        "Set trainer.accelerator: tpu.",
+    )
+
+
+def batch_shared_by_chips(facts: Facts) -> Iterator[Problem]:
+    """Every chip gets the same number of images."""
+    batch, chips = facts.global_batch, facts.slice.chips
+    return only(
+        batch % chips != 0,
+        "trainer.batch_size",
+        f"{batch} images cannot be shared equally by the {chips} chips of {facts.slice.name}",
+        f"Use a multiple of {chips}: {_multiples(batch, chips)}.",
+    )
+
+
+def batch_shared_by_hosts(facts: Facts) -> Iterator[Problem]:
+    """Every host loads the same number of images."""
+    batch = facts.global_batch
+    return only(
+        batch % facts.hosts != 0,
+        "trainer.batch_size",
+        f"{batch} images cannot be shared equally by {facts.hosts} hosts",
+        f"Use a multiple of {facts.hosts}: {_multiples(batch, facts.hosts)}.",
+    )
+
+
+def lanes_filled(facts: Facts) -> Iterator[Problem]:
+    """A chip's part of the batch fills its lanes."""
+    batch, step = facts.global_batch, LANES * facts.slice.chips
+    return only(
+        batch % step != 0,
+        "trainer.batch_size",
+        f"{batch} images are {batch / facts.slice.chips:g} a chip, and a chip computes {LANES} at a time",
+        f"Use a multiple of {LANES} x {facts.slice.chips} = {step}: {_multiples(batch, step)}.",
+    )
+
+
+def steps_in_an_epoch(facts: Facts) -> Iterator[Problem]:
+    """There is at least one whole step in an epoch, on every host."""
+    split = facts.split(TRAIN)
+    if split is None or not split.total:
+        return  # `splits-present` says so.
+    share = -(-facts.global_batch // facts.hosts)
+    least = min(host_records(facts, TRAIN))
+    yield from only(
+        least < share,
+        "trainer.batch_size",
+        f"a host takes {share} images a step, and one of them has only {least} of the {split.total} in {TRAIN}",
+        "Use a smaller batch, fewer hosts, or more images.",
+    )
+
+
+def batch_is_a_small_part(facts: Facts) -> Iterator[Problem]:
+    """An epoch has enough steps that the batch of all hosts together is no large part of it."""
+    split = facts.split(TRAIN)
+    if split is None or facts.global_batch > split.total:
+        return  # `splits-present` and `steps-per-epoch` say so.
+    steps = split.total // facts.global_batch
+    yield from only(
+        steps < _FEW_STEPS,
+        "trainer.batch_size",
+        f"{facts.global_batch} images a step on all hosts make {steps} steps an epoch of {split.total} images",
+        f"Use at most {max(1, split.total // _FEW_STEPS)}, or a smaller slice: few large steps learn less an epoch.",
+    )
+
+
+def host_records(facts: Facts, name: str) -> list[int]:
+    """Records of a split that each host reads, by the order the configuration asks for."""
+    split = facts.split(name)
+    assert split is not None
+    if facts.config.loader.order == "exact":
+        # Hosts take slices of every batch, whatever the shards.
+        return [split.total // facts.hosts] * facts.hosts
+    return share_sizes(split.records, facts.hosts)
+
+
+def precision(facts: Facts) -> Iterator[Problem]:
+    """The model computes in the type that a TPU is made for."""
+    told = facts.config.trainer.precision
+    return only(
+        told != "bfloat16",
+        "trainer.precision",
+        f"{told!r}: a TPU multiplies bfloat16 numbers several times as fast, in half the memory",
+        "Set trainer.precision: bfloat16; weights and the loss stay float32.",
+    )
+
+
+def _multiples(value: int, of: int) -> str:
+    below, above = value // of * of, -(-value // of) * of
+    return f"{below} or {above}" if below else f"{above}"

@@ -1,0 +1,124 @@
+"""What a rule is, what it finds, and what all of them say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from shardwright.pipelines.preflight.facts import Facts
+
+ERROR, WARNING = "error", "warning"
+
+# What a rule cannot do without, and how the user gives it.
+DATASET, TRIED, SPEED, NEEDED, HOST_MEMORY = "dataset", "tried", "speed", "needed", "host_memory"
+_ASKED_FOR = {
+    DATASET: "give --dataset DIR",
+    TRIED: "give --dataset DIR of a dataset that the loader can read",
+    SPEED: "give --dataset DIR of a dataset that the loader can read",
+    NEEDED: "give --needed IMAGES_PER_SECOND",
+    HOST_MEMORY: "give --host-memory GB: nobody told us what such a machine has",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule says.
+
+    Attributes:
+        where: YAML path of the value to change, or the part of the dataset.
+        problem: what is wrong, with the values.
+        fix: what to do.
+    """
+
+    where: str
+    problem: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One question.
+
+    Attributes:
+        id: its name in tables and JSON.
+        severity: `ERROR` stops the training or spoils it; `WARNING` costs time or money.
+        about: what must hold, as a sentence.
+        ask: yields what is wrong.
+        needs: what must be known for it.
+    """
+
+    id: str
+    severity: str
+    about: str
+    ask: Callable[[Facts], Iterable[Problem]]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem with the rule that found it; see `Problem`."""
+
+    rule: str
+    severity: str
+    where: str
+    problem: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What all rules say.
+
+    Attributes:
+        findings: errors first, then in the order of the rules.
+        passed: ids of rules that found nothing.
+        unchecked: ids of rules that could not be asked -> what to give for it.
+    """
+
+    findings: tuple[Finding, ...]
+    passed: tuple[str, ...]
+    unchecked: dict[str, str]
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error among the findings."""
+        return any(finding.severity == ERROR for finding in self.findings)
+
+
+def check(rules: Sequence[Rule], facts: Facts) -> Report:
+    """Asks rules.
+
+    Args:
+        rules: the rules.
+        facts: what they look at.
+    """
+    findings: list[Finding] = []
+    passed, unchecked = [], {}
+    for rule in rules:
+        lacking = next((need for need in rule.needs if not _known(need, facts)), None)
+        if lacking is not None:
+            unchecked[rule.id] = _ASKED_FOR[lacking]
+            continue
+        found = [Finding(rule.id, rule.severity, **vars(problem)) for problem in rule.ask(facts)]
+        findings += found
+        if not found:
+            passed.append(rule.id)
+    return Report(tuple(sorted(findings, key=lambda one: one.severity != ERROR)), tuple(passed), unchecked)
+
+
+def _known(need: str, facts: Facts) -> bool:
+    dataset = facts.dataset
+    known = {
+        DATASET: dataset is not None,
+        TRIED: dataset is not None and bool(dataset.fed),
+        SPEED: facts.measured is not None,
+        NEEDED: facts.needed is not None,
+        HOST_MEMORY: facts.host.memory is not None,
+    }
+    return known[need]
+
+
+def only(wrong: bool, where: str, problem: str, fix: str) -> Iterator[Problem]:
+    """The problem where there is one: most rules are one comparison."""
+    if wrong:
+        yield Problem(where, problem, fix)

@@ -1,0 +1,1 @@
+"""Local runs: logs, metadata store, summary, cleaning, disk space."""

@@ -1,0 +1,234 @@
+"""`shardwright clean`: takes old runs out of a run's folder, and nothing that a blessed model descends from.
+
+What is kept: all that the last runs read and wrote, also from the cache, and the datasets that it names; every pushed
+model, what it descends from by lineage, and what the metadata store says it was made with; rows of the probe, by which
+next month's run is quicker. What goes: everything else below `artifacts`, old logs, and the staging folder, unless the
+last run has not ended well and would go on from there. A folder that goes is renamed first, so that a kill leaves none
+by half. Where lineage cannot be followed because it is damaged, nothing goes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwright.errors import DatasetError, StorageError, UsageError
+from shardwright.lineage.ancestry import Family
+from shardwright.lineage.blessing import read_blessing
+from shardwright.lineage.places import ARTIFACTS, PUSHED, places_below
+from shardwright.pipelines.runs.metadata_store import PastRun, past_runs, steps_to
+from shardwright.staging.staged import in_use, staged_folders
+from shardwright.storage.locks import only_run_in
+
+STAGING, LOGS = "staging", "logs"
+_ENDED_WELL = ("COMPLETE", "CACHED")
+_LAST = "Pusher"
+_NUMBER = re.compile(r"[0-9]+", re.ASCII)
+_LOG = re.compile(r"[0-9-]+\.log", re.ASCII)
+# Where an execution has its temporary files.
+_WORKING = ".system/executor_execution"
+# In place of a name while its folder is deleted.
+_GOING = ".deleted-"
+
+
+@dataclass(frozen=True)
+class Old:
+    """Something that is of no use any more.
+
+    Attributes:
+        place: relative to the run's folder.
+        bytes: its size.
+    """
+
+    place: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What was, or would be, taken away.
+
+    Attributes:
+        runs: how many runs there were.
+        kept: how many of them are kept.
+        old: what is of no use any more, by place.
+        protected: kept only because a blessed model descends from it, by place.
+    """
+
+    runs: int
+    kept: int
+    old: tuple[Old, ...]
+    protected: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all that is of no use."""
+        return sum(one.bytes for one in self.old)
+
+
+def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool = False) -> Cleaned:
+    """Takes old runs out of a run's folder.
+
+    Args:
+        run_root: the folder.
+        keep: how many runs to keep, the last ones; at least 1.
+        superseded: also models that are not in force any more, and what only they descend from.
+        dry_run: only look.
+
+    Raises:
+        UsageError: a run is at work in the folder, or `keep` is less than 1.
+        DatasetError: it is no folder of a run, or what a pushed model descends from is damaged.
+        StorageError: something cannot be removed.
+    """
+    if keep < 1:
+        raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run is cached by them.")
+    past_runs(run_root)  # In what is no folder of a run, no lock is made.
+    with only_run_in(Path(run_root)):
+        runs = past_runs(run_root)
+        recent = runs[-keep:]
+        family = _family(run_root)
+        used = {place for run in recent for step in run.steps for place in (*step.inputs, *step.outputs)}
+        used |= {f"{ARTIFACTS}/{step.component}/{_WORKING}/{step.execution}" for run in recent for step in run.steps}
+        needed = set(_needed(run_root, family, superseded=superseded, used=used))
+        kept = used | needed | set(_datasets_of(run_root, family, used))
+        old = list(_old(run_root, kept, runs, keep, superseded=superseded))
+        if not dry_run:
+            for one in old:
+                _remove(Path(run_root, one.place))
+        return Cleaned(len(runs), len(recent), tuple(old), tuple(sorted(needed - used)))
+
+
+def _family(run_root: str) -> Family:
+    """All artifacts of the folder.
+
+    Raises:
+        DatasetError: nothing says any more what a pushed model descends from.
+    """
+    places = [place for folder in (ARTIFACTS, PUSHED) for place in places_below(f"{run_root}/{folder}")]
+    # What an earlier call had begun to delete is no artifact any more.
+    places = [place for place in places if f"/{_GOING}" not in place.removeprefix(run_root)]
+    family = Family(places)
+    blessing = read_blessing(f"{run_root}/{PUSHED}")
+    models = {place for place in places if os.path.dirname(place) == f"{run_root}/{PUSHED}"}
+    models |= set() if blessing is None else {f"{run_root}/{PUSHED}/{blessing.model}"}
+    if unknown := sorted(models - family.artifacts.keys()):
+        raise DatasetError(
+            f"{unknown[0]}: nothing says any more what this model descends from. Restore its lineage.json, or move the "
+            "model away."
+        )
+    unsure = [place for place in places if place not in family.artifacts or family.artifacts[place].problems]
+    if unsure:
+        ancestors = (one for place in sorted(models) for one in family.ancestors(family.artifacts[place]))
+        for one in ancestors:
+            for role, value in one.links.items():
+                if family.find(role, value) is None:
+                    raise DatasetError(
+                        f"{unsure[0]}: is damaged (`shardwright verify`, `shardwright lineage`), and may be the {role} "
+                        f"{value[:12]} that {one.place} descends from. Restore it, or move it away."
+                    )
+    return family
+
+
+def _datasets_of(run_root: str, family: Family, used: Collection[str]) -> Iterator[str]:
+    """Datasets that artifacts name as their parents: the metadata store does not know that of `split.previous`."""
+    for place in used:
+        artifact = family.artifacts.get(f"{run_root}/{place}")
+        for role, value in () if artifact is None else artifact.links.items():
+            parent = family.find(role, value)
+            if parent is not None and parent.digest:
+                yield os.path.relpath(parent.place, run_root)
+
+
+def _needed(run_root: str, family: Family, *, superseded: bool, used: set[str]) -> Iterator[str]:
+    """What blessed models descend from, and they themselves, relative to the folder."""
+    blessing = read_blessing(f"{run_root}/{PUSHED}")
+    in_force = "" if blessing is None else f"{PUSHED}/{blessing.model}"
+    # Where nothing is in force any more, nothing says which of them are of no use.
+    superseded = superseded and blessing is not None
+    for place, artifact in family.artifacts.items():
+        relative = os.path.relpath(place, run_root)
+        if os.path.dirname(relative) != PUSHED or (superseded and relative != in_force and relative not in used):
+            continue
+        for ancestor in family.ancestors(artifact):
+            yield os.path.relpath(ancestor.place, run_root)
+            for step in steps_to(run_root, ancestor.place):
+                yield from (*step.inputs, *step.outputs)
+        for evaluation in family.evaluations(artifact):
+            yield os.path.relpath(evaluation.place, run_root)
+
+
+def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, superseded: bool) -> Iterator[Old]:
+    places = list(_artifacts(run_root))
+    if superseded and read_blessing(f"{run_root}/{PUSHED}") is not None:
+        places += [f"{PUSHED}/{name}" for name in _folders(f"{run_root}/{PUSHED}") if _is_numbered(name)]
+    for place in places:
+        if place not in kept:
+            yield _sized(run_root, place)
+    if not runs or _ended(runs[-1]):
+        for folder in staged_folders(f"{run_root}/{STAGING}"):
+            if not in_use(folder):
+                yield _sized(run_root, os.path.relpath(folder, run_root))
+    for name in _logs(f"{run_root}/{LOGS}")[:-keep]:
+        yield _sized(run_root, f"{LOGS}/{name}")
+
+
+def _artifacts(run_root: str) -> Iterator[str]:
+    """The folders of artifacts, and of executions, which TFX names by number; and what an earlier call left."""
+    for component in _folders(f"{run_root}/{ARTIFACTS}"):
+        for key in (*_folders(f"{run_root}/{ARTIFACTS}/{component}"), _WORKING):
+            for name in _folders(f"{run_root}/{ARTIFACTS}/{component}/{key}"):
+                if _is_numbered(name):
+                    yield f"{ARTIFACTS}/{component}/{key}/{name}"
+
+
+def _is_numbered(name: str) -> bool:
+    """Whether TFX has given a folder its name, or an earlier call; others are a user's."""
+    return _NUMBER.fullmatch(name.removeprefix(_GOING)) is not None
+
+
+def _logs(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if _LOG.fullmatch(e.name) and e.is_file(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _folders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _ended(run: PastRun) -> bool:
+    return any(step.component == _LAST for step in run.steps) and all(step.state in _ENDED_WELL for step in run.steps)
+
+
+def _sized(run_root: str, place: str) -> Old:
+    top = os.path.join(run_root, place)
+    total = 0
+    for folder, _, files in [("", (), (top,))] if os.path.isfile(top) else os.walk(top):
+        for name in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(folder, name)).st_size
+    return Old(place, total)
+
+
+def _remove(place: Path) -> None:
+    going = place if place.name.startswith(_GOING) else place.with_name(f"{_GOING}{place.name}")
+    if going != place:
+        try:
+            place.rename(going)
+        except OSError as error:
+            raise StorageError(f"{place}: cannot be removed ({error.strerror}).") from None
+    if going.is_dir():
+        shutil.rmtree(going, ignore_errors=True)
+    else:
+        going.unlink(missing_ok=True)

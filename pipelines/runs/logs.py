@@ -1,0 +1,87 @@
+"""What an error of TFX or Beam says, in a line.
+
+Keeps TFX, Beam and TensorFlow off the terminal: what they say goes to a log file of the run.
+
+They write through `logging`, through `warnings`, and from C++ straight to file descriptor 2. So descriptor 2 itself is
+turned to the log file, and `sys.stderr`, where our own lines and progress bars go, keeps the terminal.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from shardwright.errors import ShardwrightError
+from shardwright.escaping import EscapingFormatter, escaping
+
+# What Beam adds to the message of a worker's error.
+_WHERE = re.compile(r"\s*\[while running '.*'\]\Z", re.DOTALL)
+
+
+def ours(error: BaseException) -> ShardwrightError | None:
+    """The error of ours behind an error, where Beam has wrapped it in one of its own."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, ShardwrightError):
+            seen.args = tuple(_WHERE.sub("", one) if isinstance(one, str) else one for one in seen.args)
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def last_line(error: BaseException) -> str:
+    """What an error says; Beam's are whole tracebacks, in which the last line is the error."""
+    lines = [line for line in str(error).strip().splitlines() if not line.startswith("[while running")]
+    return lines[-1].strip()[:300] if lines else "(no message)"
+
+
+@contextmanager
+def quiet(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterator[None]:
+    """Sends the noise of libraries to `log_file` while the block runs; with `verbose` it stays on the terminal."""
+    if verbose:
+        shown = logging.StreamHandler()
+        shown.setFormatter(EscapingFormatter(logging.BASIC_FORMAT))
+        logging.basicConfig(level=logging.INFO, handlers=[shown])
+        yield
+        return
+    Path(log_file).parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 2)
+    os.close(log)
+    before = sys.stderr
+    sys.stderr = escaping(os.fdopen(terminal, "w", encoding="utf-8", errors="replace", buffering=1, closefd=False))
+    logging.captureWarnings(True)
+    handler = logging.StreamHandler(os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace", buffering=1))
+    handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+    _silence_absl(handler)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        sys.stderr = before
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        root.handlers, root.level = handlers, level
+        logging.captureWarnings(False)
+
+
+def _silence_absl(handler: logging.Handler) -> None:
+    """Absl's handler writes to `sys.stderr` by itself; it is replaced, and takes the level TFX logs at."""
+    from absl import logging as absl_logging
+
+    logger = absl_logging.get_absl_logger()
+    logger.handlers = [handler]
+    logger.propagate = False
+    absl_logging.use_python_logging(quiet=True)
+    absl_logging.set_verbosity(absl_logging.INFO)

@@ -1,0 +1,145 @@
+"""What the metadata store of a run's folder (ML Metadata on SQLite) tells: which runs there were, what made what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ml_metadata import errors as store_errors
+from ml_metadata.metadata_store import metadata_store
+from ml_metadata.proto import metadata_store_pb2 as protos
+
+from shardwright.errors import DatasetError, NotThere
+from shardwright.lineage.places import METADATA_FILE
+
+# Contexts of TFX: one a run, one a component.
+_RUN, _NODE = "pipeline_run", "node"
+_PUSHED = "pushed_destination"
+_INPUTS, _OUTPUTS = (
+    (protos.Event.INPUT, protos.Event.DECLARED_INPUT),
+    (protos.Event.OUTPUT, protos.Event.DECLARED_OUTPUT),
+)
+
+
+class Step(NamedTuple):
+    """One execution of a component.
+
+    Attributes:
+        execution: its number.
+        component: its name.
+        state: `COMPLETE`, `CACHED`, `FAILED`, ...
+        inputs: where what it read lies, relative to the run's folder.
+        outputs: where what it wrote lies.
+    """
+
+    execution: int
+    component: str
+    state: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """One run.
+
+    Attributes:
+        name: TFX's name for it.
+        started: when its first component began, milliseconds since 1970.
+        steps: its executions, in order.
+    """
+
+    name: str
+    started: int
+    steps: tuple[Step, ...]
+
+
+def past_runs(run_root: str) -> list[PastRun]:
+    """The runs that a run's folder knows, from old to new.
+
+    Raises:
+        NotThere: there is no such folder.
+        DatasetError: there is no metadata store, or a damaged one.
+    """
+    runs = []
+    with _opened(run_root) as store:
+        for context in store.get_contexts_by_type(_RUN):
+            executions = sorted(store.get_executions_by_context(context.id), key=lambda one: one.id)
+            if executions:
+                steps = tuple(_step(store, one) for one in executions)
+                runs.append(PastRun(context.name, min(one.create_time_since_epoch for one in executions), steps))
+    return sorted(runs, key=lambda run: (run.started, run.steps[0].execution))
+
+
+def steps_to(run_root: str, place: str) -> list[Step]:
+    """The executions that an artifact came from, from first to last; none where the store does not know it.
+
+    Raises:
+        DatasetError: the metadata store is damaged.
+    """
+    relative = os.path.relpath(place, run_root)
+    found: dict[int, Step] = {}
+    seen: set[int] = set()
+    with _opened(run_root) as store:
+        wanted = [one.id for one in store.get_artifacts() if relative in (one.uri, _pushed_to(one))]
+        while wanted:
+            events = [event for event in store.get_events_by_artifact_ids(wanted) if event.type in _OUTPUTS]
+            seen.update(wanted)
+            wanted = []
+            for execution in store.get_executions_by_id(
+                sorted({event.execution_id for event in events} - found.keys())
+            ):
+                # A step that was answered from the cache did nothing: the one that did the work is here, too.
+                if execution.last_known_state == protos.Execution.COMPLETE:
+                    found[execution.id] = _step(store, execution)
+                    wanted += [one for one in _ids(store, execution.id, _INPUTS) if one not in seen]
+    return [found[number] for number in sorted(found)]
+
+
+@contextmanager
+def _opened(run_root: str) -> Iterator[metadata_store.MetadataStore]:
+    file = os.path.join(run_root, METADATA_FILE)
+    if not os.path.isdir(run_root):
+        raise NotThere(f"{run_root}: there is no such folder. Give the folder of `shardwright run`.")
+    if not os.path.isfile(file):
+        raise DatasetError(
+            f"{run_root}: no {METADATA_FILE}, so no folder of a run. Give the folder of `shardwright run`."
+        )
+    config = protos.ConnectionConfig()
+    config.sqlite.filename_uri = file
+    config.sqlite.connection_mode = protos.SqliteMetadataSourceConfig.READONLY
+    try:
+        yield metadata_store.MetadataStore(config)
+    except (store_errors.StatusError, RuntimeError) as error:
+        raise DatasetError(
+            f"{file}: no readable metadata store ({str(error).splitlines()[0]}). Restore it, or move it away: the next "
+            "run starts a new one."
+        ) from None
+
+
+def _step(store: metadata_store.MetadataStore, execution: Any) -> Step:
+    nodes = [one.name for one in store.get_contexts_by_execution(execution.id) if one.type == _NODE]
+    component = nodes[0].rpartition(".")[2] if nodes else execution.type
+    state = protos.Execution.State.Name(execution.last_known_state)
+    return Step(
+        execution.id, component, state, *(tuple(_uris(store, execution.id, ways)) for ways in (_INPUTS, _OUTPUTS))
+    )
+
+
+def _uris(store: metadata_store.MetadataStore, execution: int, ways: tuple[Any, ...]) -> Iterator[str]:
+    for artifact in store.get_artifacts_by_id(_ids(store, execution, ways)):
+        yield artifact.uri
+        if pushed := _pushed_to(artifact):
+            yield pushed
+
+
+def _ids(store: metadata_store.MetadataStore, execution: int, ways: tuple[Any, ...]) -> list[int]:
+    events = store.get_events_by_execution_ids([execution])
+    return sorted({event.artifact_id for event in events if event.type in ways})
+
+
+def _pushed_to(artifact: Any) -> str:
+    return str(artifact.custom_properties[_PUSHED].string_value) if _PUSHED in artifact.custom_properties else ""

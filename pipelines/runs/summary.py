@@ -1,0 +1,187 @@
+"""The table at the end of a run: images in and out, anomalies, loss, metrics, the verdict, where everything lies.
+
+The report of a finished run: its dataset, what was odd about it and let pass, and the model that came of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwright.components.data_gate.executor import DECISION_FILE
+from shardwright.components.evaluator.summary import read_details, read_evaluation
+from shardwright.components.image_trainer.training.history import read_history
+from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
+from shardwright.dataset.reader import Dataset
+from shardwright.display.html import card, section, shown
+from shardwright.evaluation.metrics import headline
+from shardwright.lineage.blessing import read_blessing
+from shardwright.pipelines.runs.runner import RunRecord
+from shardwright.report.anomalies import DRIFT, SKEW, Trouble, read_verdict, trouble_chapter
+from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
+from shardwright.report.model import model_chapter
+from shardwright.report.page import REPORT_FILE, Chapter, render, see, write_whole
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run came to.
+
+    Attributes:
+        rows: label and value of each line, in order; a label may be empty where a value goes on.
+        blessed: the model was blessed, and so pushed.
+        reasons: why it was not.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    blessed: bool
+    reasons: tuple[str, ...]
+
+    def table(self) -> str:
+        """The rows as aligned lines."""
+        width = max(len(label) for label, _ in self.rows) + 2
+        return "\n".join(f"{label:<{width}}{value}".rstrip() for label, value in self.rows)
+
+
+def summarize(record: RunRecord, run_root: Path, push_directory: str, told: Sequence[str]) -> RunSummary:
+    """Reads the figures of a finished run from its artifacts.
+
+    Args:
+        record: what the components did; URIs are relative to the current folder.
+        run_root: that folder, absolute.
+        push_directory: where blessed models are pushed, relative to it.
+        told: notes on the input that the user has seen already.
+    """
+    examples = record.output("ImageExampleGen", "examples")
+    manifest = Manifest.from_json(Path(examples, MANIFEST_FILE).read_text(encoding="utf-8"))
+    decision = json.loads(Path(record.output("DataGate", "decision"), DECISION_FILE).read_text(encoding="utf-8"))
+    evaluation = read_evaluation(record.output("Evaluator", "evaluation"))
+    rows = _ingest_rows(manifest, run_root / examples)
+    rows.extend(_further_notes(Path(examples, BUILD_FILE), told))
+    rows.append(("anomalies", _anomalies(decision)))
+    rows.extend(_training_rows(record.output("Trainer", "model_run")))
+    rows.extend(
+        _metric_rows(
+            evaluation.metrics, evaluation.baseline, first=headline(manifest.task, multi=manifest.labels == MULTI)
+        )
+    )
+    rows.append(("model", "BLESSED and pushed" if evaluation.blessed else "NOT BLESSED, not pushed"))
+    rows.extend(("", reason) for reason in evaluation.reasons)
+    rows.extend(_places(record, run_root, push_directory, pushed=evaluation.blessed))
+    return RunSummary(tuple(rows), evaluation.blessed, tuple(evaluation.reasons))
+
+
+def _further_notes(build: Path, told: Sequence[str]) -> list[tuple[str, str]]:
+    """What ImageExampleGen found beyond what reading the annotations told: duplicates, shares of the splits."""
+    notes = json.loads(build.read_text(encoding="utf-8")).get("notes", [])
+    further = [note for note in notes if note not in told]
+    return [("notes" if i == 0 else "", note) for i, note in enumerate(further)]
+
+
+def _ingest_rows(manifest: Manifest, dataset: Path) -> list[tuple[str, str]]:
+    totals = manifest.totals
+    rejected = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("rejected/") and n}
+    why = f" ({', '.join(f'{n} {code}' for code, n in sorted(rejected.items()))})" if rejected else ""
+    splits = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith("records/")}
+    by_size = sorted(splits.items(), key=lambda item: (-item[1], item[0]))
+    size = sum(shard.bytes for shard in manifest.shards)
+    rows = [("images", f"{totals['inputs']} in, {totals['written']} written, {totals['rejected']} rejected{why}")]
+    if rejected:
+        rows.append(("", f"each with its reason in {dataset / 'ledger'}"))
+    if totals.get(LOCATED):
+        rows.append(("", f"{totals[LOCATED]} say where they were taken (GPS); see images.strip_metadata"))
+    if totals.get(DISPLAYED):
+        rows.append(("", f"{totals[DISPLAYED]} turned by Exif, annotated as displayed; see input.labels.frame"))
+    return [
+        *rows,
+        ("splits", ", ".join(f"{split} {n}" for split, n in by_size)),
+        ("shards", f"{len(manifest.shards)}, {size / 1e6:.1f} MB"),
+        ("classes", ", ".join(manifest.classes)),
+    ]
+
+
+def _anomalies(decision: dict[str, object]) -> str:
+    count = decision["anomalies"]
+    return f"{count} allowed by gate.allow" if count else "none"
+
+
+def _training_rows(model_run: str) -> list[tuple[str, str]]:
+    history = read_history(model_run)
+    first, last, epochs = history.loss[0], history.loss[-1], len(history.loss)
+    return [("loss", f"{first:.4f} -> {last:.4f} in {epochs} epochs (kept: epoch {history.best_epoch})")]
+
+
+def _metric_rows(metrics: dict[str, float], baseline: dict[str, float], first: str) -> list[tuple[str, str]]:
+    rows = []
+    for name, value in sorted(metrics.items(), key=lambda item: (item[0] != first, "/" in item[0], item[0])):
+        before = f"   last blessed {baseline[name]:.4f}" if name in baseline else ""
+        rows.append((name, f"{value:.4f}{before}"))
+    return rows
+
+
+def _places(record: RunRecord, run_root: Path, push_directory: str, *, pushed: bool) -> list[tuple[str, str]]:
+    places = [
+        ("dataset", record.output("ImageExampleGen", "examples")),
+        ("report", REPORT_FILE),
+        ("transformed", record.output("ImageTransform", "transformed_examples")),
+        ("TensorBoard", record.output("Trainer", "model_run")),
+        ("evaluation", record.output("Evaluator", "evaluation")),
+    ]
+    blessing = read_blessing(push_directory)
+    if pushed and blessing is not None:
+        places.append(("pushed model", str(Path(push_directory, blessing.model))))
+    return [(label, str(run_root / uri)) for label, uri in places]
+
+
+def write_run_report(dataset: str, verdict: str, evaluation: str, training: str, target: Path) -> None:
+    """Writes the report of a run; replaces an earlier one.
+
+    Args:
+        dataset: folder of the ingested dataset.
+        verdict: folder of the Report component, whose `verdict.json` says what was let pass.
+        evaluation: folder of the evaluation.
+        training: folder of the training (`model_run`).
+        target: the file.
+
+    Raises:
+        DatasetError: one of them is missing or damaged.
+        UsageError: the file cannot be written.
+    """
+    opened = Dataset.open(dataset)
+    seen = see(opened)
+    troubles = read_verdict(Path(verdict))
+    chapters = [
+        trouble_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
+        _changed([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
+        evaluated(evaluation, training),
+    ]
+    write_whole(target, render(seen, [chapter for chapter in chapters if chapter is not None]))
+
+
+def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[str] | None) -> Chapter:
+    """A model as a chapter of a report.
+
+    Args:
+        evaluation: what the Evaluator wrote.
+        training: what the Trainer wrote (`model_run`), for the curves.
+
+    Raises:
+        DatasetError: there is no evaluation or no history.
+    """
+    folder = Path(evaluation)
+    told = read_details(folder)
+    history = None if training is None else vars(read_history(training))
+    return model_chapter(vars(read_evaluation(folder)), told, history, folder)
+
+
+def _changed(troubles: list[Trouble]) -> Chapter | None:
+    """Drift and skew that were let pass, in words; the pictures are in the Report component's page."""
+    if not troubles:
+        return None
+    body = section("drift", "Drift", *(card(shown(t.where), f"<p>{shown(t.what, 600)}</p>") for t in troubles))
+    kinds = " and ".join(sorted({trouble.kind for trouble in troubles}))
+    finding = f'The images <a href="#drift">are unlike those they were compared with</a>: allowed ({kinds}).'
+    return Chapter("drift", "Drift", body, (("warn", finding),))

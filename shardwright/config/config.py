@@ -1,0 +1,182 @@
+"""A whole configuration: its sections as frozen dataclasses that refuse what makes no sense.
+
+Every section checks its own values in `__post_init__`; what concerns two sections at once is checked in `Config`. A
+section knows its YAML path through `PATH`, so that an error names the line to change. Values that a later version will
+take are refused here, not silently ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from shardwright.config.cloud import BeamConfig
+from shardwright.config.dataset import KAGGLE_FLOWERS, RLE_TEXT, TFDS, FeaturesConfig, RejectsConfig, ShardsConfig
+from shardwright.config.evaluation import EvaluatorConfig, GateConfig
+from shardwright.config.images import FULL, DuplicatesConfig, ImagesConfig
+from shardwright.config.input import IN_FOLDERS, WITHOUT_MASKS, InputConfig
+from shardwright.config.kubeflow import KubeflowConfig
+from shardwright.config.loader import LoaderConfig
+from shardwright.config.parsing import one_of
+from shardwright.config.split import SplitConfig
+from shardwright.config.trainer import TrainerConfig, check_learning, check_texts
+from shardwright.config.transform import TransformConfig
+from shardwright.config.vertex import VertexConfig
+from shardwright.errors import ConfigError
+from shardwright.storage.objects import is_remote, split_url
+from shardwright.storage.spans import NEWEST, SpanPath
+
+TASKS = ("segmentation", "classification")
+CHECK, TELL = "check", "tell"
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Where a run lives.
+
+    Attributes:
+        root: its folder.
+        staging: folder of what is half done; by default one inside `root`.
+        space: what becomes of a run that is going to take more than the disk has, by an estimate: `check` refuses it,
+            `tell` only says so.
+    """
+
+    PATH: ClassVar[str] = "run"
+
+    root: str | None = None
+    staging: str | None = None
+    space: str = CHECK
+
+    def __post_init__(self) -> None:
+        one_of("run.space", self.space, (CHECK, TELL))
+        if self.staging is not None and is_remote(self.staging) and not split_url(self.staging)[1]:
+            raise ConfigError("run.staging", f"{self.staging!r} names no bucket", "Write gs://bucket/folder.")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One whole configuration, validated.
+
+    Attributes:
+        previous: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again.
+            It changes nothing of what is made.
+        base: Folder that relative paths in the file start from; the folder of the file.
+    """
+
+    name: str
+    task: str
+    input: InputConfig
+    images: ImagesConfig = field(default_factory=ImagesConfig)
+    duplicates: DuplicatesConfig = field(default_factory=DuplicatesConfig)
+    split: SplitConfig = field(default_factory=SplitConfig)
+    shards: ShardsConfig = field(default_factory=ShardsConfig)
+    features: FeaturesConfig = field(default_factory=FeaturesConfig)
+    rejects: RejectsConfig = field(default_factory=RejectsConfig)
+    transform: TransformConfig = field(default_factory=TransformConfig)
+    loader: LoaderConfig = field(default_factory=LoaderConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
+    gate: GateConfig = field(default_factory=GateConfig)
+    beam: BeamConfig = field(default_factory=BeamConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    vertex: VertexConfig = field(default_factory=VertexConfig)
+    kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig)
+    previous: str | None = None
+    base: str = "."
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                "name", f"{self.name!r} is no pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
+            )
+        one_of("task", self.task, TASKS)
+        if self.previous is not None and not self.previous.strip():
+            raise ConfigError("previous", "empty", "Name a dataset of `shardwright ingest`, or remove the key.")
+        if self.duplicates.looks_at_pixels and self.images.verify != FULL:
+            option = "near" if self.duplicates.pixels is None else "pixels"
+            raise ConfigError(
+                f"duplicates.{option}",
+                f"it looks at pixels, and images.verify is {self.images.verify!r}",
+                "Set images.verify: full.",
+            )
+        if self.task == "segmentation" and self.input.labels.format in WITHOUT_MASKS:
+            raise ConfigError(
+                "input.labels.format",
+                f"{self.input.labels.format} holds no masks for the task segmentation",
+                "Use rle_csv, coco_json, mask_images or pascal_voc, or task: classification.",
+            )
+        if self.task == "classification" and self.input.labels.format in IN_FOLDERS:
+            raise ConfigError(
+                "input.labels.format",
+                f"{self.input.labels.format} holds masks, and task is classification",
+                "Use another format, or task: segmentation.",
+            )
+        pattern, of_masks = self.input.labels.pattern, self.input.labels.path is not None
+        if self.task == "segmentation" and pattern is not None and not of_masks:
+            raise ConfigError("input.labels.pattern", "the task segmentation takes no labels from names", "Remove it.")
+        if self.task == "classification" and pattern is not None and of_masks:
+            raise ConfigError(
+                "input.labels.pattern", f"{pattern!r} is for file_name only, without a path", "Remove it."
+            )
+        for name in self.input.labels.code if self.task == "classification" else ():
+            raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")
+        check_learning(self.task, self.trainer.model, self.trainer.loss)
+        check_texts(self.trainer.text, self.transform.text, self.loader.augment)
+        if self.features.preset == RLE_TEXT and (self.images.resize != "none" or self.images.orientation == "apply"):
+            raise ConfigError(
+                "features.preset",
+                "rle_text keeps the masks as the source has them, and images.resize or orientation moves the pixels",
+                "Use another preset, or leave the pixels where they are.",
+            )
+        if self.features.preset in (TFDS, KAGGLE_FLOWERS) and self.images.reencode in ("raw", "tensor"):
+            raise ConfigError(
+                "features.preset",
+                f"readers of {self.features.preset} decode JPEG and PNG, and images.reencode is {self.images.reencode}",
+                "Use another preset, or reencode to jpeg or png.",
+            )
+        _check_spans(self.input)
+        if "train" not in self.split.names:
+            raise ConfigError("split", "no split named train", "Add train.")
+        if self.gate.skew is not None:
+            self.gate.skew.shared(len(self.split.names) - 1 or 1)
+        if self.evaluator.split not in self.split.names:
+            raise ConfigError(
+                "evaluator.split",
+                f"{self.evaluator.split!r} is no split of this configuration",
+                f"Use one of: {', '.join(self.split.names)}.",
+            )
+
+    def resolve(self, path: str) -> str:
+        """An absolute path; a relative one starts from `base`, and one with a scheme (`gs://`) stays as it is."""
+        if "://" in path:
+            return path
+        scheme, there, base = self.base.rpartition("://")
+        joined = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+        return joined if os.path.isabs(joined) else f"{scheme}{there}{joined}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The resolved configuration as plain values, for `build.json`."""
+        return _plain(self)
+
+
+def _check_spans(section: InputConfig) -> None:
+    # Here and not in the section: a recipe holds it without its places.
+    places = {"input.images": section.images, "input.labels.path": section.labels.path or ""}
+    spanned = [SpanPath.parse(option, path) is not None for option, path in places.items()]
+    for name, choice in (("span", section.span), ("version", section.version)):
+        if choice != NEWEST and not any(spanned):
+            raise ConfigError(f"input.{name}", f"{choice!r}, but {' and '.join(places)} name no spans", "Remove it.")
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return value

@@ -1,0 +1,144 @@
+"""`shards`, `features`, `rejects`: what a dataset is cut into and consists of, and what it may lack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from shardwright.config.parsing import at_least, between, one_of
+from shardwright.errors import ConfigError
+
+DEFAULT_PATTERN = "data-{index:05d}-of-{of:05d}.tfrecord"
+
+
+_PLACEHOLDERS = ("split", "index", "of", "count")
+_FIELD = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
+_WIDTH = re.compile(r"0?[1-9]?d")
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9_]*")
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\*?\[\]{}]")
+# Of file systems: 255 bytes, of which the name of a temporary file beside takes 40.
+_LONGEST = 200
+
+
+class PatternError(ValueError):
+    """A pattern names no files, or not every shard differently."""
+
+
+TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT = "tf_vision", "tfds", "kaggle_flowers", "rle_text"
+# Each is a file, or more, even where there are fewer records.
+_MOST_SHARDS = 1_000_000
+PRESETS = (TF_VISION, TFDS, KAGGLE_FLOWERS, RLE_TEXT)
+
+
+def check_pattern(pattern: str) -> None:
+    """Checks a pattern of shard names: `{split}`, `{index}`, `{of}`, `{count}`, perhaps with a width, and an extension.
+
+    Raises:
+        PatternError: two shards could get the same name, or it is not a plain file name, or it ends with .gz: readers
+            would take the file for compressed.
+    """
+    literals = _FIELD.split(pattern)[0::3]
+    fields = _FIELD.findall(pattern)
+    for name, form in fields:
+        if name not in _PLACEHOLDERS:
+            raise PatternError(f"{{{name}}} is none of {', '.join(f'{{{known}}}' for known in _PLACEHOLDERS)}")
+        if form and (name == "split" or not _WIDTH.fullmatch(form)):
+            raise PatternError(f"{{{name}:{form}}} is no width; write for example {{index:05d}}")
+    if "index" not in [name for name, _ in fields]:
+        raise PatternError("without {index} every shard has the same name")
+    for text in literals:
+        if found := _NOT_IN_NAMES.search(text):
+            raise PatternError(f"{found[0]!r} cannot stand in a file's name")
+    # Else {count}{index} would be 123 for 1 and 23 as well as for 12 and 3. Split and number of shards do not vary
+    # within a folder; they stand here for the letter or the digit that they put between.
+    constant = _FIELD.sub(lambda field: {"split": "a", "of": "0"}.get(field[1], field[0]), pattern)
+    if any(text == "" or text.isdigit() for text in _FIELD.split(constant)[3:-1:3]):
+        raise PatternError("between {index} and {count} must stand something that is no digit")
+    if pattern[:1] in (".", "_"):
+        raise PatternError("readers pass over names that begin with . or _")
+    if not _EXTENSION.fullmatch(re.sub(r".*(?=\.)", "", literals[-1])):
+        raise PatternError("it needs an extension, for example .tfrecord")
+    if pattern.lower().endswith(".gz"):
+        raise PatternError("shards are not compressed, and readers take .gz for compressed")
+    if len(pattern.format(split="", index=99_999, of=99_999, count=10**9).encode("utf-8")) > _LONGEST:
+        raise PatternError(f"the names are longer than {_LONGEST} bytes")
+
+
+@dataclass(frozen=True)
+class ShardsConfig:
+    """How many shards a split has: by bytes a shard, or a count, or records a shard (one of the three).
+
+    `hosts` asks for ten shards or more for each of so many machines, where the data is large enough. `balance: class`
+    deals every class (of masks: every set of classes) equally to all shards. `pattern` names the files: `{split}`,
+    `{index}` from 0, `{of}` shards, `{count}` records.
+    """
+
+    PATH: ClassVar[str] = "shards"
+
+    target_size: int | None = None
+    count: int | None = None
+    records: int | None = None
+    hosts: int | None = None
+    balance: str = "none"
+    pattern: str = DEFAULT_PATTERN
+
+    def __post_init__(self) -> None:
+        sizes = {"target_size": self.target_size, "count": self.count, "records": self.records}
+        given = {name: value for name, value in sizes.items() if value is not None}
+        if len(given) > 1:
+            raise ConfigError("shards", f"{' and '.join(given)} exclude each other", "Give one of them.")
+        for name, value in given.items():
+            at_least(f"shards.{name}", value, 1)
+        if self.count is not None:
+            between("shards.count", self.count, 1, _MOST_SHARDS)
+        if not given:
+            object.__setattr__(self, "target_size", 150_000_000)
+        if self.hosts is not None:
+            at_least("shards.hosts", self.hosts, 1)
+            if self.target_size is None:
+                raise ConfigError("shards.hosts", f"{' '.join(given)} says how many shards there are", "Remove it.")
+        one_of("shards.balance", self.balance, ("none", "class"))
+        try:
+            check_pattern(self.pattern)
+        except PatternError as error:
+            raise ConfigError(
+                "shards.pattern", f"{self.pattern!r}: {error}", f"The default is {DEFAULT_PATTERN}."
+            ) from None
+
+
+@dataclass(frozen=True)
+class FeaturesConfig:
+    """Names and forms of the stored features: a preset, and our name -> another name for single ones."""
+
+    PATH: ClassVar[str] = "features"
+
+    preset: str = TF_VISION
+    map: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one_of("features.preset", self.preset, PRESETS)
+        for ours, theirs in self.map.items():
+            if not theirs or any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in theirs):
+                raise ConfigError(f"features.map.{ours}", f"{theirs!r} is no name", "Write the name it shall have.")
+
+    @property
+    def ours(self) -> bool:
+        """Whether features have our own names and forms, which the pipeline needs."""
+        return self == FeaturesConfig()
+
+
+@dataclass(frozen=True)
+class RejectsConfig:
+    """How many inputs may be rejected before the run fails; 10 are always allowed.
+
+    Images that `input.unlisted: reject` leaves out are not counted: they were meant to be.
+    """
+
+    PATH: ClassVar[str] = "rejects"
+
+    max: float = 0.01
+
+    def __post_init__(self) -> None:
+        between("rejects.max", self.max, 0, 1)

@@ -1,0 +1,205 @@
+"""What a record tells of its image without decoding it: place, size, classes, areas of masks, measured quality.
+
+Features are found under whatever names the dataset stores them (`Manifest.names`); what a preset leaves out is missing
+here too, but for the size, which the header of the image tells.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from shardwright.dataset.manifest import IGNORED, Manifest
+from shardwright.errors import DatasetError
+from shardwright.fingerprint import text_number
+from shardwright.images.header import ImageError, ImageHeader
+from shardwright.images.quality import Quality
+from shardwright.images.read_header import read_header
+from shardwright.masks.rle import Runs, from_flat
+from shardwright.tfrecords.encode import RecordError
+from shardwright.tfrecords.lazy_example import LazyExample
+
+# What is in a dataset was checked when it was written.
+_ANY_SIZE = 2**31
+_MOST_HASH = 1 << 63
+_HEX = re.compile("[0-9a-f]{16}")
+
+
+class FactsReader:
+    """Reads records of one dataset.
+
+    Args:
+        manifest: what the dataset says of itself.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        stored, features = manifest.stored, manifest.features
+        self.classes = manifest.classes
+        self.names = {name: stored(name) for name in _SCALARS}
+        quality = [stored(f"image/quality/{name}") for name in Quality._fields]
+        self.quality = quality if all(name in features for name in quality) else None
+        hashes = stored("image/hash/perceptual"), stored("image/hash/average")
+        self.hashes = hashes if all(name in features for name in hashes) else None
+        runs = [stored(f"image/segmentation/{name}/rle") for name in manifest.classes]
+        self.runs = runs if runs and all(features.get(name) == "int64" for name in runs) else None
+        ignored = stored(f"image/segmentation/{IGNORED}/rle")
+        self.ignored = ignored if manifest.ignores and features.get(ignored) == "int64" else None
+        areas = [stored(f"image/segmentation/{name}/area") for name in manifest.classes]
+        self.areas = areas if areas and all(features.get(name) == "int64" for name in areas) else None
+        images = manifest.recipe.get("images", {})
+        self.encoding = manifest.recipe.get("encoding") or images.get("reencode")
+
+    def read(self, key: str, payload: bytes) -> ImageFacts:
+        """The facts of a record.
+
+        Raises:
+            DatasetError: it is no example.
+        """
+        try:
+            return ImageFacts(self, key, LazyExample(payload))
+        except RecordError as error:
+            raise DatasetError(f"record {key!a}: {error}. Write the dataset anew.") from None
+
+
+_SCALARS = (
+    "image/encoded",
+    "image/format",
+    "image/height",
+    "image/width",
+    "image/channels",
+    "image/orientation",
+    "image/sha256",
+    "image/class/label",
+)
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """One image; what is not asked for is not parsed.
+
+    Attributes:
+        reader: how its dataset names things.
+        key: its key.
+        example: the record.
+    """
+
+    reader: FactsReader
+    key: str
+    example: LazyExample
+
+    @property
+    def encoded(self) -> bytes:
+        """The stored bytes of the image."""
+        value = self.example.first(self.reader.names["image/encoded"])
+        return value if isinstance(value, bytes) else b""
+
+    @property
+    def bytes(self) -> int:
+        """How many they are."""
+        return self.example.length(self.reader.names["image/encoded"])
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the stored pixels; 0, 0 where nothing tells."""
+        height = self.example.number(self.reader.names["image/height"])
+        width = self.example.number(self.reader.names["image/width"])
+        if height and width:
+            return int(height), int(width)
+        header = self.header
+        return (header.height, header.width) if header else (0, 0)
+
+    @cached_property
+    def header(self) -> ImageHeader | None:
+        """What the stored bytes say of themselves; `None` where they are no JPEG or PNG."""
+        try:
+            return read_header(self.encoded, max_pixels=_ANY_SIZE)
+        except ImageError:
+            return None
+
+    @property
+    def format(self) -> str:
+        """`jpeg`, `png`, `raw`, `tensor`; empty where nothing tells."""
+        told = self.example.texts(self.reader.names["image/format"])
+        if told:
+            return told[0]
+        return self.header.format if self.header else ""
+
+    @property
+    def channels(self) -> int:
+        """Channels of the file; 0 where nothing tells."""
+        return int(self.example.number(self.reader.names["image/channels"]) or 0)
+
+    @property
+    def orientation(self) -> int:
+        """1 to 8, as Exif numbers them."""
+        told = int(self.example.number(self.reader.names["image/orientation"]) or 1)
+        return told if 1 <= told <= 8 else 1
+
+    @cached_property
+    def labels(self) -> tuple[int, ...]:
+        """Numbers of its classes, those that the dataset knows."""
+        labels = self.example.integers(self.reader.names["image/class/label"])
+        return tuple(label for label in labels if 0 <= label < len(self.reader.classes))
+
+    @cached_property
+    def areas(self) -> list[int] | None:
+        """Pixels of the mask of every class; `None` where they are not stored."""
+        if self.reader.areas is None:
+            return None
+        return [int(self.example.number(name) or 0) for name in self.reader.areas]
+
+    def runs(self, label: int) -> Runs:
+        """The mask of a class as runs in the stored frame; none where it has none or it is not stored as runs.
+
+        Raises:
+            RleError: what is stored are no runs.
+        """
+        return self._runs(None if self.reader.runs is None else self.reader.runs[label])
+
+    @property
+    def ignored(self) -> Runs:
+        """What neither loss nor metric counts, like `runs`."""
+        return self._runs(self.reader.ignored)
+
+    def _runs(self, name: str | None) -> Runs:
+        stored = None if name is None else self.example.get(name)
+        return np.empty((0, 2), np.int64) if stored is None or isinstance(stored, list) else from_flat(stored)
+
+    @property
+    def quality(self) -> Quality | None:
+        """What was measured of it when it was written; `None` where nothing was."""
+        if self.reader.quality is None:
+            return None
+        values = [self.example.number(name) for name in self.reader.quality]
+        return None if None in values else Quality(*(float(value or 0) for value in values))
+
+    @property
+    def hashes(self) -> tuple[int, int] | None:
+        """Perceptual and average hash as unsigned numbers; `None` where they are not stored."""
+        if self.reader.hashes is None:
+            return None
+        perceptual, average = (self.example.first(name) for name in self.reader.hashes)
+        if not isinstance(perceptual, int) or not isinstance(average, int):
+            return None
+        return perceptual & _ALL_BITS, average & _ALL_BITS
+
+    @property
+    def content(self) -> int:
+        """64 bits of the hash of the file as it was delivered; 0 where it is not stored."""
+        told = self.example.texts(self.reader.names["image/sha256"])
+        return int(told[0][:16], 16) if told and _HEX.match(told[0]) else 0
+
+    def drawn(self, share: float, seed: int = 0) -> bool:
+        """Whether the image belongs to a sample of that share of all images, chosen by a hash of its key."""
+        return lot(self.key, seed) < share
+
+
+def lot(key: str, seed: int = 0) -> float:
+    """A number from 0 to 1 that follows from a key: the same images are drawn everywhere, in whatever order."""
+    return text_number(f"{seed}:{key}") / _MOST_HASH
+
+
+_ALL_BITS = (1 << 64) - 1

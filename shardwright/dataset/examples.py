@@ -1,0 +1,98 @@
+"""Single images of a dataset as a person or a notebook asks for them: pixels, masks, classes, and how they look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.dataset.example_view import ImageFacts
+from shardwright.display.html import box, class_names, gallery, line, shown, tile
+from shardwright.display.pictures import displayed, overlaid
+from shardwright.errors import DatasetError
+from shardwright.images.orientation import displayed_size
+from shardwright.masks.coordinate_frame import turn_runs
+from shardwright.masks.rle import draw
+
+_LARGE = 512
+
+
+@dataclass(frozen=True)
+class Example:
+    """An image of a dataset; a notebook shows it with its masks laid over.
+
+    Attributes:
+        facts: what the record tells.
+        split: its split.
+    """
+
+    facts: ImageFacts
+    split: str
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        return self.facts.key
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes that it has."""
+        return tuple(self.facts.reader.classes[label] for label in self.facts.labels)
+
+    @property
+    def encoded(self) -> bytes:
+        """The stored bytes of the image."""
+        return self.facts.encoded
+
+    @cached_property
+    def image(self) -> npt.NDArray[np.uint8]:
+        """The pixels as they are displayed (Exif's orientation applied), uint8 [H, W, 3].
+
+        Raises:
+            DatasetError: they cannot be decoded.
+        """
+        picture = displayed(self.facts, *displayed_size(*self.facts.size, self.facts.orientation))
+        if picture is None:
+            stored = self.facts.format or "an unknown form"
+            raise DatasetError(f"{self.key}: no picture can be made of what is stored ({stored}).")
+        return np.asarray(picture, np.uint8)
+
+    @cached_property
+    def masks(self) -> npt.NDArray[np.uint8]:
+        """The masks as they are displayed, uint8 [H, W, C] of 0 and 1; all 0 where none are stored as runs."""
+        size, orientation = self.facts.size, self.facts.orientation
+        shape = displayed_size(*size, orientation)
+        drawn = [
+            draw(turn_runs(self.facts.runs(label), *size, orientation), *shape)
+            for label in range(len(self.facts.reader.classes))
+        ]
+        return np.stack(drawn, axis=-1) if drawn else np.zeros((*shape, 0), np.uint8)
+
+    def __repr__(self) -> str:
+        height, width = self.facts.size
+        return f"Example({self.key!r}, split={self.split!r}, {height}x{width}, classes={list(self.classes)})"
+
+    def _repr_html_(self) -> str:
+        height, width = self.facts.size
+        told = f"{height} × {width} {self.facts.format}, {self.facts.bytes / 1000:.1f} kB, split {self.split}"
+        picture = tile(overlaid(self.facts, _LARGE, _LARGE), f"{self.key} with its masks")
+        return box("Example", line(shown(self.key)), line(self._named()), picture, soft=told)
+
+    def small_html(self) -> str:
+        """A small picture with its key and classes."""
+        url = overlaid(self.facts)
+        return tile(url, f"{self.key}, split {self.split}", shown(self.key, 60), self._named())
+
+    def _named(self) -> str:
+        return class_names(self.facts.labels, self.facts.reader.classes)
+
+
+class Examples(tuple[Example, ...]):
+    """Several examples; a notebook shows them side by side."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return gallery(example.small_html() for example in self)

@@ -1,0 +1,134 @@
+"""Rows of a ledger by key, however many there are: sorted in pieces on disk, which are merged in the end."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from shardwright.fingerprint import canonical_json
+from shardwright.untrusted import (
+    foreign_json,
+    is_file_name,
+    is_text,
+)
+
+WRITTEN = "written"
+DUPLICATE = "duplicate"
+REJECTED = "rejected"
+STATUSES = (WRITTEN, DUPLICATE, REJECTED)
+# The one reject that is asked for, by `input.unlisted: reject`: `rejects.max` does not count it.
+UNLISTED = "unlisted"
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """What became of one input.
+
+    Attributes:
+        key: key of the input; for a row of a CSV that names no image, the name that stands there.
+        status: `written`, `duplicate` or `rejected`.
+        code: why it was not written, as a word (`bad_rle`, `truncated`, …); empty when written.
+        reason: the same as a sentence with the values concerned; empty when written.
+        split: split it went into, or would have gone into; empty when it never got that far.
+        shard: number of the shard it lies in, or was planned for.
+        index: position in that shard, from 0; `None` unless written.
+    """
+
+    key: str
+    status: str
+    code: str = ""
+    reason: str = ""
+    split: str = ""
+    shard: int | None = None
+    index: int | None = None
+
+    def to_json(self) -> str:
+        """The row as one line of canonical JSON, without the line end."""
+        return canonical_json(vars(self))
+
+    @staticmethod
+    def from_json(line: str) -> LedgerRow:
+        """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
+        row = LedgerRow(**foreign_json(line))
+        texts = (row.key, row.code, row.reason)
+        sound = all(map(is_text, texts)) and row.status in STATUSES
+        sound = sound and all(value is None or (type(value) is int and value >= 0) for value in (row.shard, row.index))
+        if not sound or type(row.split) is not str or not (row.split == "" or is_file_name(row.split)):
+            raise ValueError(f"{line[:80]!a} is not a row of a ledger")
+        return row
+
+
+# A merge keeps one file open per piece; process limits start at 1024.
+_MERGE_WIDTH = 256
+_ROWS_IN_MEMORY = 4096
+
+
+class RowSorter:
+    """Takes rows in any order and gives them back by key.
+
+    Args:
+        scratch: folder for the pieces; made when there are any, and gone after `lines`.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._rows: list[LedgerRow] = []
+        self._pieces: list[Path] = []
+        self.count = 0
+
+    def add(self, row: LedgerRow) -> None:
+        """Takes one row."""
+        self._rows.append(row)
+        self.count += 1
+        if len(self._rows) >= _ROWS_IN_MEMORY:
+            self._scratch.mkdir(exist_ok=True)
+            self._pieces.append(self._scratch / f"piece-{len(self._pieces):06d}")
+            with self._pieces[-1].open("w", encoding="utf-8", newline="\n") as out:
+                out.writelines(self._sorted())
+
+    def lines(self) -> Iterator[str]:
+        """All rows as lines of JSON, with line ends."""
+        if not self._pieces:
+            yield from self._sorted()
+            return
+        try:
+            last = self._scratch / "last"
+            last.write_text("".join(self._sorted()), encoding="utf-8", newline="\n")
+            yield from merged([*self._pieces, last], self._scratch)
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _sorted(self) -> list[str]:
+        lines = [(row.key, f"{row.to_json()}\n") for row in self._rows]
+        self._rows.clear()
+        return [line for _, line in sorted(lines)]
+
+
+def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
+    """The lines of files that are each sorted by key, together, in bounded memory and open files.
+
+    Args:
+        files: ledger rows.
+        scratch: a folder for what is merged on the way.
+    """
+    files = list(files)
+    rounds = 0
+    while len(files) > _MERGE_WIDTH:
+        rounds += 1
+        joined = scratch / f"joined-{rounds:06d}"
+        with joined.open("w", encoding="utf-8", newline="\n") as out:
+            out.writelines(_merge(files[:_MERGE_WIDTH]))
+        files = [*files[_MERGE_WIDTH:], joined]
+    yield from _merge(files)
+
+
+def _merge(files: Sequence[Path]) -> Iterator[str]:
+    with ExitStack() as stack:
+        streams: list[IO[str]] = [stack.enter_context(file.open(encoding="utf-8", newline="\n")) for file in files]
+        yield from heapq.merge(*streams, key=lambda line: (json.loads(line)["key"], line))

@@ -1,0 +1,318 @@
+"""What a dataset says about itself: `manifest.json` and the rows of the ledger.
+
+Both are canonical: the same dataset has the same bytes here, whoever wrote it, where and when.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from shardwright.dataset.ledger import STATUSES
+from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
+from shardwright.display.html import box, class_names, line, rows, shown
+from shardwright.display.numbers import number, size_text
+from shardwright.errors import DatasetError
+from shardwright.fingerprint import canonical_json, fingerprint
+from shardwright.untrusted import (
+    MOST,
+    anything,
+    choice,
+    class_name,
+    count,
+    digest,
+    either,
+    file_name,
+    foreign_json,
+    is_text,
+    listed,
+    mapped,
+    optional,
+    record,
+    relative_path,
+    text,
+    truth,
+)
+
+
+def manifest_html(manifest: Manifest) -> str:
+    """What a dataset says of itself: task, classes, splits, what was not written."""
+    totals = manifest.totals
+    written = sum(shard.records for shard in manifest.shards)
+    left = [f"{number(totals[status])} {status}" for status in ("rejected", "duplicate") if totals.get(status)]
+    body = []
+    for split in manifest.splits:
+        shards = [shard for shard in manifest.shards if shard.split == split]
+        images, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
+        body.append((shown(split), number(images), number(len(shards)), size_text(size)))
+    return box(
+        f"{number(written)} images for {manifest.task}",
+        line(class_names(range(len(manifest.classes)), manifest.classes)),
+        rows(("split", "images", "shards", "size"), body),
+        soft=", ".join([f"{manifest.kind}, fingerprint {manifest.fingerprint[:12]}", *left]),
+    )
+
+
+FORMAT_VERSION = 1
+MANIFEST_FILE = "manifest.json"
+BUILD_FILE = "build.json"
+
+# What an image is given: masks, one class, any number of classes, nothing.
+MASKS = "masks"
+SINGLE = "single"
+MULTI = "multi"
+NONE = "none"
+# In place of a class's name: the mask of what neither loss nor metric counts.
+IGNORED = "ignore"
+
+# Length and checksums of a record.
+_LEAST_RECORD = 16
+
+# Names among the totals, there only where they count something: images whose files say where they were taken, and
+# images that Exif turns and whose masks or boxes were taken as drawn on the turned picture.
+LOCATED, DISPLAYED = "gps", "displayed_frame"
+MARKS = (LOCATED, DISPLAYED)
+
+
+class IndexRow(NamedTuple):
+    """One line of an index: where a record is in its shard.
+
+    Attributes:
+        key: key of the record.
+        offset: of its frame.
+        length: of its frame.
+    """
+
+    key: str
+    offset: int
+    length: int
+
+    @staticmethod
+    def from_json(line: str | bytes) -> IndexRow:
+        """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is none."""
+        row = foreign_json(line)
+        key, offset, length = row["key"], row["offset"], row["length"]
+        if not is_text(key) or type(offset) is not int or type(length) is not int:
+            raise ValueError(f"{line[:80]!a} is not a row of an index")
+        if not 0 <= offset <= MOST or not _LEAST_RECORD <= length <= MOST:
+            raise ValueError(f"{line[:80]!a}: no such place in a file")
+        return IndexRow(key, offset, length)
+
+
+@dataclass(frozen=True)
+class ShardInfo:
+    """One shard as the manifest records it.
+
+    Attributes:
+        split: split it belongs to.
+        path: file, relative to the dataset's folder, with forward slashes.
+        records: number of records.
+        bytes: size of the file.
+        sha256: hash of the file, 64 hex digits.
+        first_key: key of the first record, `None` in a shard without records.
+        last_key: key of the last record, likewise.
+    """
+
+    split: str
+    path: str
+    records: int
+    bytes: int
+    sha256: str
+    first_key: str | None
+    last_key: str | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A whole dataset in figures. Without one, a folder is no dataset.
+
+    Attributes:
+        format_version: version of this layout.
+        kind: `ingest` or `transform`.
+        task: `segmentation` or `classification`.
+        classes: names in the order of their indices.
+        labels: what an image is given: `masks`, a `single` class, any number of them (`multi`) or nothing (`none`).
+        recipe: the options that change bytes, as plain values; no paths, workers or runners.
+        recipe_fingerprint: hash of the recipe.
+        parent: what it was made from: fingerprint of the input (`ingest`), digest of the parent dataset (`transform`).
+        fingerprint: hash of kind, recipe and parent: known before any work, equal for equal results.
+        features: name -> `bytes`, `int64` or `float32`, of every feature of its examples.
+        names: name of a feature under `features.preset: tf_vision` -> its name here, of those that have another one.
+        totals: `inputs`, `written`, `duplicate`, `rejected`; `records/<split>`; `rejected/<code>`; `MARKS`.
+        shards: all shards, by split and number.
+        parts: sha256 of every index and ledger file, by relative path.
+        digest: hash of everything above.
+    """
+
+    kind: str
+    task: str
+    classes: tuple[str, ...]
+    labels: str
+    recipe: Mapping[str, Any]
+    recipe_fingerprint: str
+    parent: str | None
+    fingerprint: str
+    features: Mapping[str, str]
+    totals: Mapping[str, int]
+    shards: tuple[ShardInfo, ...]
+    parts: Mapping[str, str]
+    names: Mapping[str, str] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+    digest: str = ""
+
+    def _repr_html_(self) -> str:
+        return manifest_html(self)
+
+    def sealed(self) -> Manifest:
+        """The same manifest with its digest set."""
+        return dataclasses.replace(self, digest=self._computed_digest())
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`: canonical JSON and a line end."""
+        return canonical_json(self._plain()) + "\n"
+
+    @staticmethod
+    def from_json(text: str, where: str = MANIFEST_FILE) -> Manifest:
+        """Reads and verifies the text of a `manifest.json`.
+
+        Args:
+            text: the file's content.
+            where: file name for messages.
+
+        Raises:
+            DatasetError: no manifest, another layout version, or the digest does not fit.
+        """
+        try:
+            raw = foreign_json(text)
+            version = raw["format_version"]
+            if version != FORMAT_VERSION:
+                known = f"this one reads {FORMAT_VERSION}"
+                raise DatasetError(f"{where}: layout version {version!a:.20}, {known}. Use a newer shardwright.")
+            _MANIFEST(raw, "")
+            shards = tuple(_shard(row) for row in raw.pop("shards"))
+            if len({shard.path for shard in shards}) < len(shards):
+                raise ValueError("two shards have the same path")
+            _check_parts(raw["parts"], shards)
+            manifest = Manifest(**{**raw, "classes": tuple(raw["classes"]), "shards": shards})
+            computed = manifest._computed_digest()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DatasetError(f"{where}: no readable manifest ({error}). Write the dataset anew.") from None
+        if manifest.digest != computed:
+            raise DatasetError(f"{where}: damaged, its digest does not fit its content. Write the dataset anew.")
+        return manifest
+
+    @property
+    def ignores(self) -> bool:
+        """Whether examples have a mask of what neither loss nor metric counts."""
+        # A table may have a class of this name, whose mask it then is.
+        return IGNORED not in self.classes and self.stored(f"image/segmentation/{IGNORED}/rle") in self.features
+
+    def stored(self, name: str) -> str:
+        """What one of our features is called here, where it is stored; see `names`."""
+        return self.names.get(name, name)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits, sorted."""
+        return tuple(sorted({shard.split for shard in self.shards}))
+
+    def _plain(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "classes": list(self.classes)}
+
+    def _computed_digest(self) -> str:
+        plain = self._plain()
+        del plain["digest"]
+        return fingerprint(plain)
+
+
+# Of a recipe, the options that readers of a dataset look at; a later version may have more.
+_RECIPE = record(
+    {},
+    {
+        "images": record(
+            {},
+            {
+                **dict.fromkeys(("verify", "orientation", "resize", "reencode", "convert", "strip_metadata"), text),
+                **dict.fromkeys(("max_pixels", "quality", "chroma"), count),
+                "optimize": truth,
+                "size": optional(either(count, listed(count, length=2))),
+            },
+            closed=False,
+        ),
+        "features": record({}, {"preset": text, "map": mapped(text)}, closed=False),
+        "split": mapped(anything),
+        "text": mapped(record({}, {"output": text, "vocabulary": count, "length": optional(count)}, closed=False)),
+        **dict.fromkeys(("encoding", "resize", "masks", "labels"), text),
+        "size": optional(listed(count, length=2)),
+    },
+    closed=False,
+)
+_MANIFEST = record(
+    {
+        "format_version": count,
+        "kind": choice("ingest", "transform"),
+        "task": choice("segmentation", "classification"),
+        "classes": listed(class_name, unique=True),
+        "labels": choice(MASKS, SINGLE, MULTI, NONE),
+        "recipe": _RECIPE,
+        "recipe_fingerprint": digest,
+        "parent": optional(text),
+        "fingerprint": digest,
+        "features": mapped(choice("bytes", "int64", "float32")),
+        "names": mapped(text),
+        "totals": mapped(count, required=("inputs", *STATUSES)),
+        "shards": listed(
+            record(
+                {
+                    "split": file_name,
+                    "path": relative_path,
+                    "records": count,
+                    "bytes": count,
+                    "sha256": digest,
+                    "first_key": optional(text),
+                    "last_key": optional(text),
+                }
+            )
+        ),
+        "parts": mapped(digest, key=relative_path),
+        "digest": digest,
+    }
+)
+
+
+def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
+    indexes = {index_path(shard.path) for shard in shards}
+    if indexes >= parts.keys():
+        raise ValueError(f"parts lacks a file of {LEDGER_FOLDER}")
+    if missing := sorted(indexes - parts.keys()):
+        raise ValueError(f"parts lacks {missing[0]!a}")
+    foreign = sorted(name for name in parts.keys() - indexes if not name.startswith(LEDGER_FOLDER))
+    if foreign:
+        raise ValueError(f"parts: {foreign[0]!a} is neither the index of a shard nor a part of the ledger")
+
+
+def _shard(row: Mapping[str, Any]) -> ShardInfo:
+    """A shard whose values are of the right types, as `_MANIFEST` has checked."""
+    shard = ShardInfo(**row)
+    if str(PurePosixPath(shard.path).parent) != f"Split-{shard.split}":
+        raise ValueError(f"shard {shard.path!a} is not in the folder of its split, Split-{shard.split}")
+    if shard.records * _LEAST_RECORD > shard.bytes:
+        raise ValueError(f"shard {shard.path!a}: {shard.records} records are not in {shard.bytes} bytes")
+    return shard
+
+
+def dataset_fingerprint(kind: str, recipe: Mapping[str, Any], parent: str | None) -> str:
+    """Fingerprint of the dataset that `recipe` makes from `parent`; also the name of its staging folder."""
+    return fingerprint({"format": FORMAT_VERSION, "kind": kind, "parent": parent, "recipe": dict(recipe)})
+
+
+# What is kept of the files that a dataset was made of, in a dataset as in staging.
+ORIGINS_FOLDER = "origins"
+
+
+def origins_path(shard: str) -> str:
+    """Path of what is kept of the origins of a shard, whose own path is given; both in staging, or in a dataset."""
+    return f"{ORIGINS_FOLDER}/{PurePosixPath(shard).with_suffix('.jsonl')}"

@@ -1,0 +1,306 @@
+"""Records of a split in any order, by the index: one read for each, checksums verified, no shard read through.
+
+Shards may lie on an object store. There a read is a request, so many of them are in flight, and records that lie side
+by side are read in one.
+
+Records by their places, read in large pieces, many in one request where they lie near each other.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.dataset.manifest import IndexRow
+from shardwright.dataset.reader import LocatedShard
+from shardwright.errors import DatasetError
+from shardwright.storage import in_parallel, is_remote, open_file, part_path, read_bytes, readers
+from shardwright.tfrecords.encode import RecordError
+from shardwright.tfrecords.records import HEADER_BYTES, frame_length, header_holds, unframe
+
+Integers = npt.NDArray[np.int64]
+
+
+class Records(NamedTuple):
+    """Records by where they lie.
+
+    Attributes:
+        shard: numbers of their shards, int64 [n].
+        record: positions in those shards, int64 [n].
+    """
+
+    shard: Integers
+    record: Integers
+
+
+# How a line of an index ends, and about how many bytes of lines are read at a time.
+_WRITTEN = re.compile(rb',"length":([0-9]{1,18}),"offset":([0-9]{1,18})\}\n?\Z')
+_LINES = 1 << 20
+
+
+class RandomAccess:
+    """Reads records by shard and position. Usable from several threads.
+
+    A shard is opened for each read: that costs microseconds, and no number of shards runs into the limit of open
+    files.
+
+    Args:
+        shards: the shards, in the order that `Records.shard` numbers them.
+
+    Raises:
+        DatasetError: an index is missing, damaged, or of another number of records.
+    """
+
+    def __init__(self, shards: Sequence[LocatedShard]) -> None:
+        self._shards = list(shards)
+        self._remote = any(is_remote(shard.file) for shard in self._shards)
+        if self._remote:
+            self._frames = list(in_parallel(_frames, self._shards, readers(self._shards[0].file)))
+        else:
+            self._frames = [_frames(shard) for shard in self._shards]
+
+    def read(self, records: Records) -> list[bytes]:
+        """The payloads of records, in their order.
+
+        Raises:
+            DatasetError: a record is damaged or gone; names shard, number, offset and key.
+            StorageError: the object store does not answer.
+        """
+        places = zip(records.shard.tolist(), records.record.tolist(), strict=True)
+        if self._remote:
+            return list(in_parallel(lambda place: self._read(*place), places, readers(self._shards[0].file)))
+        return [self._read(shard, record) for shard, record in places]
+
+    def read_stretch(self, shard: int, first: int, records: int) -> list[bytes]:
+        """The payloads of records that follow each other in a shard, by one read. See `read`."""
+        frames = self._frames[shard][first : first + records]
+        start, stop = int(frames[0, 0]), int(frames[-1].sum())
+        try:
+            data = self._bytes(shard, start, stop)
+        except OSError as error:
+            raise self._damaged(shard, first, error) from None
+        return [
+            self._unframe(shard, first + number, data[offset - start : offset - start + length])
+            for number, (offset, length) in enumerate(frames.tolist())
+        ]
+
+    def lengths(self, shard: int) -> Integers:
+        """Bytes of every record of a shard, with its frame."""
+        return self._frames[shard][:, 1]
+
+    def _read(self, shard: int, record: int) -> bytes:
+        offset, length = self._frames[shard][record].tolist()
+        try:
+            framed = self._bytes(shard, offset, offset + length)
+        except OSError as error:
+            raise self._damaged(shard, record, error) from None
+        return self._unframe(shard, record, framed)
+
+    def _bytes(self, shard: int, start: int, stop: int) -> bytes:
+        path = self._shards[shard].file
+        if is_remote(path):
+            return read_bytes(part_path(path, start, stop))
+        with open(path, "rb", buffering=0) as file:
+            return os.pread(file.fileno(), stop - start, start)
+
+    def _unframe(self, shard: int, record: int, framed: bytes) -> bytes:
+        try:
+            return unframe(framed, f"{self._shards[shard].path}, record {record}")
+        except RecordError as error:
+            raise self._damaged(shard, record, error) from None
+
+    def _damaged(self, shard: int, record: int, error: Exception) -> DatasetError:
+        where = self._shards[shard]
+        offset = int(self._frames[shard][record, 0])
+        return DatasetError(f"{error} (at byte {offset}, key {_key(where, record)!r}). Write the dataset anew.")
+
+
+def _frames(shard: LocatedShard) -> Integers:
+    """Offset and length of every frame of a shard, int64 [n, 2]: 16 bytes a record, whatever the keys."""
+    frames = np.empty((shard.records, 2), np.int64)
+    count = 0
+    try:
+        with open_file(shard.index) as file:
+            while lines := file.readlines(_LINES):
+                found = _places(lines)
+                frames[count : count + len(found)] = found[: max(0, shard.records - count)]
+                count += len(found)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+    if count != shard.records:
+        raise DatasetError(
+            f"{shard.index}: names {count} records, the manifest {shard.records}. Write the dataset anew."
+        )
+    return frames
+
+
+def _places(lines: list[bytes]) -> Integers:
+    """Offset and length of each line of an index."""
+    # As the index is written, which is quick to read; keys may hold anything, but what ends a line is no part of one.
+    found = [_WRITTEN.search(line) for line in lines]
+    if all(found):
+        numbers = b" ".join(b"%b %b" % match.group(2, 1) for match in found if match)
+        return np.array(numbers.split(), np.int64).reshape(-1, 2)
+    rows = [IndexRow.from_json(line) for line in lines]
+    return np.array([(row.offset, row.length) for row in rows], np.int64).reshape(-1, 2)
+
+
+def _key(shard: LocatedShard, record: int) -> str:
+    with open_file(shard.index) as lines:
+        for number, line in enumerate(lines):
+            if number == record:
+                return IndexRow.from_json(line).key
+    return ""
+
+
+# Bytes of a request, and of what may lie between two wanted records of one.
+_PIECE = 4 << 20
+_GAP = 1 << 17
+# Requests in flight: with 30 ms each, a gigabyte a second; and what waits stays under a hundred megabytes.
+_AT_ONCE = 8
+
+_Item = TypeVar("_Item")
+
+
+@dataclass
+class _Piece:
+    """A range of a file, and what is wanted of it: offset, length, and what for."""
+
+    file: int
+    start: int
+    stop: int
+    wanted: list[tuple[int, int, Any]]
+
+
+def records_at(
+    files: Sequence[str], places: Iterable[tuple[Sequence[int], _Item]]
+) -> Iterator[tuple[_Item, bytes | None]]:
+    """Reads records, the next ones while one is worked with.
+
+    Args:
+        files: files of records, or their URLs.
+        places: file, offset and length of each record, and what it is wanted for; taken some megabytes ahead.
+
+    Yields:
+        What each was wanted for, in order, and the payload; `None` where it is damaged or cannot be read.
+    """
+
+    def read(piece: _Piece) -> tuple[_Piece, bytes]:
+        try:
+            return piece, read_bytes(part_path(files[piece.file], piece.start, piece.stop))
+        except OSError:
+            return piece, b""
+
+    pieces = in_parallel(read, _pieces(places), _AT_ONCE, lambda piece: piece.stop - piece.start)
+    for piece, data in pieces:
+        for offset, length, item in piece.wanted:
+            begin = offset - piece.start
+            yield item, _payload(data[begin : begin + length])
+
+
+def _pieces(places: Iterable[tuple[Sequence[int], _Item]]) -> Iterator[_Piece]:
+    piece: _Piece | None = None
+    for (file, offset, length), item in places:
+        stop = offset + length
+        if piece is not None and (
+            piece.file != file or not 0 <= offset - piece.stop <= _GAP or stop - piece.start > _PIECE
+        ):
+            yield piece
+            piece = None
+        if piece is None:
+            piece = _Piece(file, offset, stop, [])
+        piece.stop = stop
+        piece.wanted.append((offset, length, item))
+    if piece is not None:
+        yield piece
+
+
+def _payload(framed: bytes) -> bytes | None:
+    try:
+        return unframe(framed)
+    except RecordError:
+        return None
+
+
+# Bytes that are fetched of a record before its length is known.
+_FIRST = 1 << 16
+
+
+class Place(NamedTuple):
+    """Where a record lies.
+
+    Attributes:
+        shard: position among the shards of the dataset.
+        offset: of its frame.
+    """
+
+    shard: int
+    offset: int
+
+
+def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
+    """The payload of a record.
+
+    Raises:
+        DatasetError: it is damaged, or has changed since it was read.
+    """
+    shard = shards[place.shard]
+    try:
+        if is_remote(shard.file):
+            return record_at(io.BytesIO(_fetched(shard.file, place.offset)), place.offset, shard.file, begin=0)
+        with open_file(shard.file) as file:
+            return record_at(file, place.offset, shard.file)
+    except OSError as error:
+        raise DatasetError(f"{shard.file}: cannot be read ({error.strerror or error}). Restore it.") from None
+
+
+class Seekable(Protocol):
+    """What `record_at` needs of a file."""
+
+    def seek(self, offset: int, /) -> Any:
+        """Goes to a place."""
+        ...
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes from there."""
+        ...
+
+
+def record_at(file: Seekable, offset: int, name: str, *, begin: int | None = None) -> bytes:
+    """The payload of the record at an offset of an open shard.
+
+    Args:
+        file: the shard, or a part of it.
+        offset: of the record's frame.
+        name: the shard's, for messages.
+        begin: where the frame begins in the file, where that is only a part.
+
+    Raises:
+        DatasetError: it is damaged, or another index's.
+    """
+    try:
+        file.seek(offset if begin is None else begin)
+        header = file.read(HEADER_BYTES)
+        rest = file.read(max(0, frame_length(header) - HEADER_BYTES))
+        return unframe(header + rest, f"{name} at offset {offset}")
+    except (ValueError, TypeError, struct.error) as error:
+        told = f"{name}: damaged, or changed while it was read ({error})"
+        raise DatasetError(f"{told}. `shardwright verify` names all that is damaged.") from None
+
+
+def _fetched(url: str, offset: int) -> bytes:
+    """What an object holds from an offset on: a whole frame at least, mostly by one request."""
+    start = read_bytes(part_path(url, offset, offset + _FIRST))
+    head = start[:HEADER_BYTES]
+    length = frame_length(head) if len(head) == HEADER_BYTES and header_holds(head) else 0
+    if length <= len(start):
+        return start
+    return start + read_bytes(part_path(url, offset + len(start), offset + length))

@@ -1,0 +1,404 @@
+"""Reading a dataset: its manifest, its shards, its records by key, its ledger.
+
+The reader trusts what the manifest says and checks only what is cheap: the digest, that every shard is there in its
+size, and, where they are read to their ends, the hashes of indexes and of the ledger. Those of whole shards are for
+`shardwright verify`, and for who makes datasets or files of them (`shardwright.derived`, transforms).
+
+The record of a key, found by the index and read alone.
+
+A dataset, or its manifest, at a glance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from shardwright.dataset.example_view import FactsReader
+from shardwright.dataset.examples import Example, Examples
+from shardwright.dataset.ledger import LedgerRow
+from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow, Manifest, ShardInfo, manifest_html
+from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
+from shardwright.display.html import gallery, shown
+from shardwright.display.html import line as html_line
+from shardwright.errors import DatasetError, NotThere, ShardwrightError, UsageError
+from shardwright.fingerprint import canonical_json
+from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
+from shardwright.storage.objects import split_url
+from shardwright.storage.paths import part_path
+from shardwright.tfrecords.encode import RecordError
+from shardwright.tfrecords.records import read_records, unframe
+
+_NEAR = 3
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A record.
+
+    Attributes:
+        key: its key.
+        split: its split.
+        shard: path of its shard, relative to the dataset.
+        record: its number in the shard, from 0.
+        payload: the serialized example.
+    """
+
+    key: str
+    split: str
+    shard: str
+    record: int
+    payload: bytes
+
+
+def fetch(directory: str, key: str) -> Fetched:
+    """Reads the record of a key: the index of the shards, and then this record alone.
+
+    Args:
+        directory: folder or URL of a dataset.
+        key: the key, whole.
+
+    Raises:
+        DatasetError: there is no whole dataset, or an index or the record is damaged.
+        UsageError: there is no such key; the message names near ones, or says why it was not written.
+    """
+    dataset = Dataset.open(directory)
+    near: list[str] = []
+    # In the index a key stands as canonical JSON writes it, so most lines need no parsing.
+    # Of a command line's bytes that are no UTF-8, half surrogates are made, which are in no index.
+    text = canonical_json(key).encode("utf-8", "surrogatepass")
+    wanted, part = b'"key":' + text, text[1:-1].lower()
+    for split in dataset.splits:
+        for shard in dataset.shards(split):
+            try:
+                with open_file(shard.index) as lines:
+                    for number, line in enumerate(lines):
+                        if wanted in line and (row := IndexRow.from_json(line)).key == key:
+                            return _read(shard, number, row.offset, row.length, key)
+                        if part and part in line.lower() and len(near) < _NEAR:
+                            near.append(IndexRow.from_json(line).key)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+    raise UsageError(f"{dataset.root}: no record has the key {key!a}. {_why(dataset, key, near)}")
+
+
+def _read(shard: LocatedShard, number: int, offset: int, length: int, key: str) -> Fetched:
+    where = f"{shard.file}, record {number} at offset {offset} (key {key!a})"
+    try:
+        framed = read_bytes(part_path(shard.file, offset, offset + length))
+        return Fetched(key, shard.split, shard.path, number, unframe(framed, where))
+    except RecordError as error:
+        raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
+    except OSError as error:
+        raise DatasetError(f"{where}: cannot be read ({error}). Write the dataset anew.") from None
+
+
+def _why(dataset: Dataset, key: str, near: list[str]) -> str:
+    for row in dataset.ledger():
+        if row.key == key:
+            return f"It was not written: {row.status}, {row.code}: {row.reason}."
+    if near:
+        return f"There is {', '.join(map(ascii, near))}."
+    return "A key is the image's path below the folder of images."
+
+
+def example_of(dataset: Dataset, key: str) -> Example:
+    """The example of a key, found by the index; see `Dataset.example`."""
+    found = fetch(dataset.root, key)
+    return Example(FactsReader(dataset.manifest).read(key, found.payload), found.split)
+
+
+def examples_of(dataset: Dataset, split: str | None, count: int) -> Examples:
+    """The first examples of a split; see `Dataset.examples`."""
+    return Examples(_first_examples(dataset, (split,) if split is not None else by_size(dataset)[:1], count))
+
+
+def by_size(dataset: Dataset) -> list[str]:
+    """Names of the splits, that with the most images first."""
+    return sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
+
+
+def _first_examples(dataset: Dataset, splits: Iterable[str], count: int) -> Iterator[Example]:
+    reader = FactsReader(dataset.manifest)
+    left = count
+    for split in splits:
+        for shard in dataset.shards(split):
+            for key, _, payload in dataset.placed_records(shard):
+                if left <= 0:
+                    return
+                left -= 1
+                yield Example(reader.read(key, payload), split)
+
+
+_PICTURES = 4
+
+
+def dataset_html(dataset: Dataset) -> str:
+    """The same with the first images of its largest split; the order in a split is that of a hash."""
+    try:
+        pictures = gallery(example.small_html() for example in examples_of(dataset, None, _PICTURES))
+    except ShardwrightError as error:
+        pictures = html_line(f"<b>Its images cannot be shown:</b> {shown(str(error), 400)}")
+    return manifest_html(dataset.manifest) + pictures
+
+
+IS_LINK = "is a link. A dataset contains files, not links. Copy it there instead."
+
+__all__ = ["Dataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
+
+
+@dataclass(frozen=True)
+class LocatedShard(ShardInfo):
+    """A shard together with where it lies.
+
+    Attributes:
+        file: the shard's file, absolute, or its URL.
+    """
+
+    file: str
+
+    @property
+    def index(self) -> str:
+        """Where the shard's index lies: one JSON line of key, offset and length per record."""
+        return self.file.removesuffix(self.path) + index_path(self.path)
+
+    @property
+    def index_file(self) -> Path:
+        """The shard's index, of a dataset on this machine."""
+        return Path(self.index)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A committed dataset on disk or on an object store.
+
+    Attributes:
+        root: its folder, absolute, or its URL.
+        manifest: what it says about itself.
+    """
+
+    root: str
+    manifest: Manifest
+
+    @staticmethod
+    def open(directory: str | os.PathLike[str]) -> Dataset:
+        """Opens a dataset.
+
+        Args:
+            directory: the folder that holds `manifest.json`, or its URL.
+
+        Raises:
+            NotThere: there is no such folder.
+            DatasetError: no manifest, a damaged one, or a shard that is missing or has another size.
+            UsageError: the bucket is missing or closed to us.
+        """
+        path = os.fspath(directory)
+        root = path.rstrip("/") if is_remote(path) else str(Path(path).absolute())
+        file = os.path.join(root, MANIFEST_FILE)
+        try:
+            text = read_bytes(file).decode("utf-8")
+        except FileNotFoundError:
+            if not is_folder(root):
+                raise NotThere(f"{root}: there is no such folder, so no finished dataset. Check the path.") from None
+            raise DatasetError(
+                f"{root}: no {MANIFEST_FILE}, so no finished dataset. Give a folder that `shardwright ingest` wrote."
+            ) from None
+        except NotADirectoryError:
+            raise NotThere(
+                f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and "
+                "`shardwright ingest` with them as input.images makes a dataset of them."
+            ) from None
+        except PermissionError:
+            raise NotThere(f"{file}: cannot be read (Permission denied). Check the permissions.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
+        dataset = Dataset(root, Manifest.from_json(text, file))
+        listed = _listed_sizes(root) if is_remote(root) else None
+        if listed is None:
+            for link in links(root, dataset.manifest):
+                raise DatasetError(f"{os.path.join(root, link)}: {IS_LINK}")
+        for split in dataset.splits:
+            for shard in dataset.shards(split):
+                _check_size(shard, _size(shard) if listed is None else listed.get(shard.path))
+        return dataset
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits, sorted."""
+        return self.manifest.splits
+
+    def shards(self, split: str) -> list[LocatedShard]:
+        """The shards of a split, by number.
+
+        Raises:
+            DatasetError: there is no such split.
+        """
+        if split not in self.splits:
+            raise DatasetError(f"{self.root}: no split {split!r}. It has: {', '.join(self.splits)}.")
+        return [
+            LocatedShard(**vars(shard), file=os.path.join(self.root, shard.path))
+            for shard in self.manifest.shards
+            if shard.split == split
+        ]
+
+    def num_records(self, split: str) -> int:
+        """Number of records in a split."""
+        return sum(shard.records for shard in self.shards(split))
+
+    def records(self, split: str, *, proven: bool = False) -> Iterator[tuple[str, bytes]]:
+        """Keys and serialized examples of a split, in the order they are stored; checksums are verified.
+
+        Args:
+            split: which one.
+            proven: hold every shard against its hash, too, when its last record has been taken.
+
+        Raises:
+            DatasetError: a shard is damaged, or another than the manifest's, or it and its index tell different things.
+        """
+        for shard in self.shards(split):
+            for key, _, payload in self.placed_records(shard, proven=proven):
+                yield key, payload
+
+    def placed_records(self, shard: LocatedShard, *, proven: bool = False) -> Iterator[tuple[str, int, bytes]]:
+        """Key, offset of the frame and serialized example of every record of a shard; see `records`."""
+        entries = self._index(shard)
+        for offset, payload in shard_records(shard.file, shard.sha256 if proven else None):
+            key, expected = next(entries, ("", -1))
+            if offset != expected:
+                raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
+            yield key, offset, payload
+        if next(entries, None) is not None:
+            raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
+
+    def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
+        """Key and offset of every record of a shard, by its index; no record is read.
+
+        Raises:
+            DatasetError: the index is missing or damaged.
+        """
+        return self._index(shard)
+
+    def keys(self, split: str) -> list[str]:
+        """Keys of a split in the order of its records: the key of the image that the loader calls `i` is `keys[i]`.
+
+        Raises:
+            DatasetError: there is no such split, or an index is missing or damaged.
+        """
+        return [key for shard in self.shards(split) for key, _ in self._index(shard)]
+
+    def example(self, key: str) -> Example:
+        """The image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
+
+        Raises:
+            UsageError: there is no such key; the message names near ones.
+            DatasetError: an index or the record is damaged.
+        """
+        return example_of(self, key)
+
+    def examples(self, split: str | None = None, count: int = 8) -> Examples:
+        """The first images of a split; they lie in the order of a hash, so they are as good as drawn by lot.
+
+        Args:
+            split: its name; by default that with the most images.
+            count: how many.
+
+        Raises:
+            DatasetError: there is no such split, or it is damaged.
+        """
+        return examples_of(self, split, count)
+
+    def __fspath__(self) -> str:
+        return self.root
+
+    def __repr__(self) -> str:
+        images = sum(shard.records for shard in self.manifest.shards)
+        return f"Dataset({self.root!r}, {self.manifest.task}, {images} images, splits {', '.join(self.splits)})"
+
+    def _repr_html_(self) -> str:
+        return dataset_html(self)
+
+    def ledger(self) -> Iterator[LedgerRow]:
+        """What became of every input, by key.
+
+        Raises:
+            DatasetError: a part of the ledger is missing or damaged.
+        """
+        for path in sorted(p for p in self.manifest.parts if p.startswith(LEDGER_FOLDER)):
+            file = os.path.join(self.root, path)
+            try:
+                with open_file(file) as lines:
+                    for line in self._proven(lines, path):
+                        yield LedgerRow.from_json(line.decode("utf-8"))
+            except (OSError, ValueError, TypeError) as error:
+                raise DatasetError(f"{file}: no readable ledger ({error}). Write the dataset anew.") from None
+
+    def _index(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
+        try:
+            with open_file(shard.index) as lines:
+                before = -1
+                for line in self._proven(lines, index_path(shard.path)):
+                    key, offset, length = IndexRow.from_json(line)
+                    if not before < offset <= shard.bytes - length:
+                        raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")
+                    before = offset
+                    yield key, offset
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+
+    def _proven(self, lines: IO[bytes], path: str) -> Iterator[bytes]:
+        """The lines of a part, which turns out after the last one to be another than the manifest's."""
+        digest = hashlib.sha256()
+        for line in lines:
+            digest.update(line)
+            yield line
+        if digest.hexdigest() != self.manifest.parts.get(path):
+            raise ValueError("its SHA-256 is not that of the manifest")
+
+
+def shard_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
+    """Offset and serialized example of every record of a shard's file.
+
+    Args:
+        file: the file, or its URL.
+        sha256: the manifest's; `None`: what is sound is taken.
+
+    Raises:
+        DatasetError: it is damaged, or, after the last record, not that of the manifest.
+    """
+    try:
+        yield from read_records(file, sha256=sha256)
+    except RecordError as error:
+        raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
+
+
+def _listed_sizes(root: str) -> dict[str, int]:
+    """Name below a root on an object store -> size; one listing, where every single question would take its time."""
+    start = len(split_url(root)[2]) + 1
+    return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
+
+
+def links(root: str, manifest: Manifest) -> Iterator[str]:
+    """The files and folders of a dataset on this machine that are links, which may lead anywhere."""
+    files = [*(shard.path for shard in manifest.shards), *manifest.parts]
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
+    for path in (*sorted(folders - {"."}), *files):
+        if os.path.islink(os.path.join(root, path)):
+            yield path
+
+
+def _size(shard: LocatedShard) -> int | None:
+    try:
+        return os.stat(shard.file).st_size
+    except OSError:
+        return None
+
+
+def _check_size(shard: LocatedShard, size: int | None) -> None:
+    if size is None:
+        raise DatasetError(f"{shard.file}: named by the manifest, but it is not there. Write the dataset anew.")
+    if size != shard.bytes:
+        raise DatasetError(f"{shard.file}: {size} bytes, the manifest says {shard.bytes}. Write the dataset anew.")

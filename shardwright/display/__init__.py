@@ -1,0 +1,1 @@
+"""The parts that pages and notebooks show things with: HTML, charts, pictures, overlays."""

@@ -1,0 +1,160 @@
+"""Masks drawn over images, and a confusion matrix as a picture; numpy and Pillow only.
+
+Pictures of what a model says of images that may have several classes; numpy and Pillow only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw
+
+from shardwright.images.colours import class_colour
+
+Pixels = npt.NDArray[np.uint8]
+
+_OPACITY = 0.45
+_GAP = 4
+_CELL = 44
+_DARK = np.array((0, 68, 136), np.float64)
+
+
+def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None = None) -> Pixels:
+    """Draws masks over an image: tinted inside, with a full-coloured edge.
+
+    Args:
+        image: uint8 [H, W, 3].
+        masks: [H, W, C], 0 or 1; later classes lie over earlier ones.
+        labels: numbers of their classes, which tell the colours; by default from 0.
+
+    Returns:
+        uint8 [H, W, 3].
+    """
+    drawn = image.astype(np.float64)
+    for c, label in enumerate(range(masks.shape[-1]) if labels is None else labels):
+        inside = masks[..., c].astype(bool)
+        colour = np.array(class_colour(label), np.float64)
+        drawn[inside] = (1 - _OPACITY) * drawn[inside] + _OPACITY * colour
+        drawn[edge(inside)] = colour
+    return np.floor(drawn + 0.5).astype(np.uint8)
+
+
+def side_by_side(images: Sequence[Pixels]) -> Pixels:
+    """Puts images of one size beside each other, with white gaps."""
+    height = images[0].shape[0]
+    gap = np.full((height, _GAP, 3), 255, np.uint8)
+    parts = [part for image in images for part in (gap, image)][1:]
+    return np.concatenate(parts, axis=1)
+
+
+def confusion_picture(matrix: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
+    """Draws a confusion matrix: truth by row, prediction by column, darker for a larger share of the row.
+
+    Args:
+        matrix: counts, [K, K].
+        classes: names of the classes; non-ASCII letters are drawn as question marks.
+
+    Returns:
+        uint8 [h, w, 3].
+    """
+    counts = np.asarray(matrix, np.int64)
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    names = [name.encode("ascii", "replace").decode()[:16] for name in classes]
+    margin = 12 + 6 * max(len(name) for name in names)
+    side = _CELL * len(names)
+    picture = Image.new("RGB", (margin + side + 8, margin + side + 8), "white")
+    draw = ImageDraw.Draw(picture)
+    for row, name in enumerate(names):
+        top = margin + row * _CELL
+        draw.text((4, top + _CELL // 2 - 6), name, fill="black")
+        # Column names stand sideways, so that long ones do not meet.
+        label = Image.new("RGB", (margin, 12), "white")
+        ImageDraw.Draw(label).text((2, 0), name, fill="black")
+        picture.paste(label.rotate(90, expand=True), (top + _CELL // 2 - 6, 0))
+        for column in range(len(names)):
+            share = shares[row, column]
+            fill = tuple(int(v) for v in (1 - share) * 255 + share * _DARK)
+            left = margin + column * _CELL
+            draw.rectangle((left, top, left + _CELL - 2, top + _CELL - 2), fill=fill)
+            text = str(counts[row, column])
+            draw.text((left + 4, top + _CELL // 2 - 6), text, fill="white" if share > 0.5 else "black")
+    return np.asarray(picture, np.uint8)
+
+
+def edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Pixels of a mask with a neighbour, above, below or beside, that is not in it; the image's border is none."""
+    padded = np.pad(inside, 1, mode="edge")
+    middle = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+    return inside & ~middle
+
+
+_LEAST_WIDTH = 240
+_LINE, _LETTER = 14, 6
+_ROW, _BAR, _SPACE = 20, 220, 8
+# Of an image: found, missed, told though it is not there.
+_COLOURS = ((0, 114, 178), (230, 159, 0), (160, 160, 160))
+_MEANINGS = ("found", "missed", "false")
+
+
+def captioned(image: Pixels, lines: Sequence[str]) -> Pixels:
+    """Writes lines of text below an image; a small image is enlarged first.
+
+    Args:
+        image: uint8 [H, W, 3].
+        lines: what cannot be drawn of them, and what is too long, is cut; non-ASCII letters become question marks.
+
+    Returns:
+        uint8 [h, w, 3].
+    """
+    factor = max(1, -(-_LEAST_WIDTH // image.shape[1]))
+    large = image.repeat(factor, axis=0).repeat(factor, axis=1)
+    height, width = large.shape[:2]
+    picture = Image.new("RGB", (width, height + _LINE * len(lines) + 4), "white")
+    picture.paste(Image.fromarray(large), (0, 0))
+    draw = ImageDraw.Draw(picture)
+    for number, line in enumerate(lines):
+        draw.text((4, height + 2 + _LINE * number), _plain(line, (width - 8) // _LETTER), fill="black")
+    return np.asarray(picture, np.uint8)
+
+
+def class_bars(found: npt.ArrayLike, missed: npt.ArrayLike, false: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
+    """Draws for every class in how many images it was found, missed, and told though it is not there.
+
+    Args:
+        found: images, [C].
+        missed: images, [C].
+        false: images, [C].
+        classes: names of the classes.
+
+    Returns:
+        uint8 [h, w, 3].
+    """
+    counts = np.stack([np.asarray(part, np.int64) for part in (found, missed, false)], axis=1)
+    names = [_plain(name, 20) for name in classes]
+    margin = 12 + _LETTER * max(len(name) for name in names)
+    picture = Image.new("RGB", (margin + _BAR + 120, _ROW * (len(names) + 1) + 4), "white")
+    draw = ImageDraw.Draw(picture)
+    left = margin
+    for meaning, colour in zip(_MEANINGS, _COLOURS, strict=True):
+        draw.rectangle((left, 4, left + 10, 14), fill=colour)
+        draw.text((left + 14, 3), meaning, fill="black")
+        left += 24 + _LETTER * len(meaning)
+    most = max(1, int(counts.sum(1).max()))
+    for row, name in enumerate(names):
+        top = _ROW * (row + 1)
+        draw.text((4, top + 3), name, fill="black")
+        left = margin
+        for value, colour in zip(counts[row].tolist(), _COLOURS, strict=True):
+            right = left + value * _BAR // most
+            if right > left:
+                draw.rectangle((left, top + 3, right - 1, top + _ROW - 4), fill=colour)
+            left = right
+        draw.text((left + _SPACE, top + 3), "/".join(map(str, counts[row].tolist())), fill="black")
+    return np.asarray(picture, np.uint8)
+
+
+def _plain(text: str, letters: int) -> str:
+    return text.encode("ascii", "replace").decode().replace("\n", " ")[:letters]

@@ -1,0 +1,221 @@
+"""Small pictures for the page: a JPEG of the image as it is displayed, and its masks as a picture to lay over it.
+
+A JPEG is decoded at a reduced size (`shardwright.images.decode.decode`). Masks are sampled in run space: none
+is drawn larger than its small picture.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from shardwright.display.overlays import edge, overlay
+from shardwright.images.colours import class_colour, ramp
+from shardwright.images.decode import decode, turn
+from shardwright.images.geometry import DCT_RATIOS, plan_geometry
+from shardwright.images.header import ImageError, ImageHeader
+from shardwright.images.orientation import displayed_size
+from shardwright.masks.coordinate_frame import turn_runs
+from shardwright.masks.rle import Runs, draw, resample
+
+WIDEST, TALLEST = 232, 176
+_QUALITY = 74
+_FILL, _EDGE = 105, 255
+
+
+class StoredImage(Protocol):
+    """An image of a dataset, as far as a picture is made of it; `dataset.example_view` has the class."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the stored pixels; 0, 0 where they are not known."""
+        ...
+
+    @property
+    def orientation(self) -> int:
+        """1 to 8, as Exif numbers them."""
+        ...
+
+    @property
+    def format(self) -> str:
+        """`jpeg`, `png`, `raw`, `tensor`, or empty."""
+        ...
+
+    @property
+    def header(self) -> ImageHeader | None:
+        """The header of a JPEG or PNG."""
+        ...
+
+    @property
+    def encoded(self) -> bytes:
+        """The stored bytes."""
+        ...
+
+    @property
+    def labels(self) -> Sequence[int]:
+        """Numbers of its classes."""
+        ...
+
+    def runs(self, label: int) -> Runs:
+        """The mask of a class in the stored frame, int64 (n, 2)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A small picture.
+
+    Attributes:
+        image: it as a `data:` URL; empty where the image cannot be decoded.
+        overlay: its masks as one; empty where it has none.
+        width: of both, in pixels.
+        height: likewise.
+    """
+
+    image: str
+    overlay: str
+    width: int
+    height: int
+
+    @property
+    def bytes(self) -> int:
+        """What it takes on the page."""
+        return len(self.image) + len(self.overlay)
+
+
+def picture_of(facts: StoredImage, labels: Sequence[int] = ()) -> Picture:
+    """Makes the small picture of an image.
+
+    Args:
+        facts: the image.
+        labels: the classes whose masks are laid over it.
+    """
+    height, width = facts.size
+    if not height or not width:
+        return Picture("", "", TALLEST, TALLEST)
+    orientation = facts.orientation
+    shape = displayed_size(height, width, orientation)
+    rows, columns = fitted(*shape)
+    # A browser enlarges more smoothly, and for fewer bytes.
+    small = displayed(facts, *fitted(*shape, most=1))
+    image = "" if small is None else data_url("jpeg", small, quality=_QUALITY)
+    masks = [(label, facts.runs(label)) for label in labels]
+    overlay = _overlay(
+        [(label, runs) for label, runs in masks if len(runs)], (height, width), orientation, rows, columns
+    )
+    return Picture(image, overlay, columns, rows)
+
+
+def file_picture(data: bytes, header: ImageHeader) -> Picture:
+    """Makes the small picture of a file, a JPEG or PNG."""
+    shape = displayed_size(header.height, header.width, header.orientation)
+    rows, columns = fitted(*shape)
+    small = shrunk(data, header, *fitted(*shape, most=1))
+    return Picture("" if small is None else data_url("jpeg", small, quality=_QUALITY), "", columns, rows)
+
+
+def heat_picture(heat: npt.NDArray[np.int64]) -> str:
+    """A heat map as a `data:` URL: a pixel a place, pale where no mask lies, dark where most do.
+
+    Args:
+        heat: counts, int64 (rows, columns).
+    """
+    most = max(int(heat.max()), 1)
+    levels = [ramp(int(value) / most) for value in heat.reshape(-1)]
+    pixels = np.array(levels, np.uint8).reshape(*heat.shape, 3)
+    return data_url("png", Image.fromarray(pixels))
+
+
+def overlaid(facts: StoredImage, widest: int = WIDEST, tallest: int = TALLEST) -> str:
+    """An image with the masks of its classes drawn in, as one `data:` URL; empty where it cannot be decoded.
+
+    Args:
+        facts: the image.
+        widest: columns at most.
+        tallest: rows at most.
+    """
+    height, width = facts.size
+    if not height or not width:
+        return ""
+    shape = displayed_size(height, width, facts.orientation)
+    rows, columns = fitted(*shape, widest, tallest)
+    picture = displayed(facts, rows, columns)
+    if picture is None:
+        return ""
+    plan = plan_geometry("stretch", *shape, rows, columns)
+    masks = np.zeros((rows, columns, len(facts.labels)), np.bool_)
+    for place, label in enumerate(facts.labels):
+        turned = turn_runs(facts.runs(label), height, width, facts.orientation)
+        masks[..., place] = draw(resample(turned, plan), rows, columns)
+    drawn = overlay(np.asarray(picture, np.uint8), masks, facts.labels)
+    return data_url("jpeg", Image.fromarray(drawn), quality=_QUALITY)
+
+
+def fitted(
+    height: int, width: int, widest: int = WIDEST, tallest: int = TALLEST, most: float = math.inf
+) -> tuple[int, int]:
+    """Rows and columns of the small picture of one of that size; what is smaller is enlarged to it, up to `most`."""
+    scale = min(widest / width, tallest / height, most)
+    return max(1, round(height * scale)), max(1, round(width * scale))
+
+
+def displayed(facts: StoredImage, rows: int, columns: int) -> Image.Image | None:
+    """An image as it is displayed, in mode `RGB` and of that size; `None` where it cannot be decoded."""
+    if facts.format == "raw":
+        picture = _raw(facts)
+        return None if picture is None else turn(picture, facts.orientation).resize((columns, rows))
+    return None if facts.header is None else shrunk(facts.encoded, facts.header, rows, columns)
+
+
+def shrunk(data: bytes, header: ImageHeader, rows: int, columns: int) -> Image.Image | None:
+    """A JPEG or PNG as it is displayed, in mode `RGB` and of that size; `None` where it cannot be decoded."""
+    longest = max(header.height, header.width)
+    wanted = max(rows, columns)
+    ratio = next((r for r in DCT_RATIOS if longest // r >= wanted and min(header.height, header.width) >= r), 1)
+    try:
+        picture = decode(data, header, ratio if header.format == "jpeg" else 1)
+    except ImageError:
+        return None
+    turned = turn(picture, header.orientation).convert("RGB")
+    enlarged = turned.width < columns
+    return turned.resize((columns, rows), Image.Resampling.NEAREST if enlarged else Image.Resampling.BOX)
+
+
+def _raw(facts: StoredImage) -> Image.Image | None:
+    height, width = facts.size
+    pixels = np.frombuffer(facts.encoded, np.uint8)
+    return Image.fromarray(pixels.reshape(height, width, 3)) if len(pixels) == height * width * 3 else None
+
+
+def _overlay(
+    masks: Sequence[tuple[int, Runs]], size: tuple[int, int], orientation: int, rows: int, columns: int
+) -> str:
+    if not masks:
+        return ""
+    shape = displayed_size(*size, orientation)
+    plan = plan_geometry("stretch", *shape, rows, columns)
+    pixels = np.zeros((rows, columns, 4), np.uint8)
+    stripes = np.add.outer(np.arange(rows), np.arange(columns)) // 4
+    for place, (label, runs) in enumerate(masks):
+        mask = draw(resample(turn_runs(runs, *size, orientation), plan), rows, columns).astype(bool)
+        colour = class_colour(label)
+        # Where classes overlap, each shows in stripes of its own.
+        fill = mask & ((pixels[..., 3] == 0) | (stripes % len(masks) == place))
+        pixels[fill] = (*colour, _FILL)
+        pixels[edge(mask)] = (*colour, _EDGE)
+    return data_url("png", Image.fromarray(pixels, "RGBA").quantize(32, Image.Quantize.FASTOCTREE))
+
+
+def data_url(form: str, picture: Image.Image, **options: int) -> str:
+    """A picture as a `data:` URL."""
+    file = io.BytesIO()
+    picture.save(file, form, optimize=True, **options)
+    return f"data:image/{form};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"

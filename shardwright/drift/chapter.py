@@ -1,0 +1,235 @@
+"""Drift as a chapter of the report: a table, a chart of both sides, and the images that stand out most.
+
+The images of a sample as tiles of a page: records of a dataset, or files of a folder.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.display.charts import Side, both_sides, split_class
+from shardwright.display.html import card, section, shown, table
+from shardwright.display.numbers import number, percent
+from shardwright.display.pictures import Picture, file_picture
+from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, Finding
+from shardwright.drift.measures import NUMBERS
+from shardwright.drift.sample import MOST_PIXELS, Sample
+from shardwright.images.header import ImageError
+from shardwright.images.read_header import read_header
+from shardwright.report.contact_sheets import BUDGET, LEFT_OUT, Sheets, figure, framed
+from shardwright.report.page import Chapter
+from shardwright.storage import read_bytes
+
+# The lines of the two sides have the colours of these splits.
+_BEFORE, _NOW = "train", "eval"
+_TAIL = 12
+
+# An image of a sample by its row, with a line below it that is ready as HTML.
+Tile = Callable[[Sample, int, str], str]
+
+
+class Heading(NamedTuple):
+    """How a comparison stands on the page.
+
+    Attributes:
+        ident: its anchor.
+        name: in the navigation.
+        title: its heading.
+    """
+
+    ident: str
+    name: str
+    title: str
+
+
+def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, tile: Tile, heading: Heading) -> Chapter:
+    """Renders a comparison.
+
+    Args:
+        comparison: of the two samples.
+        reference: the one.
+        current: the other, whose images are shown.
+        tile: shows one of them.
+        heading: of the chapter.
+    """
+    drifted = comparison.drifted
+    rows = [_row(finding) for finding in comparison.findings]
+    head = ("Measure", "Verdict", "Difference", "Chance", comparison.reference[:40], comparison.current[:40])
+    body = table(
+        [head[0], head[1], head[2], head[3], shown(head[4]), shown(head[5])],
+        rows,
+        caption="Every measure; difference from 0 to 1, and the chance of it where nothing has changed",
+        numbers=(2, 3, 4, 5),
+    )
+    cards = [card("Measures", body, wide=True)]
+    cards += [
+        _detail(f"c-{heading.ident}-{place}", finding, reference, current, tile)
+        for place, finding in enumerate(drifted)
+    ]
+    lead = (
+        f"{number(comparison.current_images)} images of {shown(comparison.current)} against "
+        f"{number(comparison.reference_images)} of {shown(comparison.reference)}."
+    )
+    if not comparison.enough:
+        lead += f" <b>Too few to tell: {LEAST} of each are needed.</b>"
+    link = f'<a href="#{heading.ident}">{html.escape(heading.title)}</a>'
+    findings = [] if comparison.enough else [("warn", f"{link}: too few images to tell.")]
+    if drifted:
+        names = ", ".join(shown(finding.words) for finding in drifted[:5])
+        findings.append(("bad", f"{link}: {names} {'has' if len(drifted) == 1 else 'have'} changed."))
+    return Chapter(
+        heading.ident, heading.name, section(heading.ident, heading.title, *cards, lead=lead), tuple(findings)
+    )
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    badge = '<span class="badge bad">changed</span>' if finding.drifted else '<span class="badge good">as before</span>'
+    means = ["–" if mean is None else number(mean) for mean in (finding.reference, finding.current)]
+    chance = "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}"
+    return shown(finding.words, 60), badge, percent(min(1.0, finding.distance)), chance, *means
+
+
+def _detail(ident: str, finding: Finding, reference: Sample, current: Sample, tile: Tile) -> str:
+    parts = []
+    if _measured(finding, current) is not None:
+        parts.append(_chart(ident, finding, reference, current))
+    elif finding.measure == CLASSES:
+        parts.append(_classes(reference, current))
+    elif finding.measure in current.kinds:
+        parts.append(_kinds(finding.measure, reference, current))
+    tail = _tail(finding, reference, current)
+    if len(tail):
+        tiles = "".join(tile(current, row, _note(finding, current, row)) for row in tail.tolist())
+        parts.append(f'<p class="note">The images that stand out most:</p><div class="sheet">{tiles}</div>')
+    return card(f'<span class="badge bad">changed</span> {shown(finding.words, 60)}', *parts, wide=True)
+
+
+def _measured(finding: Finding, sample: Sample) -> npt.NDArray[np.float64] | None:
+    """A measure of every image of a sample, NaN where an image has none; `None` of measures that are no numbers."""
+    if finding.measure in NUMBERS:
+        return sample.numbers[:, list(NUMBERS).index(finding.measure)]
+    kind, _, name = finding.measure.partition("/")
+    return np.array([areas.get(name, np.nan) for areas in sample.areas]) if kind == AREA else None
+
+
+def _note(finding: Finding, current: Sample, row: int) -> str:
+    values = _measured(finding, current)
+    if values is None:
+        return ""
+    return f"<div>{shown(finding.words)} {number(round(float(values[row]), 6))}</div>"
+
+
+def _chart(ident: str, finding: Finding, reference: Sample, current: Sample) -> str:
+    sides = [
+        Side(sample.name, split_class(style), _there(_measured(finding, sample)))
+        for sample, style in ((reference, _BEFORE), (current, _NOW))
+    ]
+    return both_sides(ident, finding.words, sides)
+
+
+def _there(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    return np.empty(0) if values is None else values[np.isfinite(values)]
+
+
+def _classes(reference: Sample, current: Sample) -> str:
+    names = sorted({name for sample in (reference, current) for names in sample.labels for name in names})
+    shares = {
+        name: [sum(name in names for names in sample.labels) / max(1, len(sample)) for sample in (reference, current)]
+        for name in names
+    }
+    order = sorted(names, key=lambda name: -abs(shares[name][0] - shares[name][1]))
+    return _shares(
+        [(name, shares[name][0], shares[name][1]) for name in order[:20]], "Part of the images that have the class"
+    )
+
+
+def _kinds(measure: str, reference: Sample, current: Sample) -> str:
+    kinds = sorted({*reference.kinds[measure], *current.kinds[measure]}, key=str)
+    rows: list[tuple[str, float, float]] = []
+    for kind in kinds:
+        name = " × ".join(map(str, kind)) if isinstance(kind, tuple) else str(kind)
+        before, now = (sample.kinds[measure].count(kind) / max(1, len(sample)) for sample in (reference, current))
+        rows.append((name, before, now))
+    rows.sort(key=lambda row: -abs(row[1] - row[2]))
+    return _shares(rows[:20], "Part of the images of each kind")
+
+
+def _shares(rows: list[tuple[str, float, float]], caption: str) -> str:
+    cells = [(shown(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
+    return table(("Kind", "before", "now", "moved"), cells, caption=caption, numbers=(1, 2, 3))
+
+
+def _moved(part: float) -> str:
+    return f"{100 * part:+.1f} %".replace("-", "−")
+
+
+def _tail(finding: Finding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
+    """Rows of the current images that are least like the reference by a measure, the strangest first."""
+    values = _measured(finding, current)
+    if values is not None:
+        middles = [float(np.median(_there(_measured(finding, sample)))) for sample in (reference, current)]
+        scores = np.where(np.isfinite(values), values if middles[1] >= middles[0] else -values, -np.inf)
+    elif finding.measure == CLASSES:
+        grown = _grown(reference, current)
+        scores = np.array([max((grown.get(name, 0.0) for name in names), default=0.0) for names in current.labels])
+    elif finding.measure == EMBEDDED:
+        spread = reference.embeddings.std(axis=0) + 1e-9
+        scores = np.square((current.embeddings - reference.embeddings.mean(axis=0)) / spread).sum(axis=1)
+    elif finding.measure in current.kinds:
+        scores = np.array(list(_strangeness(finding.measure, reference, current)))
+    else:
+        return np.empty(0, np.int64)
+    order = np.argsort(-scores, kind="stable")[:_TAIL]
+    return order[scores[order] > -np.inf]
+
+
+def _grown(reference: Sample, current: Sample) -> dict[str, float]:
+    """By how much of all images a class is more frequent than it was."""
+    shares = [Counter(name for names in sample.labels for name in names) for sample in (reference, current)]
+    names = {*shares[0], *shares[1]}
+    return {name: shares[1][name] / max(1, len(current)) - shares[0][name] / max(1, len(reference)) for name in names}
+
+
+def _strangeness(measure: str, reference: Sample, current: Sample) -> Iterator[float]:
+    before = {kind: reference.kinds[measure].count(kind) for kind in set(current.kinds[measure])}
+    return (-math.log1p(before[kind]) for kind in current.kinds[measure])
+
+
+def record_tiles(sheets: Sheets) -> Tile:
+    """Tiles of the dataset that the sheets are of."""
+    return lambda sample, row, note: sheets.tile(sample.places[row], note=note)
+
+
+def file_tiles(budget: int = BUDGET) -> Tile:
+    """Tiles of files.
+
+    Args:
+        budget: bytes that all pictures may take; further ones are left out, and their tiles say so.
+    """
+    left = budget
+
+    def tile(sample: Sample, row: int, note: str) -> str:
+        nonlocal left
+        picture = _picture(sample.files[row])
+        if picture.bytes > left:
+            return figure(LEFT_OUT, sample.keys[row], note)
+        left -= picture.bytes
+        return figure(framed(picture, sample.keys[row]), sample.keys[row], note)
+
+    return tile
+
+
+def _picture(path: str) -> Picture:
+    """Of a file that was measured; one that has gone or changed since is shown by its name alone."""
+    try:
+        data = read_bytes(path)
+        return file_picture(data, read_header(data, max_pixels=MOST_PIXELS))
+    except (ImageError, OSError):
+        return Picture("", "", 0, 0)

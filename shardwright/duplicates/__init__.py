@@ -1,0 +1,1 @@
+"""Which images are the same: hashes, search, groups, decision."""

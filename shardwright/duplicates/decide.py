@@ -1,0 +1,177 @@
+"""What becomes of images that are the same: which one is kept, what is told, and who must stay on one side of a split.
+
+All steps are on positions of keys that are sorted, so "the first" is the first by key, whatever order files came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.duplicates.clusters import Components
+from shardwright.duplicates.hamming import Positions
+from shardwright.errors import CheckFailed
+
+ACTIONS = ("keep", "first", "fail")
+CONFLICT_POLICIES = ("report", "reject", "fail")
+CONFLICTING = "conflicting_duplicates"
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Sameness:
+    """One way in which images can be the same, and what is done about it.
+
+    Attributes:
+        code: what the ledger calls it, e.g. `exact_duplicate`.
+        option: YAML path of the option that asked for it.
+        firsts: position of the first image of the same group, int64 (n,).
+        action: `keep` all, keep the `first`, or `fail`.
+        relation: how an image is like the one that is kept, e.g. `the same bytes as`.
+        labels: position -> what is said of the image, for all in groups; equal where the labels agree.
+    """
+
+    code: str
+    option: str
+    firsts: Positions
+    action: str
+    relation: Callable[[int, int], str]
+    labels: Mapping[int, str]
+
+
+class DuplicateRow(NamedTuple):
+    """Why an image is not going to be written.
+
+    Attributes:
+        key: its key.
+        rejected: whether it is rejected; else it is a duplicate of an image that is kept.
+        code: why, as a word, e.g. `exact_duplicate`.
+        reason: the same as a sentence.
+    """
+
+    key: str
+    rejected: bool
+    code: str
+    reason: str
+
+
+@dataclass
+class Decision:
+    """What becomes of duplicates.
+
+    Attributes:
+        rows: position -> why the image is not going to be written.
+        clusters: a number per group of images that are the same in any way and remain, -1 for images of their own;
+            int64 (n,).
+        notes: what was found, for the user.
+        kept: position of an image that another stands for -> position of that one; it may itself be such an image.
+    """
+
+    rows: dict[int, DuplicateRow]
+    clusters: Positions
+    notes: list[str] = field(default_factory=list)
+    kept: dict[int, int] = field(default_factory=dict)
+
+    def stands_for(self, image: int) -> int:
+        """Position of the image that is written for one, in the end."""
+        while image in self.kept:
+            image = self.kept[image]
+        return image
+
+
+def decide(keys: Sequence[str], alive: npt.NDArray[np.bool_], ways: Sequence[Sameness], conflicts: str) -> Decision:
+    """Decides about duplicates.
+
+    Args:
+        keys: sorted keys of all inputs.
+        alive: which of them are going to be written so far.
+        ways: kinds of sameness, the strictest first.
+        conflicts: what to do where labels within a group disagree: `report`, `reject` the whole group, or `fail`.
+
+    Raises:
+        CheckFailed: there are duplicates or conflicts, and they are not to be.
+    """
+    alive = alive.copy()
+    decision = Decision({}, np.full(len(keys), -1))
+    for way in ways:
+        groups = list(groups_of(way.firsts, alive))
+        if not groups:
+            continue
+        disagreeing = [members for members in groups if len({way.labels.get(i, "") for i in members}) > 1]
+        _tell(decision, keys, way, groups, disagreeing, conflicts)
+        for members in disagreeing if conflicts == "reject" else ():
+            for i in members:
+                other = next(j for j in members if way.labels.get(j, "") != way.labels.get(i, ""))
+                reason = f"{way.relation(i, other)} {keys[other]}, {_difference(way, i, other)}"
+                decision.rows[i] = DuplicateRow(keys[i], True, CONFLICTING, reason)
+                alive[i] = False
+        for members in groups if way.action == "first" else ():
+            for i in members[1:].tolist() if alive[members[0]] else ():
+                decision.rows[i] = _duplicate(keys, way, i, int(members[0]))
+                decision.kept[i] = int(members[0])
+                alive[i] = False
+    decision.clusters = _clusters(ways, alive)
+    return decision
+
+
+def groups_of(firsts: Positions, alive: npt.NDArray[np.bool_]) -> Iterator[Positions]:
+    """Groups of two and more of the images that are alive, by their first member; positions rise within each."""
+    there = np.flatnonzero(alive)
+    crowded = there[np.bincount(firsts[there], minlength=len(firsts))[firsts[there]] > 1]
+    order = crowded[np.argsort(firsts[crowded], kind="stable")]
+    if len(order):
+        yield from np.split(order, np.flatnonzero(np.diff(firsts[order])) + 1)
+
+
+def _clusters(ways: Sequence[Sameness], alive: npt.NDArray[np.bool_]) -> Positions:
+    components = Components(len(alive))
+    everyone = np.arange(len(alive))
+    for way in ways:
+        components.join(everyone, way.firsts)
+    clusters = np.full(len(alive), -1)
+    for number, members in enumerate(groups_of(components.firsts(), alive)):
+        clusters[members] = number
+    return clusters
+
+
+def _duplicate(keys: Sequence[str], way: Sameness, image: int, kept: int) -> DuplicateRow:
+    reason = f"{way.relation(image, kept)} {keys[kept]}, which is kept"
+    if way.labels.get(image, "") == way.labels.get(kept, ""):
+        return DuplicateRow(keys[image], False, way.code, reason)
+    return DuplicateRow(keys[image], False, CONFLICTING, f"{reason}; {_difference(way, image, kept)}")
+
+
+def _difference(way: Sameness, image: int, other: int) -> str:
+    return f"but its labels are {way.labels.get(image, '')}, not {way.labels.get(other, '')}"
+
+
+def _tell(
+    decision: Decision,
+    keys: Sequence[str],
+    way: Sameness,
+    groups: list[Positions],
+    disagreeing: list[Positions],
+    conflicts: str,
+) -> None:
+    count = sum(len(members) for members in groups)
+    within = "1 group" if len(groups) == 1 else f"{len(groups)} groups"
+    found = f"{way.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
+    if way.action == "fail":
+        raise CheckFailed(f"{found}. {way.option} is fail: remove all but one of each, or set it to first or keep.")
+    what = "kept, each group on one side of the split" if way.action == "keep" else "the first of each is kept"
+    decision.notes.append(f"{found}: {what}")
+    if not disagreeing:
+        return
+    found = f"{CONFLICTING}: {len(disagreeing)} of these groups disagree on labels, e.g. {_shown(keys, disagreeing)}"
+    if conflicts == "fail":
+        raise CheckFailed(f"{found}. duplicates.conflicts is fail: mend the labels, or set it to report or reject.")
+    decision.notes.append(found)
+
+
+def _shown(keys: Sequence[str], groups: list[Positions]) -> str:
+    members = groups[0]
+    return " = ".join(keys[i] for i in members[:_SHOWN].tolist()) + (" = …" if len(members) > _SHOWN else "")

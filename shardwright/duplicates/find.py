@@ -1,0 +1,117 @@
+"""Which images of an input are the same, by bytes, pixels or looks, and what `duplicates` says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.config import DuplicatesConfig
+from shardwright.duplicates.clusters import equal_clusters, near_clusters
+from shardwright.duplicates.decide import Decision, Sameness, decide, groups_of
+from shardwright.duplicates.hashes import BITS, ImageHashes, distance
+
+_OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near_action"}
+
+
+class PixelHashes(Protocol):
+    """What the pixels of n images tell."""
+
+    @property
+    def pixels(self) -> npt.NDArray[Any]:
+        """The hash of all pixels of each image."""
+        ...
+
+    @property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """The columns of `ImageHashes`, uint64 (n, 4)."""
+        ...
+
+    @property
+    def sound(self) -> npt.NDArray[np.bool_]:
+        """Which images can be decoded, bool (n,)."""
+        ...
+
+
+_Firsts = npt.NDArray[np.int64]
+_Alive = npt.NDArray[np.bool_]
+
+
+def find_duplicates(
+    options: DuplicatesConfig,
+    keys: Sequence[str],
+    digests: npt.NDArray[Any],
+    probed: PixelHashes | None,
+    alive: _Alive,
+    labels_of: Callable[[Iterable[int]], Mapping[int, tuple[str, str]]],
+) -> Decision:
+    """Finds images that are the same and decides about them.
+
+    Args:
+        options: `duplicates` of a recipe.
+        keys: sorted keys of all images, n of them.
+        digests: the hash of each file, (n,) or (n, bytes).
+        probed: what the pixels tell; needed where the options look at them.
+        alive: which images are going to be written so far, bool (n,); the files of all of them can be read.
+        labels_of: positions -> position -> the classes of an image and a word for its masks.
+
+    Raises:
+        CheckFailed: there are duplicates or conflicts, and they are not to be.
+    """
+    found: list[tuple[str, str, Callable[[int, int], str], _Firsts]] = [
+        ("exact", options.exact, _same_bytes, equal_clusters(digests, alive))
+    ]
+    if options.pixels is not None:
+        assert probed is not None
+        found.append(("pixel", options.pixels, _same_pixels, equal_clusters(probed.pixels, alive & probed.sound)))
+    if options.near is not None:
+        assert probed is not None
+        hashes = probed.hashes[:, ImageHashes._fields.index(options.near_hash)]
+        firsts = _near(options, probed, alive & probed.sound)
+        found.append(("near", options.near_action, _near_looks(options.near_hash, hashes), firsts))
+    members = {i for _, _, _, firsts in found for group in groups_of(firsts, alive) for i in group.tolist()}
+    labels = labels_of(members) if members else {}
+    ways = [
+        Sameness(
+            code=f"{name}_duplicate",
+            option=f"duplicates.{_OPTIONS[name]}",
+            firsts=firsts,
+            action=action,
+            relation=relation,
+            # Of pictures that only look alike, masks are rarely the same to the pixel.
+            labels={i: classes if name == "near" else classes + masks for i, (classes, masks) in labels.items()},
+        )
+        for name, action, relation, firsts in found
+    ]
+    return decide(keys, alive, ways, options.conflicts)
+
+
+def _same_bytes(image: int, other: int) -> str:
+    del image, other
+    return "has the same bytes as"
+
+
+def _same_pixels(image: int, other: int) -> str:
+    del image, other
+    return "displays the same pixels as"
+
+
+def _near_looks(name: str, hashes: npt.NDArray[np.uint64]) -> Callable[[int, int], str]:
+    def relation(image: int, other: int) -> str:
+        bits = distance(int(hashes[image]), int(hashes[other]))
+        return f"its {name} hash differs in {bits} of {BITS} bits from that of"
+
+    return relation
+
+
+def _near(options: DuplicatesConfig, probed: PixelHashes, there: _Alive) -> _Firsts:
+    assert options.near is not None
+    positions = np.flatnonzero(there)
+    columns = {name: probed.hashes[positions, i] for i, name in enumerate(ImageHashes._fields)}
+    confirm = None if options.confirm is None else columns[options.confirm]
+    limit = options.near if options.confirm_distance is None else options.confirm_distance
+    firsts = np.arange(len(there))
+    firsts[positions] = positions[near_clusters(columns[options.near_hash], options.near, confirm, limit)]
+    return firsts

@@ -1,0 +1,1 @@
+"""Datasets made of datasets: subset, reshard, merge, relabel, delete, diff, export."""

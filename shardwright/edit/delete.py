@@ -1,0 +1,70 @@
+"""What is left of images beside the dataset that they are taken out of: staged shards, probe rows, datasets, models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+
+from shardwright.dataset.random_access import Place, read_again
+from shardwright.dataset.reader import Dataset
+from shardwright.errors import DatasetError
+from shardwright.ingest.copying import INPUTS_FILE, read_inputs
+from shardwright.ingest.known_files import forget_rows
+from shardwright.lineage.ancestry import MODEL, Artifact, Family
+from shardwright.staging.staged import PROBED
+from shardwright.storage import is_remote, open_file
+from shardwright.storage.mirror import local_folder
+from shardwright.tfrecords.records import find_feature
+
+_IMAGE_HASH = "image/sha256"
+# By these a model descends from a dataset without having seen it.
+_ONLY_COMPARED = ("previous", "reference", "baseline")
+
+
+def contents_of(dataset: Dataset, keys: Collection[str]) -> set[bytes]:
+    """SHA-256 of the files that images came as: as their records say, and as the dataset's origins do."""
+    contents: set[bytes] = set()
+    name = dataset.manifest.stored(_IMAGE_HASH)
+    shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
+    for number, shard in enumerate(shards):
+        for key, offset in dataset.entries(shard):
+            if key in keys:
+                found = find_feature(read_again(shards, Place(number, offset)), name)
+                contents.update(bytes.fromhex(bytes(value).decode("ascii")) for value in found or ())
+    try:
+        with open_file(os.path.join(dataset.root, INPUTS_FILE)) as lines:
+            contents.update(row.sha256 for row in read_inputs(lines) if row.key in keys)
+    except (OSError, ValueError, TypeError, KeyError):
+        pass  # A dataset need not have them, and its records tell of all that was written.
+    return contents
+
+
+def forget_probed(staging_root: str, contents: Collection[bytes]) -> int:
+    """Deletes what pixels of files told; how many rows that were."""
+    if not is_remote(staging_root) and not os.path.isdir(staging_root):
+        return 0
+    return forget_rows(os.path.join(local_folder(staging_root), PROBED), contents)
+
+
+def holders(family: Family, keys: Collection[str]) -> list[Artifact]:
+    """The datasets of a family that hold one of the images, by their indices; a damaged one is passed over."""
+    return [one for one in family.artifacts.values() if one.digest and any(key in keys for key in _keys(one.place))]
+
+
+def trained_on(family: Family, datasets: Iterable[Artifact]) -> list[Artifact]:
+    """The models that were trained on datasets, or begun with the weights of one that was."""
+    places = {one.place for one in datasets}
+    return [
+        model
+        for model in family.artifacts.values()
+        if model.kind == MODEL and any(one.place in places for one in family.ancestors(model, without=_ONLY_COMPARED))
+    ]
+
+
+def _keys(place: str) -> Iterator[str]:
+    try:
+        dataset = Dataset.open(place)
+        for split in dataset.splits:
+            yield from dataset.keys(split)
+    except DatasetError:
+        return

@@ -1,0 +1,380 @@
+"""New datasets out of the records of others, which are copied as they are: subset, reshard, merge, forget.
+
+Records keep their bytes and their order; what the ledger says of inputs that were not written goes along. The work is
+that of every dataset: shards are staged, then all of it appears at once, and doing it again does nothing.
+
+Reading what is taken of other datasets: whole shards, held against the manifest's hash, or a few proven records.
+
+A manifest answers for whole shards only: an index says where records lie and not what they are, and a record's own
+CRC-32C tells damage from what is sound, not one sound record from another. So a shard has to be read through before
+anything is known of its records. Who has done that already, and kept what every record was (`Proofs`), has those few
+that are wanted read by their places.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from types import MappingProxyType
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from shardwright.config.dataset import ShardsConfig
+from shardwright.dataset.ledger import WRITTEN, LedgerRow
+from shardwright.dataset.manifest import Manifest
+from shardwright.dataset.random_access import record_at, records_at
+from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.dataset.shard_names import ShardNames
+from shardwright.dataset.sharding import shard_bounds, shard_count
+from shardwright.errors import DatasetError, UsageError
+from shardwright.fingerprint import fingerprint, text_number
+from shardwright.progress import progress
+from shardwright.staging.commit import DatasetPlan, commit, committed
+from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.storage import is_remote, open_file
+from shardwright.storage.paths import refuse_within, staging_beside
+
+# Shard's file -> offset of a record -> SHA-256 of its serialized example, of shards that were the manifest's.
+Proofs = Mapping[str, Mapping[int, bytes]]
+# Where more of a shard's bytes are taken, the whole of it is read: one stream, and what lies between is hardly more.
+SPARSE = 1 / 3
+_PIECE = 1 << 20
+
+
+class _Taken(NamedTuple):
+    """What is taken of a shard.
+
+    Attributes:
+        shard: the shard.
+        records: key, offset and length of the frame of each record, in their order.
+    """
+
+    shard: LocatedShard
+    records: list[tuple[str, int, int]]
+
+
+def taken_places(source: Dataset, shard: LocatedShard, choose: Callable[[str], bool]) -> Iterator[tuple[str, int, int]]:
+    """Key, offset and length of the frame of every record of a shard whose key is chosen; no record is read."""
+    before: tuple[str, int] | None = None
+    for key, offset in source.entries(shard):
+        if before is not None:
+            yield (*before, offset - before[1])
+        before = (key, offset) if choose(key) else None
+    if before is not None:
+        yield (*before, shard.bytes - before[1])
+
+
+def taken_records(
+    sources: Iterable[Dataset], split: str, choose: Callable[[str], bool], proofs: Proofs
+) -> Iterator[tuple[str, bytes]]:
+    """Key and serialized example of every record of a split that is taken.
+
+    Args:
+        sources: the datasets, in order.
+        split: which split; a dataset need not have it.
+        choose: which keys are taken.
+        proofs: what is known of records; shards that are not there are read whole.
+
+    Raises:
+        DatasetError: a shard is damaged or not the manifest's; of one that is read whole this shows after its last
+            record.
+    """
+    taken = (
+        _Taken(shard, list(taken_places(source, shard, choose)))
+        for source in sources
+        if split in source.splits
+        for shard in source.shards(split)
+    )
+    wanted = (one for one in taken if one.records)
+    # Neighbours together, so that the requests for one shard do not wait for those for the one before.
+    for known, group in groupby(wanted, lambda one: _is_known(one, proofs)):
+        read = partial(_proven, proofs) if known else _whole
+        yield from read(group)
+
+
+def _is_known(taken: _Taken, proofs: Proofs) -> bool:
+    known = proofs.get(taken.shard.file, {})
+    size = sum(length for _, _, length in taken.records)
+    return size < SPARSE * taken.shard.bytes and all(offset in known for _, offset, _ in taken.records)
+
+
+def _proven(proofs: Proofs, group: Iterable[_Taken]) -> Iterator[tuple[str, bytes]]:
+    files: list[str] = []
+
+    def places() -> Iterator[tuple[tuple[int, int, int], tuple[str, str, int]]]:
+        for shard, records in group:
+            files.append(shard.file)
+            for key, offset, length in records:
+                yield (len(files) - 1, offset, length), (key, shard.file, offset)
+
+    for (key, file, offset), payload in records_at(files, places()):
+        if payload is None or hashlib.sha256(payload).digest() != proofs[file][offset]:
+            raise _another(file)
+        yield key, payload
+
+
+def _whole(group: Iterable[_Taken]) -> Iterator[tuple[str, bytes]]:
+    for shard, records in group:
+        with open_file(shard.file) as file:
+            read = _ReadThrough(file)
+            for key, offset, _ in records:
+                yield key, record_at(read, offset, shard.file)
+            if read.sha256() != shard.sha256:
+                raise _another(shard.file)
+
+
+def _another(file: str) -> DatasetError:
+    return DatasetError(
+        f"{file}: is not what the manifest says: damaged, or changed since. `shardwright verify` tells more."
+    )
+
+
+class _ReadThrough:
+    """A file that is read from its beginning to its end, also between what is wanted of it: so its hash is known."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._at, self._digest = file, 0, hashlib.sha256()
+
+    def seek(self, offset: int, /) -> None:
+        """Goes on to a place."""
+        while self._at < offset and self.read(min(_PIECE, offset - self._at)):
+            continue
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes."""
+        data = self._file.read(size)
+        self._digest.update(data)
+        self._at += len(data)
+        return data
+
+    def sha256(self) -> str:
+        """Of the whole file, hex."""
+        while self.read(_PIECE):
+            continue
+        return self._digest.hexdigest()
+
+
+Choose = Callable[[str], bool]
+_NOT_WRITTEN = "not-written"
+_SHOWN = 3
+
+
+def every(key: str) -> bool:
+    """Takes all."""
+    del key
+    return True
+
+
+def same_row(row: LedgerRow) -> LedgerRow | None:
+    """Keeps a row as it is."""
+    return row
+
+
+class Derived(NamedTuple):
+    """What is made.
+
+    Attributes:
+        operation: how, as a word, for the recipe.
+        options: what else changes the bytes, as plain values.
+        choose: which keys are taken.
+        row: what becomes of the ledger's rows of inputs that were not written; `None` leaves one out.
+        outcome: what becomes of a record, by its key and bytes; it stays as it is by default.
+        changes: fields of the `DatasetPlan` that are not those of the source.
+        proofs: what records were when their shards were held against the manifest; of others, whole shards are read.
+    """
+
+    operation: str
+    options: Mapping[str, Any]
+    choose: Choose = every
+    row: Callable[[LedgerRow], LedgerRow | None] = same_row
+    outcome: Callable[[str, bytes], Outcome] = Outcome
+    changes: Mapping[str, Any] = MappingProxyType({})
+    proofs: Proofs = MappingProxyType({})
+
+
+def derive(
+    sources: Sequence[Dataset],
+    out: str | os.PathLike[str],
+    how: Derived,
+    *,
+    shards: ShardsConfig | None = None,
+    quiet: bool = False,
+) -> Manifest:
+    """Makes a dataset of records of others.
+
+    Args:
+        sources: the datasets, with the same classes and features; no key may be in two of them.
+        out: folder to make.
+        how: what is made.
+        shards: how it is cut; by default as the ingest does.
+        quiet: show no progress.
+
+    Returns:
+        Its manifest.
+
+    Raises:
+        UsageError: the sources do not go together, nothing would be left, or `out` holds something else.
+        DatasetError: a source is damaged.
+    """
+    first = sources[0].manifest
+    for source in sources:
+        refuse_within(out, source.root)
+    _refuse_different(sources)
+    sizes, keys = _measured(sources, how.choose)
+    _refuse_equal_keys(keys, sources)
+    if not any(len(lengths) for lengths in sizes.values()):
+        raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
+    shards = shards or ShardsConfig()
+    planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
+    parents = [source.manifest.digest for source in sources]
+    recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
+    rows = _rows(sources, how.row)
+    plan = DatasetPlan(
+        kind=first.kind,
+        task=first.task,
+        classes=first.classes,
+        recipe=recipe,
+        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
+        features=first.features,
+        inputs=sum(len(lengths) for lengths in sizes.values()) + len(rows),
+        shards=tuple(planned),
+        rows=(_NOT_WRITTEN,) if rows else (),
+        max_rejects=1.0,
+        names=first.names,
+        labels=first.labels,
+        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
+    )
+    plan = dataclasses.replace(plan, **how.changes)
+    done = committed(out, plan.fingerprint)
+    if done is not None:
+        return done
+    staging = Staging.open(staging_beside(out), plan.fingerprint)
+    with staging.locked():
+        if rows:
+            staging.write_rows(_NOT_WRITTEN, rows)
+        try:
+            with progress(len(planned), "writing shards", quiet=quiet) as shown:
+                for split in sorted(sizes):
+                    taken = taken_records(sources, split, how.choose, how.proofs)
+                    records = (how.outcome(key, payload) for key, payload in taken)
+                    cuts = [shard for shard in planned if shard.split == split]
+                    bounds = shard_bounds(len(sizes[split]), len(cuts))
+                    for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
+                        _write(staging, shard, records, count, ShardNames(shards.pattern))
+                        shown.advance()
+                    # A source's last shard is held against its hash when there is nothing left to take.
+                    next(records, None)
+        except DatasetError:
+            # What is finished may hold records of a file that has turned out to be another than the manifest's.
+            staging.remove()
+            _tidy(out)
+            raise
+        manifest = commit(staging, plan, out, {"runner": how.operation})
+    _tidy(out)
+    return manifest
+
+
+def _tidy(out: str | os.PathLike[str]) -> None:
+    if not is_remote(str(out)):
+        # The folder of staging folders; it stays where another dataset is being made in it.
+        with suppress(OSError):
+            os.rmdir(staging_beside(out))
+
+
+def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], count: int, names: ShardNames) -> None:
+    taken = [0]
+
+    def outcomes() -> Iterator[Outcome]:
+        while taken[0] < count:
+            taken[0] += 1
+            yield next(records)
+
+    staging.write_shard(shard, outcomes(), names)
+    # A shard that an earlier run has finished is not written again; its records are passed over.
+    for _ in outcomes():
+        continue
+
+
+def _measured(sources: Sequence[Dataset], choose: Choose) -> tuple[dict[str, array[int]], list[array[int]]]:
+    """Bytes of the records of every split that are taken, and of every source the numbers of the keys."""
+    sizes: dict[str, array[int]] = {}
+    keys: list[array[int]] = []
+    for source in sources:
+        keys.append(array("q"))
+        for split in source.splits:
+            lengths = sizes.setdefault(split, array("q"))
+            for shard in source.shards(split):
+                for key, _, length in taken_places(source, shard, choose):
+                    lengths.append(length)
+                    keys[-1].append(text_number(key))
+    return sizes, keys
+
+
+def _planned(split: str, lengths: array[int], shards: ShardsConfig) -> list[PlannedShard]:
+    count = shard_count(
+        len(lengths),
+        sum(lengths),
+        target_size=shards.target_size,
+        count=shards.count,
+        records_per_shard=shards.records,
+        hosts=shards.hosts,
+    )
+    return [PlannedShard(split, number, count) for number in range(count)]
+
+
+def _cut(shards: ShardsConfig) -> dict[str, Any]:
+    return {name: value for name, value in vars(shards).items() if value is not None}
+
+
+def _rows(sources: Sequence[Dataset], become: Callable[[LedgerRow], LedgerRow | None]) -> list[LedgerRow]:
+    rows = []
+    for source in sources:
+        if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
+            for row in source.ledger():
+                # Where it had been planned for is of no meaning any more.
+                bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
+                kept = become(bare) if row.status != WRITTEN else None
+                if kept is not None:
+                    rows.append(kept)
+    return rows
+
+
+def _refuse_different(sources: Sequence[Dataset]) -> None:
+    first = sources[0]
+    for source in sources[1:]:
+        for what in ("kind", "task", "classes", "labels", "features", "names"):
+            one, other = getattr(first.manifest, what), getattr(source.manifest, what)
+            if one != other:
+                raise UsageError(
+                    f"{source.root}: its {what} are not those of {first.root}: {_difference(one, other)}. "
+                    "Ingest both with the same configuration."
+                )
+
+
+def _difference(one: Any, other: Any) -> str:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+        return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"{other!r}, not {one!r}"
+
+
+def _refuse_equal_keys(keys: list[array[int]], sources: Sequence[Dataset]) -> None:
+    seen = np.empty(0, np.int64)
+    for numbers, source in zip(keys, sources, strict=True):
+        mine = np.array(numbers, np.int64)
+        both = np.intersect1d(seen, mine)
+        if len(both):
+            twice = set(both[:1].tolist())
+            name = next(k for s in source.splits for k in source.keys(s) if text_number(k) in twice)
+            raise UsageError(
+                f"{source.root}: {len(both)} keys are in another source, too, e.g. {name!r}. An image may be "
+                "there once: forget them in one of the two first."
+            )
+        seen = np.concatenate([seen, mine])

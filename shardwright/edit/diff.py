@@ -1,0 +1,290 @@
+"""How two datasets differ, image by image: all that their records hold is compared.
+
+Images are new, gone, changed, moved to another split, labelled or masked otherwise (ignored pixels are a mask, too), or
+differ in a further feature, such as boxes and captions.
+
+The differences of two datasets as a page of its own.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from shardwright.dataset.example_view import FactsReader, ImageFacts
+from shardwright.dataset.random_access import records_at
+from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.display.html import card, more, section, shown, table
+from shardwright.display.numbers import number
+from shardwright.display.page import document
+from shardwright.edit.compared_features import ComparedFeatures
+from shardwright.errors import DatasetError
+from shardwright.masks.rle import Runs, area, union
+from shardwright.progress import SILENT, Progress
+
+ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS = "added", "removed", "changed", "moved", "relabelled", "masks"
+FEATURES = "features"
+WAYS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS, FEATURES)
+# Rows that are kept to be shown; all are counted.
+_SHOWN = 200
+
+
+class Row(NamedTuple):
+    """One image that differs.
+
+    Attributes:
+        key: its key.
+        way: one of `WAYS`.
+        before: what it was: its split, its classes, a feature; empty where there is no such thing.
+        after: what it is.
+        iou: of masks, the least over all classes of the area both share over that of either; else `None`.
+    """
+
+    key: str
+    way: str
+    before: str
+    after: str
+    iou: float | None = None
+
+
+@dataclass
+class Differences:
+    """All differences of two datasets.
+
+    Attributes:
+        images: how many both, the one and the other hold.
+        counts: way -> images.
+        labels: (class before, class after) -> images, of those that are labelled otherwise.
+        iou: mean of the masks' least intersection over union, of the images whose masks differ; `None` where none does.
+        rows: the first of every way, by key.
+        features: name of a further feature -> images in which it differs.
+        only: features that the one stores and the other does not, and the reverse.
+    """
+
+    images: tuple[int, int, int]
+    counts: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    iou: float | None = None
+    rows: list[Row] = field(default_factory=list)
+    features: Counter[str] = field(default_factory=Counter)
+    only: tuple[list[str], list[str]] = ([], [])
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a difference."""
+        return bool(self.counts) or any(self.only)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        both, one, other = self.images
+        return {
+            "images": {"both": both, "first": one, "second": other},
+            "counts": dict(self.counts),
+            "labels": dict(self.labels),
+            "iou": self.iou,
+            "features": dict(self.features),
+            "only": {"first": self.only[0], "second": self.only[1]},
+            "rows": [row._asdict() for row in self.rows],
+        }
+
+
+class _Held(NamedTuple):
+    """Where the one holds an image: its split; number of the shard, offset and length of the record."""
+
+    split: str
+    place: tuple[int, int, int]
+
+
+def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> Differences:
+    """Compares two datasets by key.
+
+    Keys and places of the one are held in memory; records are read as they come in the other, and by place in the one,
+    where mostly they lie in the same order.
+
+    Args:
+        one: the earlier.
+        other: the later; classes are compared by name, so it may have others.
+        shown: told of every record of the other.
+
+    Raises:
+        DatasetError: one of them is damaged.
+    """
+    shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
+    held = {key: _Held(shards[0][place[0]].split, place) for key, place in _places(one, shards[0])}
+    count_one, count_other = len(held), sum(shard.records for shard in shards[1])
+    readers = FactsReader(one.manifest), FactsReader(other.manifest)
+    compared = ComparedFeatures(one.manifest, other.manifest)
+    found = Differences((0, count_one, count_other), only=compared.only)
+    kept: Counter[str] = Counter()
+    overlaps: list[float] = []
+    both = 0
+
+    def note(row: Row) -> None:
+        found.counts[row.way] += 1
+        kept[row.way] += 1
+        if kept[row.way] <= _SHOWN:
+            found.rows.append(row)
+
+    # It is gone through ahead of what is compared, and so of what is taken out.
+    wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
+    earlier = records_at([shard.file for shard in shards[0]], ((held[key].place, key) for key in wanted))
+    for shard in shards[1]:
+        for key, _, payload in other.placed_records(shard):
+            shown.advance()
+            before = held.get(key)
+            if before is None:
+                note(Row(key, ADDED, "", shard.split))
+                continue
+            both += 1
+            facts = readers[0].read(key, _record(earlier, key, shards[0], before)), readers[1].read(key, payload)
+            del held[key]
+            if before.split != shard.split:
+                note(Row(key, MOVED, before.split, shard.split))
+            differing = list(compared.differing(*facts, same_image=facts[0].encoded == facts[1].encoded))
+            found.features.update(name for name, _, _ in differing)
+            for row in _compared(key, *facts, differing):
+                note(row)
+                if row.iou is not None:
+                    overlaps.append(row.iou)
+                if row.way == RELABELLED:
+                    found.labels[f"{row.before} -> {row.after}"] += 1
+    for key, gone in held.items():
+        note(Row(key, REMOVED, gone.split, ""))
+    found.images = both, count_one, count_other
+    found.iou = round(sum(overlaps) / len(overlaps), 6) if overlaps else None
+    found.rows.sort(key=lambda row: (WAYS.index(row.way), row.key))
+    return found
+
+
+def _places(dataset: Dataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Key, and number of the shard, offset and length of the frame, of every record, by the indices."""
+    for position, shard in enumerate(shards):
+        before: tuple[str, int] | None = None
+        for key, offset in dataset.entries(shard):
+            if before is not None:
+                yield before[0], (position, before[1], offset - before[1])
+            before = key, offset
+        if before is not None:
+            yield before[0], (position, before[1], shard.bytes - before[1])
+
+
+def _record(
+    earlier: Iterator[tuple[str, bytes | None]], key: str, shards: Sequence[LocatedShard], held: _Held
+) -> bytes:
+    """The next record of the earlier dataset, which is that of a key.
+
+    Raises:
+        DatasetError: it is damaged, or the indices name a key twice.
+    """
+    found, payload = next(earlier, ("", None))
+    number, offset, _ = held.place
+    if found != key or payload is None:
+        what = "cannot be read, or is damaged" if found == key else "is named twice by an index"
+        raise DatasetError(
+            f"{shards[number].file} at offset {offset}: the record of {key!a} {what}. `shardwright verify` names all "
+            "that is damaged."
+        )
+    return payload
+
+
+def _compared(key: str, one: ImageFacts, other: ImageFacts, differing: Sequence[tuple[str, str, str]]) -> Iterator[Row]:
+    if one.encoded != other.encoded:
+        sizes = [f"{facts.size[0]}x{facts.size[1]}, {facts.bytes} bytes" for facts in (one, other)]
+        yield Row(key, CHANGED, sizes[0], sizes[1])
+    names = [[facts.reader.classes[label] for label in facts.labels] for facts in (one, other)]
+    if one.reader.classes != other.reader.classes:
+        # Lists in the order of the classes, which is another one here.
+        names = [sorted(listed) for listed in names]
+    if names[0] != names[1]:
+        yield Row(key, RELABELLED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
+    if one.reader.runs and other.reader.runs and one.size == other.size:
+        least = _least_overlap(one, other)
+        if least < 1:
+            yield Row(key, MASKS, "", "", round(least, 6))
+    if differing:
+        name, before, after = differing[0]
+        more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
+        yield Row(key, FEATURES, f"{name}: {before}", f"{name}: {after}{more}")
+
+
+def _least_overlap(one: ImageFacts, other: ImageFacts) -> float:
+    """The least intersection over union of all masks of either, ignored pixels included; 1 where all are equal."""
+    pairs = [(_mask(one, name), _mask(other, name)) for name in sorted({*one.reader.classes, *other.reader.classes})]
+    if not (one.reader.ignored is None and other.reader.ignored is None):
+        pairs.append((one.ignored, other.ignored))
+    least = 1.0
+    for masks in pairs:
+        together = area(union(masks))
+        if together:
+            least = min(least, (area(masks[0]) + area(masks[1]) - together) / together)
+    return least
+
+
+def _mask(facts: ImageFacts, name: str) -> Runs:
+    """The mask of a class, which the dataset may not have."""
+    classes = facts.reader.classes
+    return facts.runs(classes.index(name)) if name in classes else facts.runs(0)[:0]
+
+
+_OPEN = 30
+_WORDS = {
+    "added": "New images",
+    "removed": "Images that are gone",
+    "changed": "Images whose bytes differ",
+    "moved": "Images in another split",
+    "relabelled": "Images of other classes",
+    "masks": "Images whose masks differ",
+    "features": "Images whose further features differ",
+}
+
+
+def render_differences(found: Differences, one: Dataset, other: Dataset) -> str:
+    """Renders what `find_differences` found of two datasets."""
+    both, before, after = found.images
+    tiles = [("In both", both), ("In the first", before), ("In the second", after)]
+    tiles += [(_WORDS[way], found.counts[way]) for way in WAYS]
+    head = "".join(f'<div class="stat"><dt>{name}</dt><dd>{number(count)}</dd></div>' for name, count in tiles)
+    body = "".join(_way(way, found) for way in WAYS if found.counts[way])
+    if found.labels:
+        rows = [(shown(what), number(count)) for what, count in found.labels.most_common(40)]
+        body += section(
+            "labels",
+            "Classes",
+            card("From what to what", table(("Change", "Images"), rows, caption="Classes", numbers=(1,))),
+        )
+    if any(found.only):
+        lists = [
+            (which, shown(", ".join(names)))
+            for which, names in zip(("First", "Second"), found.only, strict=True)
+            if names
+        ]
+        stored = table(("Dataset", "Features"), lists, caption="Features that only one dataset stores")
+        body += section("only", "Features", card("Features that only one dataset stores", stored, wide=True))
+    if not body:
+        body = section("none", "No difference", "<p>All records hold the same.</p>")
+    names = " to ".join(f"<code>{html.escape(dataset.manifest.fingerprint[:12])}</code>" for dataset in (one, other))
+    return document("Differences of two datasets", "Dataset differences", names, f'<dl class="tiles">{head}</dl>', body)
+
+
+def _way(way: str, found: Differences) -> str:
+    rows = [
+        (
+            shown(row.key),
+            shown(row.before) if row.iou is None else "",
+            shown(row.after) if row.iou is None else f"IoU {row.iou:.4f}",
+        )
+        for row in found.rows
+        if row.way == way
+    ]
+    head = ("Image", "Before", "After")
+    parts = [table(head, rows[:_OPEN], caption=_WORDS[way])]
+    if len(rows) > _OPEN:
+        parts.append(
+            more(f"{number(len(rows) - _OPEN)} more", table(head, rows[_OPEN:], caption=f"{_WORDS[way]}, more"))
+        )
+    left = found.counts[way] - len(rows)
+    note = f"{number(left)} more; --json has the counts." if left else ""
+    return section(way, _WORDS[way], card(f"{number(found.counts[way])} images", *parts, note=note, wide=True))

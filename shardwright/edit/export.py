@@ -1,0 +1,357 @@
+"""A dataset back as files: the stored images under their keys or in class folders, masks as a CSV or as pictures.
+
+What was stored as it came is written byte for byte as it came. Captions, boxes and further features are in
+`features.jsonl`; `export.json` says how all is written, so that the ingest reads it back without an option. Run lengths
+are those of the stored pixels, before any turning by Exif, in whatever dialect is asked for. Nothing is written outside
+of the folder, whatever a key says, and the folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from shardwright.dataset.example_view import FactsReader, ImageFacts
+from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE
+from shardwright.dataset.reader import Dataset
+from shardwright.edit.export_annotations import FurtherFeatures, class_folders, class_separator, exported_folders
+from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.fingerprint import fingerprint
+from shardwright.formats.export_record import (
+    BY_CLASS,
+    BY_KEY,
+    FEATURES_FILE,
+    IMAGES,
+    LABELS,
+    MASK_FOLDER,
+    RECORD_FILE,
+    UNLABELLED,
+    ExportRecord,
+)
+from shardwright.formats.exported import features_line
+from shardwright.masks.dialects import (
+    ABSOLUTE,
+    COLUMN,
+    COUNTS,
+    RELATIVE,
+    ROW,
+    Dialect,
+    compress_counts,
+    dialect_header,
+    dialect_of,
+)
+from shardwright.masks.rle import Runs, draw
+from shardwright.progress import SILENT, Progress
+from shardwright.staging.output import assembling
+from shardwright.storage import is_remote
+from shardwright.storage.durable import rename_folder
+from shardwright.storage.paths import refuse_within
+from shardwright.untrusted import foreign_json
+
+TABLE, PICTURES, NEITHER = "csv", "png", "none"
+COMPRESSED = "compressed"
+# Headers of the CSV of masks: that of Understanding Clouds, with a row for every image and class; of Severstal, with
+# one for every mask; of Airbus and others of one class, with one for every image.
+IMAGE_LABEL, IMAGE_CLASS, IMAGE = "image_label", "image_class", "image"
+_MASK_HEADS = {IMAGE_LABEL: ("Image_Label",), IMAGE_CLASS: ("ImageId", "ClassId"), IMAGE: ("ImageId",)}
+_ENCODED = "EncodedPixels"
+_LABEL_HEAD = ("image", "label")
+# Python deletes folders by recursion, and needs an open file for each.
+_DEEPEST = 200
+_LONGEST_NAME = 255
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a dataset is exported.
+
+    Attributes:
+        layout: `keys`: images under their keys; `classes`: in a folder for their first class.
+        masks: `csv`, `png` (0 and 255, a folder for each class) or `none`.
+        runs: of the CSV, `absolute`, `relative`, `counts` or `compressed` (COCO's counts as a string).
+        order: of the CSV, `column` or `row`.
+        base: number of the first pixel where starts are absolute.
+        table: columns of the CSV of masks, of `image_label`, `image_class`, `image`.
+        splits: only images of these; empty for all.
+        classes: only images that have one of these; empty for all.
+    """
+
+    layout: str = BY_KEY
+    masks: str = TABLE
+    runs: str = ABSOLUTE
+    order: str = COLUMN
+    base: int = 1
+    table: str = IMAGE_LABEL
+    splits: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("--layout", self.layout, (BY_KEY, BY_CLASS)),
+            ("--masks", self.masks, (TABLE, PICTURES, NEITHER)),
+            ("--runs", self.runs, (ABSOLUTE, RELATIVE, COUNTS, COMPRESSED)),
+            ("--order", self.order, (COLUMN, ROW)),
+            ("--base", self.base, (0, 1)),
+            ("--table", self.table, tuple(_MASK_HEADS)),
+        ):
+            if value not in known:
+                raise UsageError(f"{name}: {value!r} is not known. Use one of: {', '.join(map(str, known))}.")
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the CSV's run lengths are written."""
+        return dialect_of(COUNTS if self.runs == COMPRESSED else self.runs, self.order, self.base)
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Header of the CSV of masks; that of a published set only where the runs are written as there."""
+        usual = self.dialect == dialect_of(ABSOLUTE, COLUMN, 1)
+        return (*_MASK_HEADS[self.table], _ENCODED if usual else dialect_header(self.dialect))
+
+    def text(self, runs: Runs, *, height: int, width: int) -> str:
+        """A mask as the CSV has it."""
+        text = self.dialect.format(runs, height=height, width=width)
+        return compress_counts(json.loads(text)) if self.runs == COMPRESSED and len(runs) else text
+
+
+def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress = SILENT) -> dict[str, Any]:
+    """Writes a dataset as files.
+
+    Args:
+        dataset: the dataset.
+        out: folder to make, on this machine.
+        options: how.
+        shown: told of every record.
+
+    Returns:
+        What was written: `images`, `rows` of the CSV, `masks` as pictures, `features` (images that have some),
+        `folder`; `left_out`, features that are not text; `annotations`, how they are written; and whether it `existed`
+        already.
+
+    Raises:
+        UsageError: `out` lies inside of the dataset, or is there and holds something else, another call is writing it,
+            or the dataset has no such split, class or masks.
+        CheckFailed: two images would be one file, or a stored size is wrong.
+        DatasetError: a key is no path within a folder, or the dataset is damaged.
+    """
+    if is_remote(out):
+        raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
+    refuse_within(out, dataset.root)
+    target = Path(out).absolute()
+    given = {name: value for name, value in asdict(options).items() if (name, value) != ("table", IMAGE_LABEL)}
+    known = fingerprint({"digest": dataset.manifest.digest, "options": given})
+    found = _done(target, known)
+    if found is not None:
+        return {**found, "existed": True}
+    _refuse(dataset, options)
+    # Not by what is written alone: the same may be exported to another folder at the same time.
+    with assembling(target, fingerprint([known, target.name])) as partial:
+        # Another call may have written it between our looking and our lock.
+        found = _done(target, known)
+        if found is not None:
+            return {**found, "existed": True}
+        written = _Writer(dataset, partial, options).write(shown)
+        told = {**written, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
+        (partial / RECORD_FILE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        if target.exists():
+            target.rmdir()  # Empty, as `_done` has seen.
+        rename_folder(partial, target)
+    return {**told, "existed": False}
+
+
+def _done(target: Path, known: str) -> dict[str, Any] | None:
+    """What an earlier call wrote; `None` where there is nothing yet."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return None
+    try:
+        told = foreign_json((target / RECORD_FILE).read_text(encoding="utf-8"))
+        if told["fingerprint"] == known:
+            return dict(told)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UsageError(f"{target}: is there already and is not this export. Name another folder, or delete that one.")
+
+
+def _refuse(dataset: Dataset, options: ExportOptions) -> None:
+    manifest = dataset.manifest
+    for what, wanted, known in (
+        ("split", options.splits, manifest.splits),
+        ("class", options.classes, manifest.classes),
+    ):
+        for name in wanted:
+            if name not in known:
+                raise UsageError(f"{dataset.root}: no {what} {name!r}. It has: {', '.join(known)}.")
+    reader = FactsReader(manifest)
+    if reader.encoding in ("raw", "tensor"):
+        raise UsageError(f"{dataset.root}: stores {reader.encoding} values, no files. Only JPEG and PNG are exported.")
+    if manifest.labels == MASKS and options.masks != NEITHER and reader.runs is None:
+        raise UsageError(f"{dataset.root}: its masks are not stored as runs (features.preset). Use --masks none.")
+    if manifest.labels == MASKS and options.table == IMAGE and len(manifest.classes) > 1:
+        raise UsageError(f"--table: {IMAGE} is for one class, and {dataset.root} has {len(manifest.classes)}.")
+    if manifest.ignores and options.table == IMAGE and options.masks == TABLE:
+        raise UsageError(f"--table: {IMAGE} has no column for the ignored pixels of {dataset.root}. Use {IMAGE_CLASS}.")
+
+
+class _Writer:
+    """Writes one export."""
+
+    def __init__(self, dataset: Dataset, folder: Path, options: ExportOptions) -> None:
+        manifest = dataset.manifest
+        self._dataset, self._folder, self._options = dataset, folder, options
+        self._reader = FactsReader(manifest)
+        self._labels = manifest.labels
+        self._masked = manifest.labels == MASKS
+        self._further = FurtherFeatures(manifest)
+        self._folders = class_folders(manifest.classes, manifest.ignores)
+        self._separator = class_separator(manifest.classes) if manifest.labels == MULTI else "|"
+        self._blank = False
+        # With `--masks none` nobody reads annotations back.
+        pictures = self._masked and options.masks != TABLE
+        self._file = LABELS if not pictures else MASK_FOLDER if options.masks == PICTURES else ""
+
+    def write(self, shown: Progress) -> dict[str, Any]:
+        """Writes all; returns what `export.json` holds of it."""
+        counts = {"images": 0, "rows": 0, "masks": 0, "features": 0}
+        options = self._options
+        with ExitStack() as stack:
+            table = None
+            if self._file == LABELS:
+                file = stack.enter_context(open(self._folder / LABELS, "w", encoding="utf-8", newline=""))
+                table = csv.writer(file, lineterminator="\n")
+                table.writerow(options.head if self._masked else _LABEL_HEAD[: 1 if self._labels == NONE else 2])
+            features = stack.enter_context(open(self._folder / FEATURES_FILE, "w", encoding="utf-8"))
+            for facts, names in self._records(shown):
+                name = facts.key if options.layout == BY_KEY else self._in_class(facts.key, names)
+                _place(self._folder / IMAGES, name).write_bytes(facts.encoded)
+                counts["images"] += 1
+                rows = list(self._rows(name, facts, names)) if table is not None else []
+                drawn = self._pictures(name, facts) if self._file == MASK_FOLDER else 0
+                if table is not None:
+                    table.writerows(rows)
+                self._blank = self._blank or not (rows or drawn)
+                further = self._further.read(facts, name)
+                if further:
+                    features.write(features_line(name, further))
+                for what, count in (("rows", len(rows)), ("masks", drawn), ("features", int(bool(further)))):
+                    counts[what] += count
+        if not counts["features"]:
+            (self._folder / FEATURES_FILE).unlink()
+        return {**counts, "left_out": sorted(self._further.left_out), **self._record().to_dict()}
+
+    def _records(self, shown: Progress) -> Iterator[tuple[ImageFacts, list[str]]]:
+        """The records that are exported, and the names of their classes."""
+        for split in self._options.splits or self._dataset.splits:
+            for key, payload in self._dataset.records(split, proven=True):
+                shown.advance()
+                facts = self._reader.read(key, payload)
+                names = [self._reader.classes[label] for label in facts.labels]
+                if not self._options.classes or set(self._options.classes) & set(names):
+                    _check(facts)
+                    yield facts, names
+
+    def _record(self) -> ExportRecord:
+        manifest, options = self._dataset.manifest, self._options
+        blank = "empty" if self._masked or self._labels == MULTI else "unlabelled"
+        return ExportRecord(
+            task=manifest.task,
+            labels=manifest.labels,
+            file=self._file,
+            layout=options.layout,
+            classes=manifest.classes,
+            folders=exported_folders(self._folders, options.layout == BY_CLASS and not self._masked),
+            runs=options.dialect.runs,
+            order=options.dialect.order,
+            base=options.dialect.base,
+            separator=self._separator,
+            ignored=manifest.ignores,
+            unlisted=blank if self._blank else "fail",
+            features=dict(sorted(self._further.kinds.items())),
+        )
+
+    def _in_class(self, key: str, names: list[str]) -> str:
+        """A key below the folder of its class; a folder of that name in the key itself is not repeated."""
+        folder = self._folders[names[0]] if names else UNLABELLED
+        return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
+
+    def _masks(self, facts: ImageFacts) -> Iterator[tuple[str, Runs]]:
+        """Name and runs of every class, and of what is ignored."""
+        for label, name in enumerate(facts.reader.classes):
+            yield name, facts.runs(label)
+        if facts.reader.ignored is not None:
+            yield IGNORED, facts.ignored
+
+    def _rows(self, name: str, facts: ImageFacts, names: list[str]) -> Iterator[tuple[str, ...]]:
+        options = self._options
+        if self._labels == NONE:
+            yield (name,)
+        elif not self._masked:
+            if names or self._labels == MULTI:
+                yield name, self._separator.join(names)
+        else:
+            height, width = facts.size
+            for class_name, runs in self._masks(facts):
+                text = options.text(runs, height=height, width=width)
+                if options.table == IMAGE_LABEL:
+                    yield f"{name}_{class_name}", text
+                elif options.table == IMAGE:
+                    yield name, text
+                elif len(runs):
+                    yield name, class_name, text
+
+    def _pictures(self, name: str, facts: ImageFacts) -> int:
+        written = 0
+        for class_name, runs in self._masks(facts):
+            if len(runs):
+                mask = np.ascontiguousarray(draw(runs, *facts.size)) * np.uint8(255)
+                place = _place(self._folder / MASK_FOLDER, f"{self._folders[class_name]}/{name}.png")
+                Image.fromarray(mask).save(place, "png")
+                written += 1
+        return written
+
+
+def _check(facts: ImageFacts) -> None:
+    header = facts.header
+    if header is None:
+        raise DatasetError(f"{facts.key}: what is stored is no JPEG or PNG. Write the dataset anew.")
+    if (header.height, header.width) != facts.size:
+        raise CheckFailed(
+            f"{facts.key}: the picture is {header.height}x{header.width}, its record says "
+            f"{facts.size[0]}x{facts.size[1]}. Write the dataset anew."
+        )
+
+
+def _place(root: Path, name: str) -> Path:
+    """Where a file goes; its folder is made.
+
+    Raises:
+        DatasetError: the name leads out of the folder, or cannot be that of a file.
+        CheckFailed: there is such a file already.
+    """
+    parts = PurePosixPath(name).parts
+    whole = bool(parts) and name == "/".join(parts) and not any(part in ("..", ".", "/") for part in parts)
+    if not whole or "\0" in name or any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
+        raise DatasetError(
+            f"the key {name!a} is no path of a file within a folder. Leave it out by --classes or --splits."
+        )
+    if len(parts) > _DEEPEST:
+        raise DatasetError(
+            f"the key {name!a} is in {len(parts) - 1} folders, and export makes at most {_DEEPEST - 1}. "
+            "Leave it out by --classes or --splits."
+        )
+    path = root.joinpath(*parts)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise CheckFailed(f"the key {name!a} lies below another image. Use another --layout.") from None
+    if path.exists():
+        raise CheckFailed(f"two images would be the file {name!a}. Use another --layout.")
+    return path

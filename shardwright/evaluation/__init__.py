@@ -1,0 +1,1 @@
+"""Metrics, thresholds and submission tables."""

@@ -1,0 +1,226 @@
+"""Dice, IoU and F1 of a whole split, from sums over its images; accuracy and F1 from a confusion matrix or sums.
+
+Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes: a model that predicts
+nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty against empty
+counts 1, rewards such a model; it is reported beside it.) Only sums are added up, so any partition of the images gives
+the same figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.masks.regions import IGNORE_VALUE
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MaskSums:
+    """Pixels per class, added up over images.
+
+    Attributes:
+        intersection: predicted and true, float64 [C].
+        prediction: predicted, float64 [C].
+        truth: true, float64 [C].
+        kaggle: the images' own Dice, added up, float64 [C].
+        found: images that show the class and are predicted to, float64 [C].
+        predicted: images that are predicted to show the class, float64 [C].
+        shown: images that show the class, float64 [C].
+        images: how many images.
+    """
+
+    intersection: Floats
+    prediction: Floats
+    truth: Floats
+    kaggle: Floats
+    found: Floats
+    predicted: Floats
+    shown: Floats
+    images: int
+
+    @classmethod
+    def zero(cls, classes: int) -> MaskSums:
+        """The sums over no image."""
+        i, p, t, kaggle, found, predicted, shown = np.zeros((7, classes))
+        return cls(i, p, t, kaggle, found, predicted, shown, images=0)
+
+    @classmethod
+    def of_images(cls, intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> MaskSums:
+        """Adds up the images of a batch.
+
+        Args:
+            intersection: pixels per image and class, [N, C].
+            prediction: the same of what is predicted, [N, C].
+            truth: the same of what is true, [N, C].
+        """
+        i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
+        found, predicted, shown = (m.sum(0, dtype=np.float64) for m in ((p > 0) & (t > 0), p > 0, t > 0))
+        kaggle = image_dice(i, p, t).sum(0)
+        return cls(i.sum(0), p.sum(0), t.sum(0), kaggle, found, predicted, shown, images=len(i))
+
+    @classmethod
+    def of_masks(cls, predicted: npt.NDArray[Any], true: npt.NDArray[Any], *, ignore: bool = False) -> MaskSums:
+        """Adds up a batch of masks, 0 or 1, [N, H, W, C] each.
+
+        Args:
+            predicted: what is predicted.
+            true: what is true.
+            ignore: whether `true` may hold `UNCOUNTED`; such pixels are left out of both.
+        """
+        p, t = np.asarray(predicted, bool), np.asarray(true, bool)
+        if ignore:
+            counted = np.asarray(true) != IGNORE_VALUE
+            p, t = p & counted, t & counted
+        return cls.of_images(*(m.sum((1, 2), dtype=np.int64) for m in (p & t, p, t)))
+
+    def __add__(self, other: MaskSums) -> MaskSums:
+        return MaskSums(
+            self.intersection + other.intersection,
+            self.prediction + other.prediction,
+            self.truth + other.truth,
+            self.kaggle + other.kaggle,
+            self.found + other.found,
+            self.predicted + other.predicted,
+            self.shown + other.shown,
+            self.images + other.images,
+        )
+
+    def dice(self) -> Floats:
+        """2I / (P + T) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
+        return _ratio(2 * self.intersection, self.prediction + self.truth)
+
+    def iou(self) -> Floats:
+        """I / (P + T - I) per class, float64 [C]; NaN for a class that is neither there nor predicted."""
+        return _ratio(self.intersection, self.prediction + self.truth - self.intersection)
+
+    def f1(self) -> Floats:
+        """F1 of whether an image shows a class at all, float64 [C]; NaN for one neither there nor predicted."""
+        return _ratio(2 * self.found, self.predicted + self.shown)
+
+    def report(self, classes: Sequence[str]) -> dict[str, float]:
+        """Names and values: `mean_dice`, `mean_iou`, `mean_f1`, `kaggle_dice`; `dice/`, `iou/` and `f1/<class>`.
+
+        F1 is that of the images: whether they show the class at all (that of the pixels is their Dice). A class that is
+        neither there nor predicted has no Dice: it is left out of the report and of the means. Without any class left
+        the means are 0.
+        """
+        dice, iou, f1 = self.dice(), self.iou(), self.f1()
+        kaggle = self.kaggle.sum() / max(self.images * len(classes), 1)
+        values = {"mean_dice": _mean(dice), "mean_iou": _mean(iou), "mean_f1": _mean(f1), "kaggle_dice": float(kaggle)}
+        for index, name in enumerate(classes):
+            if not np.isnan(dice[index]):
+                values[f"dice/{name}"] = float(dice[index])
+                values[f"iou/{name}"] = float(iou[index])
+                values[f"f1/{name}"] = float(f1[index])
+        return values
+
+
+def image_dice(intersection: npt.ArrayLike, prediction: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
+    """Kaggle's Dice of single images: 2I / (P + T), and 1 where neither is there. Any shape, elementwise."""
+    i, p, t = (np.asarray(v, np.float64) for v in (intersection, prediction, truth))
+    return np.nan_to_num(_ratio(2 * i, p + t), nan=1.0)
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Confusion matrix of a split: float64 [K, K], truth by row, prediction by column."""
+
+    confusion: Floats
+
+    @classmethod
+    def zero(cls, classes: int) -> LabelCounts:
+        """The counts over no image."""
+        return cls(np.zeros((classes, classes)))
+
+    @classmethod
+    def of_labels(cls, predicted: npt.ArrayLike, true: npt.ArrayLike, classes: int) -> LabelCounts:
+        """Counts a batch of class indices, [N] each."""
+        counts = np.zeros((classes, classes))
+        np.add.at(counts, (np.asarray(true, np.int64), np.asarray(predicted, np.int64)), 1.0)
+        return cls(counts)
+
+    def __add__(self, other: LabelCounts) -> LabelCounts:
+        return LabelCounts(self.confusion + other.confusion)
+
+    def report(self, classes: Sequence[str]) -> dict[str, float]:
+        """Names and values: `accuracy`, `mean_f1`, `f1/<class>`; a class neither there nor predicted is left out."""
+        hits, total = np.diagonal(self.confusion), self.confusion.sum()
+        f1 = _ratio(2 * hits, self.confusion.sum(0) + self.confusion.sum(1))
+        values = {"accuracy": float(hits.sum() / max(total, 1.0)), "mean_f1": _mean(f1)}
+        values.update({f"f1/{n}": float(v) for n, v in zip(classes, f1, strict=True) if not np.isnan(v)})
+        return values
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """Images per class, added up, where an image may have several classes.
+
+    Attributes:
+        hits: predicted and true, float64 [C].
+        prediction: predicted, float64 [C].
+        truth: true, float64 [C].
+        exact: how many images have all their classes predicted and no other.
+        images: how many images.
+    """
+
+    hits: Floats
+    prediction: Floats
+    truth: Floats
+    exact: int
+    images: int
+
+    @classmethod
+    def zero(cls, classes: int) -> ClassSums:
+        """The sums over no image."""
+        return cls(np.zeros(classes), np.zeros(classes), np.zeros(classes), 0, 0)
+
+    @classmethod
+    def of_labels(cls, predicted: npt.ArrayLike, true: npt.ArrayLike) -> ClassSums:
+        """Adds up a batch, 0 or 1 per image and class, [N, C] each."""
+        p, t = np.asarray(predicted, bool), np.asarray(true, bool)
+        hits, prediction, truth = (m.sum(0, dtype=np.float64) for m in (p & t, p, t))
+        return cls(hits, prediction, truth, int((p == t).all(1).sum()), len(p))
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        return ClassSums(
+            self.hits + other.hits,
+            self.prediction + other.prediction,
+            self.truth + other.truth,
+            self.exact + other.exact,
+            self.images + other.images,
+        )
+
+    def report(self, classes: Sequence[str]) -> dict[str, float]:
+        """Names and values: `mean_f1`, `exact_match`, `f1/<class>`; a class neither there nor predicted is left out."""
+        f1 = _ratio(2 * self.hits, self.prediction + self.truth)
+        values = {"mean_f1": _mean(f1), "exact_match": self.exact / max(self.images, 1)}
+        values.update({f"f1/{n}": float(v) for n, v in zip(classes, f1, strict=True) if not np.isnan(v)})
+        return values
+
+
+def headline(task: str, *, multi: bool = False) -> str:
+    """The one metric that decides: `mean_dice` of masks, `accuracy`, or with several classes an image `mean_f1`."""
+    return "mean_dice" if task == "segmentation" else "mean_f1" if multi else "accuracy"
+
+
+def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] | None, *, multi: bool = False) -> bool:
+    """Whether an epoch's metrics beat the best so far: by the headline, then by the lower loss."""
+    if best is None:
+        return True
+    name = headline(task, multi=multi)
+    return (candidate[name], -candidate["loss"]) > (best[name], -best["loss"])
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 0)
+
+
+def _mean(values: Floats) -> float:
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if there.size else 0.0

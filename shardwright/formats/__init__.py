@@ -1,0 +1,1 @@
+"""Annotation formats, one module each, and how a format is recognized."""

@@ -1,0 +1,225 @@
+"""What every input format is turned into.
+
+A source is read twice: `survey` finds the classes, the images that are annotated and everything that is wrong;
+`annotations` then streams what is said about the images, in the order of the table. Masks stay the text they are
+until a shard's writer, who knows the image's true size, parses them, so a table of a million rows never sits in memory.
+
+Images and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from shardwright.dataset.manifest import NONE, SINGLE
+from shardwright.masks.dialects import Dialect
+from shardwright.masks.rle import Runs
+from shardwright.storage import Listing, Refusal
+
+# Indices of no class: a region that neither loss nor metric counts; a row that says nothing of a class.
+IGNORE: Final = -1
+NO_LABEL: Final = -2
+# Row of what stands in no table.
+NO_ROW: Final = -1
+
+# Further features of a row: name -> numbers or texts.
+Values: TypeAlias = Mapping[str, "list[int] | list[float] | list[str]"]
+_NO_VALUES: Values = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images that annotations are sought for.
+
+    Attributes:
+        keys: sorted keys of the listing.
+        skip: positions that are no images.
+        size_of: height and width of the image at a position, `None` where it cannot be read.
+        max_pixels: the most pixels an image, or a mask of one, may have.
+        paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
+    """
+
+    keys: Sequence[str]
+    skip: frozenset[int]
+    size_of: Callable[[int], tuple[int, int] | None]
+    max_pixels: int
+    paths: frozenset[str] = frozenset()
+
+
+class Mask(NamedTuple):
+    """One row's mask of one image.
+
+    Attributes:
+        label: index of the class, or `IGNORE`; `NO_LABEL` where the text itself says the classes.
+        text: the mask as the source has it, not empty.
+        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; `NO_ROW` for a file of its own.
+    """
+
+    label: int
+    text: str
+    row: int
+
+
+class Annotation(NamedTuple):
+    """What one row says about one image.
+
+    Attributes:
+        image: position of the image's key in the listing.
+        label: index of the class, `IGNORE` or `NO_LABEL`.
+        text: the mask as the source has it, or `None` where the whole image is of the class.
+        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; 0 where the image's key says it;
+            `NO_ROW` where the text is the name of a file.
+        values: further features; the lists of an image's rows are joined in the order of the rows.
+    """
+
+    image: int
+    label: int
+    text: str | None
+    row: int
+    values: Values = _NO_VALUES
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One image and all that is said about it.
+
+    Attributes:
+        key: its key.
+        path: absolute path.
+        size: bytes, at listing.
+        labels: indices of the classes of the whole image; `None` for segmentation.
+        masks: masks in the order of the table; empty for classification.
+        values: further features: name -> numbers or texts.
+    """
+
+    key: str
+    path: str
+    size: int
+    labels: tuple[int, ...] | None
+    masks: tuple[Mask, ...] = ()
+    values: Values = field(default_factory=dict)
+
+
+@dataclass
+class Survey:
+    """What reading a source once tells.
+
+    Attributes:
+        classes: names in the order of their indices.
+        listed: one byte per key, 1 where the source says something about the image, if only that it has no masks.
+        rejected: position of a key -> why the image cannot be used as the source has it.
+        refused: what the source names and is no image of the listing.
+        names: first few names of images that the source uses, for messages.
+        notes: what was told from the data, for the user.
+        labels: `manifest.SINGLE`, `MULTI` or `NONE`: how many classes a whole image has.
+        ignore: whether masks may mark regions that are not to be counted (`IGNORE`).
+        features: name -> kind (`int64`, `float32`, `bytes`) of the features in `Annotation.values`.
+        splits: position of a key -> name of the split that the source says it belongs to.
+        frame: what `input.labels.frame: auto` means here; see `shardwright.masks.coordinate_frame`.
+        hint: what may help where nothing matches an image, a whole line without its end.
+        ordered: whether the classes of an image are a list, whose order and repeats count, and not a set.
+    """
+
+    classes: tuple[str, ...]
+    listed: bytearray
+    rejected: dict[int, Refusal] = field(default_factory=dict)
+    refused: list[Refusal] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    labels: str = SINGLE
+    ignore: bool = False
+    features: Mapping[str, str] = field(default_factory=dict)
+    splits: dict[int, str] = field(default_factory=dict)
+    frame: str = "auto"
+    hint: str = ""
+    ordered: bool = False
+
+
+class MaskCode(Protocol):
+    """How the text of a mask is written. Picklable."""
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        """Height and width that the mask itself tells, or `None`."""
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
+        """Reads what a text draws on an image of `height` x `width`.
+
+        Args:
+            label: index of the class the row names, or `NO_LABEL`.
+            text: the mask as the source has it.
+            height: rows of the image in the frame the masks are in.
+            width: columns.
+
+        Returns:
+            Index of a class (or `IGNORE`) and its runs, column by column, int64 (n, 2). Most codes hold one class.
+
+        Raises:
+            RleError: it is no such text, or does not fit the image; `code` is what the ledger calls it.
+        """
+
+
+@runtime_checkable
+class ClassesInText(Protocol):
+    """A code of masks whose rows may have no label, since the text itself says the classes."""
+
+    def classes(self, text: str) -> Iterable[int]:
+        """Indices of the classes that occur in a text."""
+
+
+class Source(Protocol):
+    """An input format.
+
+    Attributes:
+        unlisted: what `input.unlisted: auto` means here: `empty` or `fail`.
+        name: what errors call it: the table's file name, or empty.
+        mask_column: header of the column of masks, or empty.
+    """
+
+    unlisted: str
+    name: str
+    mask_column: str
+
+    @property
+    def dialect(self) -> MaskCode:
+        """How masks are written, where there are any."""
+
+    def survey(self) -> Survey:
+        """Reads everything once.
+
+        Raises:
+            UsageError: an unknown class, an ambiguous name, a broken table.
+        """
+
+    def annotations(self) -> Iterator[Annotation]:
+        """Streams what is said about images of the listing. Called after `survey`."""
+
+    def attachments(self) -> Listing | None:
+        """Further files that the annotations consist of, such as mask images; their content counts like the input's."""
+
+
+class Unlabelled:
+    """See `shardwright.formats.base.Source`: every image of the listing belongs to the dataset, without a class."""
+
+    unlisted = "fail"
+    name = ""
+    mask_column = ""
+    dialect = Dialect()
+
+    def __init__(self, images: Images) -> None:
+        self._images = images
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        count = len(self._images.keys)
+        return Survey(classes=(), listed=bytearray(b"\1") * count, names=list(self._images.keys[:3]), labels=NONE)
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        return iter(())
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`."""
+        return None

@@ -1,0 +1,102 @@
+"""Texts about images, several an image: `image/caption/text`, in the order of the rows.
+
+A CSV has a column of images and one or more of captions (`caption`, or `caption_1`, `caption_2`, …). A file of JSON
+lines has an object a line with the same names, `{"file_name": "a.jpg", "text": "A cat."}`; its text may be a list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from shardwright.dataset.manifest import NONE
+from shardwright.errors import UsageError
+from shardwright.formats.base import Images
+from shardwright.formats.classes import ClassMap
+from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.formats.rows import CAPTION_FEATURE, CsvSource, RowSource, Statement
+from shardwright.formats.tables import CAPTION, IMAGE, Row, choose_role
+from shardwright.storage import open_table
+
+# No caption is that long; a file without line ends is not read whole.
+_LONGEST_LINE = 1 << 24
+_SHOWN = 40
+
+
+class CaptionCsv(CsvSource):
+    """See `CsvSource`."""
+
+    kind = NONE
+
+    def _take_apart(self, row: Row) -> Statement:
+        name = row.fields[self._columns[IMAGE]]
+        problem = "" if name.strip() else "names no image"
+        return Statement(row.line, name, self._names.find(name), problem=problem)
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        return ClassMap((), {})
+
+
+class CaptionJsonl(RowSource):
+    """See `RowSource`.
+
+    Args:
+        path: the file.
+        images: what is listed.
+        names: how lines name images.
+        notes: what was told so far.
+        columns: `input.labels.columns`: names of the members for `image` and `caption`, where they are unusual.
+    """
+
+    kind = NONE
+
+    def __init__(
+        self, path: str, images: Images, names: NameIndex, notes: tuple[str, ...], columns: Mapping[str, str]
+    ) -> None:
+        super().__init__(path, images, names, None, notes)
+        self._members = columns
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        return ClassMap((), {})
+
+    def _features(self) -> tuple[dict[str, str], list[str]]:
+        return {CAPTION_FEATURE: "bytes"}, []
+
+    def _statements(self) -> Iterator[Statement]:
+        with open_table(self._path) as file:
+            number = 0
+            try:
+                while line := file.readline(_LONGEST_LINE):
+                    number += 1
+                    whole = line.endswith(("\n", "\r")) or len(line) < _LONGEST_LINE
+                    while not whole:
+                        rest = file.readline(_LONGEST_LINE)
+                        whole = rest.endswith(("\n", "\r")) or len(rest) < _LONGEST_LINE
+                        line = ""
+                    if line.strip() or not line:
+                        yield self._read(number, line)
+            except UnicodeDecodeError:
+                raise UsageError(
+                    f"{self._path}: line {number + 1} or one of the next is not UTF-8 text. Save the file in UTF-8."
+                ) from None
+
+    def _read(self, number: int, line: str) -> Statement:
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            return Statement(number, "", None, problem="is no JSON" if line else "is longer than 16 MiB")
+        if not isinstance(entry, dict):
+            return Statement(number, "", None, problem="is no JSON object")
+        image, caption = (choose_role(role, list(entry), self._members) for role in (IMAGE, CAPTION))
+        name = entry.get(image)
+        if not isinstance(name, str) or not name.strip() or not is_text(name):
+            return Statement(number, "", None, problem="names no image")
+        said = entry.get(caption)
+        texts = said if isinstance(said, list) else [said]
+        captions = tuple(text.strip() for text in texts if isinstance(text, str) and is_text(text))
+        problem = ""
+        if said is None:
+            problem = f"holds no caption, only {', '.join(map(ascii, list(entry)[:5]))[:_SHOWN]}"
+        elif len(captions) < len(texts):
+            problem = "its caption is neither text nor a list of texts"
+        return Statement(number, name, self._names.find(name), problem=problem, captions=tuple(filter(None, captions)))

@@ -1,0 +1,115 @@
+"""From what an annotation writes for a class, a name or an id, to the index of the class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardwright.config.parsing import may_be_named
+from shardwright.errors import UsageError
+
+_SHOWN = 20
+_INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
+
+
+@dataclass(frozen=True)
+class ClassMap:
+    """The classes of a data set.
+
+    Attributes:
+        names: class names in the order of their indices.
+        index: what the annotations write -> index.
+        notes: what was told from the data.
+    """
+
+    names: tuple[str, ...]
+    index: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def as_integer(text: str) -> int | None:
+    """The whole number a field holds, `3` as well as `3.0`, or `None`."""
+    match = _INTEGER.fullmatch(text)
+    return int(match[1]) if match else None
+
+
+def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | None) -> ClassMap:
+    """Maps every value that annotations use for a class.
+
+    Args:
+        values: value -> where it first stands, e.g. `train.csv, row 5`.
+        classes: name -> id, or name -> `None` for a plain list of names; `None` to tell the names from the values.
+
+    Returns:
+        The map. Told names are sorted, as numbers when all are. A plain list with whole numbers as values counts from
+        0 or from 1, and a note says which.
+
+    Raises:
+        UsageError: a value is no class; names the place, the value and the known classes.
+    """
+    if classes is None:
+        return _told(values)
+    names = tuple(classes)
+    by_name = {name: i for i, name in enumerate(names)}
+    by_id = {number: i for i, number in enumerate(classes.values()) if number is not None}
+    if by_id:
+        pairs = [f"{number} is {name}" for name, number in classes.items()]
+        note = f"ids by input.classes: {', '.join(pairs[:_SHOWN])}" + (", …" if len(pairs) > _SHOWN else "")
+        index = {value: _by_id(value, where, classes, by_id) for value, where in values.items()}
+        return ClassMap(names, index, (note,))
+    rest = [value for value in values if value not in by_name]
+    numbers = {value: as_integer(value) for value in rest}
+    if not rest:
+        return ClassMap(names, {value: by_name[value] for value in values})
+    first = next((value for value, number in numbers.items() if number is None), None)
+    if first is not None or len(rest) < len(values):
+        value = first if first is not None else next(iter(rest))
+        raise _unknown(value, values[value], names)
+    return _by_position(names, values, {value: number for value, number in numbers.items() if number is not None})
+
+
+def check_names(names: Mapping[str, str]) -> None:
+    """Refuses names of classes, each with where it stands, that cannot be part of a feature's name."""
+    for name, where in names.items():
+        if not may_be_named(name):
+            raise UsageError(f"{where}: the class {name!r} cannot be part of a feature's name. Rename it.")
+
+
+def _by_id(value: str, where: str, classes: Mapping[str, int | None], by_id: Mapping[int, int]) -> int:
+    number = as_integer(value)
+    if number is not None and number in by_id:
+        return by_id[number]
+    if value in classes:
+        return list(classes).index(value)
+    raise _unknown(value, where, [f"{name} ({known})" for name, known in classes.items()])
+
+
+def _by_position(names: tuple[str, ...], values: Mapping[str, str], numbers: Mapping[str, int]) -> ClassMap:
+    """Ids of a plain list: from 0 where a 0 occurs, else from 1."""
+    base = 0 if 0 in numbers.values() else 1
+    for value, number in numbers.items():
+        if not base <= number < base + len(names):
+            known = [f"{name} ({base + i})" for i, name in enumerate(names)]
+            raise _unknown(value, values[value], known)
+    why = "0 occurs" if base == 0 else "0 does not occur"
+    note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to say otherwise"
+    return ClassMap(names, {value: number - base for value, number in numbers.items()}, (note,))
+
+
+def _told(values: Mapping[str, str]) -> ClassMap:
+    numbers = [as_integer(value) for value in values]
+    numeric = all(number is not None for number in numbers)
+    names = tuple(sorted(values, key=lambda value: (as_integer(value) or 0, value) if numeric else (0, value)))
+    check_names({name: values[name] for name in names})
+    if not names:
+        raise UsageError("input.classes: none are given, and the annotations name none. Write classes: [A, B].")
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return ClassMap(names, {name: i for i, name in enumerate(names)}, (f"{len(names)} classes told: {shown}",))
+
+
+def _unknown(value: str, where: str, known: tuple[str, ...] | list[str]) -> UsageError:
+    shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
+    return UsageError(
+        f"{where}: the class {value!r} is not in input.classes. Known are: {shown}. Add it or mend the row."
+    )

@@ -1,0 +1,354 @@
+"""COCO instances: a JSON object with `images`, `annotations` and `categories`.
+
+Images are found by `file_name`; an image in `images` without annotations has no masks. Every annotation is a mask of
+its category, crowds (`iscrowd`) too, and masks of one category in one image are joined. Classes are the categories in
+the order of their ids, unless `input.classes` says otherwise: as a list, by name; as a mapping, by id.
+
+Where `input.labels.boxes` asks for them, `bbox` ([x, y, width, height] from the corner of the first pixel) and
+`iscrowd` become the features of `shardwright.images.boxes`. For the task classification they come without masks, and an
+image has the classes of all its annotations.
+
+The file is read whole, but of an annotation only image, category and the segmentation's text are kept: the peak is two
+to three times the size of the file (200 MB for one of 90 MB with 120,000 polygons). Shards' writers draw the masks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from shardwright.dataset.manifest import MULTI
+from shardwright.errors import UsageError
+from shardwright.formats.base import Annotation, Images, Survey, Values
+from shardwright.formats.classes import ClassMap, as_integer, check_names, map_classes
+from shardwright.formats.image_names import NameIndex, is_text
+from shardwright.images.boxes import Box, BoxError, box_features, box_values
+from shardwright.masks.coco import CocoMasks, mask_text
+from shardwright.storage import Listing, Refusal, limits, open_table
+
+_SHOWN_NAMES = 3
+_SHOWN_CLASSES = 20
+_SHOWN_BOX = 80
+_CROWD = "is_crowd"
+_FLAGS = (_CROWD,)
+_NO_MASKS = ("null", "[]")
+_PARTS = ("images", "annotations", "categories")
+
+
+class _Instance(NamedTuple):
+    """What is kept of an annotation; the segmentation as JSON, `null` where there is none or no masks are wanted."""
+
+    image: object
+    category: object
+    segmentation: str
+    box: object
+    crowd: bool
+
+
+class _Image(NamedTuple):
+    """An image of `images`: its position in the listing, if it is there, and the size that the file tells."""
+
+    position: int | None
+    size: tuple[int, int] | None
+    name: str
+
+
+class CocoJson:
+    """See `shardwright.formats.base.Source`.
+
+    Args:
+        path: the file.
+        images: what is listed.
+        names: how the file names images.
+        classes: `input.classes`.
+        notes: what was told so far.
+        boxes: whether boxes become features.
+        masks: whether masks are read.
+    """
+
+    unlisted = "fail"
+    mask_column = ""
+    dialect = CocoMasks()
+
+    def __init__(
+        self,
+        path: str,
+        images: Images,
+        names: NameIndex,
+        classes: Mapping[str, int | None] | None,
+        notes: tuple[str, ...],
+        *,
+        boxes: bool,
+        masks: bool,
+    ) -> None:
+        self.name = os.path.basename(path)
+        self._path = path
+        self._images = images
+        self._keys = images.keys
+        self._names = names
+        self._classes = classes
+        self._notes = notes
+        self._boxes = boxes
+        self._masks = masks
+        self._map: ClassMap | None = None
+        self._sound_ones: list[tuple[int, _Image, str, _Instance]] = []
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        document = _load(self._path, masks=self._masks, boxes=self._boxes)
+        survey = Survey(classes=(), listed=bytearray(len(self._keys)))
+        images = self._read_images(document["images"], survey)
+        categories = self._read_categories(document["categories"])
+        sound = list(self._sound(document["annotations"], images, categories, survey))
+        if self._masks and sound and all(instance.segmentation in _NO_MASKS for *_, instance in sound):
+            self._refuse_boxes_only(sound)
+        used: dict[str, str] = {}
+        for i, _, category, _ in sound:
+            used.setdefault(category, f"{self._path}, annotations[{i}]")
+        self._map = self._map_categories(categories, used)
+        survey.classes = self._map.names
+        survey.notes = (*self._notes, *self._map.notes)
+        self._sound_ones = [entry for entry in sound if entry[1].position is not None]
+        if not self._masks:
+            survey.labels = MULTI
+            self._check_sizes(survey)
+        if self._boxes:
+            survey.features = box_features(_FLAGS)
+            self._check_boxes(survey)
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        assert self._map is not None, "survey comes first"
+        for i, image, category, instance in self._sound_ones:
+            assert image.position is not None
+            said = (image.position, self._map.index[category])
+            text = mask_text(image.size, instance.segmentation) if self._masks else None
+            try:
+                values = self._box(image, category, instance) if self._boxes else None
+            except BoxError:  # Its image was rejected.
+                values = None
+            yield Annotation(*said, text, i) if values is None else Annotation(*said, text, i, values)
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`."""
+        return None
+
+    def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
+        """The features of an annotation's box."""
+        assert self._map is not None
+        assert image.position is not None
+        sides = instance.box
+        if not isinstance(sides, list) or len(sides) != 4 or not all(type(side) in (int, float) for side in sides):
+            raise BoxError(f"the bbox is {ascii(sides)[:_SHOWN_BOX]}, not [x, y, width, height]")
+        left, top, width, height = sides
+        size = image.size or self._images.size_of(image.position)
+        if size is None:
+            raise BoxError("the size of the image is unknown: the file does not tell it, and the image cannot be read")
+        index = self._map.index[category]
+        return box_values(
+            Box(left, top, left + width, top + height),
+            height=size[0],
+            width=size[1],
+            label=index,
+            text=self._map.names[index],
+            flags={_CROWD: int(instance.crowd)},
+        )
+
+    def _check_boxes(self, survey: Survey) -> None:
+        for i, image, category, instance in self._sound_ones:
+            try:
+                self._box(image, category, instance)
+            except BoxError as error:
+                self._reject(survey, image, error.code, f"annotations[{i}]: {error}")
+
+    def _check_sizes(self, survey: Survey) -> None:
+        """Boxes are stored in shares of the image, and there is no mask that would show a wrong size."""
+        for image in {image.position: image for _, image, _, _ in self._sound_ones}.values():
+            true = self._images.size_of(image.position) if image.size and image.position is not None else None
+            if true is not None and true != image.size:
+                told, found = ("x".join(map(str, size)) for size in (image.size or (), true))
+                self._reject(
+                    survey, image, "size_mismatch", f"the image has {told} (height x width) there, its file {found}"
+                )
+
+    def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
+        if image.position is not None and image.position not in survey.rejected:
+            key = self._keys[image.position]
+            survey.rejected[image.position] = Refusal(key, code, f"{self.name}, {reason}")
+
+    def _refuse_boxes_only(self, sound: list[tuple[int, _Image, str, _Instance]]) -> None:
+        boxes = sum(instance.box is not None for *_, instance in sound)
+        if boxes:
+            raise UsageError(
+                f"{self._path}: none of its {len(sound)} annotations has a segmentation, and {boxes} have a bbox: it "
+                "holds boxes, no masks. Use task: classification with input.labels.boxes: true to ingest them."
+            )
+
+    def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
+        """Id -> image. Tells what is wrong with `images`."""
+        images: dict[str, _Image] = {}
+        missing: dict[str, int] = {}
+        for i, entry in enumerate(entries):
+            number, name = (_identity(entry.get("id")), entry.get("file_name")) if _is_image(entry) else ("", None)
+            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
+                reason = f"{self.name}, images[{i}]: has no id, or no file_name that a file can have"
+                survey.refused.append(Refusal(f"{self.name}:images[{i}]", "bad_row", reason))
+                continue
+            if number in images:
+                raise UsageError(
+                    f"{self._path}, images[{i}]: the id {number} is that of {images[number].name!r}, too. "
+                    "Give every image an id of its own."
+                )
+            position = self._names.find(name)
+            images[number] = _Image(position, _size_of(entry), name)
+            if len(survey.names) < _SHOWN_NAMES:
+                survey.names.append(name)
+            if position is None:
+                missing.setdefault(name, i)
+            else:
+                survey.listed[position] = 1
+        if not entries:
+            raise UsageError(f"{self._path}: 'images' is empty. Give a file with annotated images.")
+        survey.refused += [
+            Refusal(name, "missing_image", f"{self.name}, images[{i}] names it, but there is no such image")
+            for name, i in missing.items()
+        ]
+        return images
+
+    def _read_categories(self, entries: list[Any]) -> dict[str, str]:
+        """Id -> name, in the order of the ids: by number where all are numbers."""
+        categories: dict[str, str] = {}
+        for i, entry in enumerate(entries):
+            number, name = (_identity(entry.get("id")), entry.get("name")) if isinstance(entry, dict) else ("", None)
+            where = f"{self._path}, categories[{i}]"
+            if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
+                raise UsageError(f"{where}: has no id or no name. Write {{'id': 1, 'name': 'cat'}}.")
+            if number in categories:
+                raise UsageError(f"{where}: the id {number} stands there twice. Give every category its own.")
+            categories[number] = name
+        numeric = all(as_integer(number) is not None for number in categories)
+        return dict(sorted(categories.items(), key=lambda item: ((numeric and as_integer(item[0])) or 0, item[0])))
+
+    def _sound(
+        self, entries: list[Any], images: Mapping[str, _Image], categories: Mapping[str, str], survey: Survey
+    ) -> Iterator[tuple[int, _Image, str, _Instance]]:
+        """Annotations that name an image and a category; tells what is wrong with the others."""
+        unknown: set[str] = set()
+        for i, entry in enumerate(entries):
+            number = _identity(entry.image) if isinstance(entry, _Instance) else ""
+            if not number:
+                reason = f"{self.name}, annotations[{i}]: names no image"
+                survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", "bad_row", reason))
+                continue
+            if number not in images:
+                if number not in unknown:
+                    reason = f"{self.name}, annotations[{i}] names the image id {number!a}, which is not in images"
+                    survey.refused.append(Refusal(f"{self.name}:annotations[{i}]", "missing_image", reason))
+                unknown.add(number)
+                continue
+            category = _identity(entry.category)
+            if category and category not in categories:
+                raise UsageError(
+                    f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
+                    f"{_shown(categories)}. Add it or mend the annotation."
+                )
+            if category:
+                yield i, images[number], category, entry
+                continue
+            self._reject(survey, images[number], "bad_row", f"annotations[{i}]: names no category")
+
+    def _map_categories(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
+        """Category id -> index of the class, for the ids that are used."""
+        if self._classes is None:
+            return self._told(categories, used)
+        ids = {name: number for name, number in self._classes.items() if number is not None}
+        by_category = {name: number for number, name in categories.items()}
+        for name, identity in ids.items():
+            other = categories.get(str(identity), name)
+            if name in by_category and other != name:
+                raise UsageError(
+                    f"input.classes: {name!r} has the id {identity}, but in {self._path} that is {other!r}, and "
+                    f"{name!r} has {by_category[name]}. Write the file's ids, or a plain list of names."
+                )
+        if ids:
+            return map_classes(used, self._classes)
+        by_name = map_classes({categories[number]: where for number, where in used.items()}, self._classes)
+        index = {number: by_name.index[categories[number]] for number in used}
+        return ClassMap(by_name.names, index, by_name.notes)
+
+    def _told(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
+        if not categories:
+            raise UsageError(f"{self._path}: 'categories' is empty. Add the categories of the annotations.")
+        names = tuple(categories.values())
+        times = Counter(names)
+        twice = [f"{name!r} ({number})" for number, name in categories.items() if times[name] > 1]
+        if twice:
+            raise UsageError(
+                f"{self._path}: two categories have one name: {', '.join(twice[:2])}. Write input.classes: as a list "
+                "of names to join them, as {name: id} to say which is meant."
+            )
+        check_names({name: f"{self._path}, category {number}" for number, name in categories.items()})
+        notes = [f"{len(names)} classes told, in the order of the category ids: {_shown(categories)}"]
+        unused = {number: name for number, name in categories.items() if number not in used}
+        if unused:
+            notes.append(f"without annotations: {_shown(unused)}; input.classes leaves them out")
+        return ClassMap(names, {number: i for i, number in enumerate(categories)}, tuple(notes))
+
+
+def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
+    """Reads the file; of annotations what is wanted.
+
+    Raises:
+        UsageError: it is not JSON, or not COCO's.
+    """
+    try:
+        with open_table(path, limits.MOST_JSON_BYTES) as file:
+            document = json.load(file, object_hook=partial(_slim, masks=masks, boxes=boxes))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is no JSON in UTF-8 ({error}). Mend the file, or give a CSV.") from None
+    found = document if isinstance(document, dict) else {}
+    missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
+    if missing:
+        holds = ", ".join(map(ascii, list(found)[:10])) if found else type(document).__name__
+        raise UsageError(
+            f"{path}: is JSON, but has no list {missing[0]!r} (it holds {holds}). COCO instances are an object with "
+            f"the lists {', '.join(_PARTS)}."
+        )
+    return found
+
+
+def _slim(entry: dict[str, Any], *, masks: bool, boxes: bool) -> object:
+    """Called for each object as it is read, so that the numbers of a polygon are freed before the next one's come."""
+    if "image_id" in entry:
+        segmentation = json.dumps(entry.get("segmentation") if masks else None, separators=(",", ":"))
+        box = entry.get("bbox") if boxes or segmentation in _NO_MASKS else None
+        return _Instance(
+            entry["image_id"], entry.get("category_id"), segmentation, box, entry.get("iscrowd") in (1, True)
+        )
+    if "file_name" in entry:
+        return {name: entry[name] for name in ("id", "file_name", "height", "width") if name in entry}
+    return entry
+
+
+def _is_image(entry: object) -> bool:
+    return isinstance(entry, dict) and "file_name" in entry
+
+
+def _identity(value: object) -> str:
+    """An id as text, since some exporters write numbers in quotes; empty where it is none."""
+    return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+
+
+def _size_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:
+    height, width = entry.get("height"), entry.get("width")
+    return (height, width) if type(height) is int and type(width) is int else None
+
+
+def _shown(categories: Mapping[str, str]) -> str:
+    shown = [f"{name} ({number})" for number, name in list(categories.items())[:_SHOWN_CLASSES]]
+    return ", ".join(shown) + (", …" if len(categories) > _SHOWN_CLASSES else "")

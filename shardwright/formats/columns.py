@@ -1,0 +1,342 @@
+"""Further columns of a table as features: `image/meta/<column>`, typed by all their values.
+
+Where all rows of an image say the same in a column, the image has it once; where they differ, it has a list in the
+order of the rows, without those that say nothing. Of an image only the hash of its first value is kept: nine bytes for
+each column.
+
+Of which type the values of a table's column are: told from all of them, as one row decides.
+
+| type | values | feature |
+|---|---|---|
+| `int` | whole numbers of 64 bits; one with leading zeros (`007`) is a code, so text | int64 |
+| `float` | decimal numbers within float32, rounded to it | float32 |
+| `ints`, `floats` | lists of them, with or without brackets, split at `|`, `;`, `,` or spaces | int64, float32 |
+| `texts` | lists of texts, split likewise; never told, as a sentence looks like one | bytes |
+| `text` | anything else | bytes, UTF-8 |
+
+An empty field, and `nan` among numbers, says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from shardwright.config.input import FLOAT, FLOATS, INT, INTS, KINDS, TEXT, TEXTS
+from shardwright.dataset.features import PREFIX, feature_name
+from shardwright.errors import ConfigError, UsageError
+from shardwright.fingerprint import text_number
+from shardwright.formats.base import Values
+from shardwright.formats.tables import Row, Table, shown_header
+
+List: TypeAlias = "list[int] | list[float] | list[str]"
+
+# The one that splits a list is the first that any value holds: spaces may follow the others.
+SEPARATORS = ("|", ";", ",", " ")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_CODE = re.compile(r"[+-]?0[0-9]+")
+_BRACKETS = {"[": "]", "(": ")"}
+_INT64 = range(-(2**63), 2**63)
+_FLOAT32_MAX = 3.4028234663852886e38
+_SHOWN = 40
+
+
+class ValueType(NamedTuple):
+    """How the fields of a column are read.
+
+    Attributes:
+        name: one of `VALUE_TYPES`.
+        separator: what splits a list; empty for the types that are none, and for lists of numbers that are split by
+            whatever each of them holds.
+    """
+
+    name: str
+    separator: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the feature: `int64`, `float32` or `bytes`."""
+        return KINDS[self.name]
+
+    def read(self, field: str) -> List:
+        """The values of a field, none for one that says nothing.
+
+        Raises:
+            ValueError: it is not of the type.
+        """
+        text = field.strip()
+        if not text:
+            return []
+        if self.name == TEXT:
+            return [text]
+        if self.name == TEXTS:
+            return [part.strip() for part in split_list(text, self.separator) if part.strip()]
+        if text.lower() == "nan":
+            return []
+        parts = [text]
+        if self.name in (INTS, FLOATS):
+            parts = [part.strip() for part in split_list(text, self.separator or _separator_in(text))]
+        return [_integer(part) for part in parts] if self.name in (INT, INTS) else [_number(part) for part in parts]
+
+
+class Evidence:
+    """What the values of a column that were seen so far can be."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._whole = True
+        self._single = True
+        # Separator -> whether all lists that it splits are of whole numbers; none where one is of something else.
+        self._lists = dict.fromkeys(SEPARATORS, True)
+        self._split_by: set[str] = set()
+        self._pairs_only = True
+        self._contrary = ""
+
+    def add(self, field: str, where: str) -> None:
+        """Takes a field in.
+
+        Args:
+            field: as the table has it.
+            where: where it stands, for the reason.
+        """
+        text = field.strip()
+        if not text or text.lower() == "nan":
+            return
+        self.seen = True
+        self._split_by.update(separator for separator in SEPARATORS if separator in text)
+        if not self._lists or _is_integer(text):
+            return
+        if _is_number(text):
+            self._whole = False
+        else:
+            self._single = False
+            self._add_list(text, where)
+
+    def _add_list(self, text: str, where: str) -> None:
+        for separator, whole in list(self._lists.items()):
+            parts = [part.strip() for part in split_list(text, separator)]
+            if all(map(_is_integer, parts)):
+                continue
+            if whole and all(map(_is_number, parts)):
+                self._lists[separator] = False
+            elif not all(map(_is_number, parts)):
+                del self._lists[separator]
+        if "," in text:
+            self._pairs_only &= re.fullmatch(r"-?[0-9]+,[0-9]+", text) is not None
+        if not self._lists:
+            self._contrary = f"{where} holds {text[:_SHOWN]!r}"
+
+    def separator(self) -> str:
+        """What splits the values where they are lists: the first of `SEPARATORS` that occurs."""
+        return next((separator for separator in SEPARATORS if separator in self._split_by), SEPARATORS[-1])
+
+    def tell(self, column: str) -> tuple[ValueType, str]:
+        """The type of the column, and why it is that one where a value decided it; empty where none did.
+
+        Args:
+            column: what errors call it.
+
+        Raises:
+            UsageError: the values are decimal numbers with a comma, or lists of two; both fit.
+        """
+        separator = self.separator()
+        if not self.seen:
+            return ValueType(TEXT), "it is empty"
+        if separator not in self._lists and not (self._single and self._lists):
+            return ValueType(TEXT), self._contrary
+        if self._single:
+            return ValueType(INT if self._whole else FLOAT), ""
+        if separator == "," and "," in self._split_by and self._pairs_only:
+            raise UsageError(
+                f"{column}: its values with a comma may be decimal numbers or lists of two. Name the column with its "
+                "type in input.labels.features: {NAME: ints}, or text to keep it as it is."
+            )
+        whole = self._whole and self._lists[separator]
+        return ValueType(INTS if whole else FLOATS, separator), f"{separator_name(separator)} splits its values"
+
+
+def split_list(text: str, separator: str) -> list[str]:
+    """Splits a list, without the brackets around it. An empty part stays one, but for those between spaces."""
+    if len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
+        text = text[1:-1]
+    return text.split() if separator == " " or not text.strip() else text.split(separator)
+
+
+def _separator_in(text: str) -> str:
+    return next((separator for separator in SEPARATORS if separator in text), SEPARATORS[-1])
+
+
+def separator_name(separator: str) -> str:
+    """What messages call a separator."""
+    return "a space" if separator == " " else repr(separator)
+
+
+def _is_integer(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None and int(text) in _INT64
+
+
+def _is_number(text: str) -> bool:
+    if _CODE.fullmatch(text) or not _NUMBER.fullmatch(text):
+        return False
+    # A whole number beyond 64 bits is somebody's identifier.
+    return abs(float(text)) <= _FLOAT32_MAX and ("." in text or "e" in text.lower() or _is_integer(text))
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,30}", text) or int(text) not in _INT64:
+        raise ValueError(f"{text[:_SHOWN]!r} is no whole number of 64 bits")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    if not _NUMBER.fullmatch(text) or abs(float(text)) > _FLOAT32_MAX:
+        raise ValueError(f"{text[:_SHOWN]!r} is no number within float32")
+    return float(text)
+
+
+# In `input.labels.features`: all columns that no role has; a column's type is told.
+ALL, AUTO = "*", "auto"
+_TEXT = ValueType(TEXT)
+
+
+@dataclass
+class _Column:
+    """A column, what it may be, and per image the hash of its first value and whether others differ."""
+
+    number: int
+    header: str
+    feature: str
+    wanted: str
+    first: array[int]
+    differs: bytearray
+    evidence: Evidence = field(default_factory=Evidence)
+    type: ValueType = _TEXT
+
+    def __post_init__(self) -> None:
+        if self.wanted not in (AUTO, TEXTS):
+            self.type = ValueType(self.wanted)
+
+
+class FurtherColumns:
+    """Reads them in two passes: `look` at every row, then `tell`; then give every row to a `reader`, in the same order.
+
+    Args:
+        table: the table.
+        wanted: `input.labels.features`: header -> type or `auto`, or `*` -> `auto`.
+        taken: numbers of the columns that have a role.
+        images: number of images.
+
+    Raises:
+        UsageError: a column is not there, has a role, or two make one feature.
+    """
+
+    def __init__(self, table: Table, wanted: Mapping[str, str], taken: Collection[int], images: int) -> None:
+        self._table = table
+        self._columns = [
+            _Column(number, table.header[number], name, kind, array("q", bytes(8 * images)), bytearray(images))
+            for number, (name, kind) in _choose(table, wanted, taken).items()
+        ]
+        self._images = images
+        # Headers that the configuration itself names.
+        self.named = [header for header in wanted if header != ALL]
+
+    @property
+    def given(self) -> bool:
+        """Whether there are any."""
+        return bool(self._columns)
+
+    def look(self, image: int, row: Row) -> None:
+        """Takes a sound row of an image in."""
+        for column in self._columns:
+            text = row.fields[column.number].strip()
+            if not text:
+                continue
+            column.evidence.add(text, f"row {row.line}")
+            said = text_number(text)
+            if not column.first[image]:
+                column.first[image] = said
+            elif column.first[image] != said:
+                column.differs[image] = 1
+
+    def tell(self) -> tuple[dict[str, str], list[str]]:
+        """Decides on the types, after all rows.
+
+        Returns:
+            Name -> kind of the features, and notes for the user.
+
+        Raises:
+            UsageError: a column can be read in two ways.
+        """
+        notes = []
+        for column in self._columns:
+            reason = ""
+            if column.wanted == AUTO:
+                column.type, reason = column.evidence.tell(f"{self._table.path}, column {column.header!r}")
+            elif column.wanted == TEXTS:
+                column.type = ValueType(TEXTS, column.evidence.separator())
+            why = f", since {reason}" if reason else ""
+            notes.append(f"{column.feature} from column {column.header!r}: {column.type.name}{why}")
+        return {column.feature: column.type.kind for column in self._columns}, notes
+
+    def problem(self, row: Row) -> str:
+        """What is wrong with a row's values, or nothing; only a type that was declared can be wrong."""
+        for column in self._columns:
+            try:
+                column.type.read(row.fields[column.number])
+            except ValueError as error:
+                return f"column {column.header}: {error}, as input.labels.features says"
+        return ""
+
+    def reader(self) -> Callable[[int, Row], Values]:
+        """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
+        passed = [(column, bytearray(self._images)) for column in self._columns]
+
+        def values(image: int, row: Row) -> Values:
+            found: dict[str, list[int] | list[float] | list[str]] = {}
+            for column, told in passed:
+                if told[image] and not column.differs[image]:
+                    continue
+                read = column.type.read(row.fields[column.number])
+                if read:
+                    told[image] = 1
+                    found[column.feature] = read
+            return found
+
+        return values
+
+
+def _choose(table: Table, wanted: Mapping[str, str], taken: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Number of a column -> name of its feature, and its type or `auto`."""
+    chosen: dict[int, tuple[str, str]] = {}
+    if ALL in wanted:
+        # A column without a header is the index that pandas writes.
+        free = (i for i, header in enumerate(table.header) if i not in taken and header)
+        chosen = {i: (feature_name(table.header[i]), AUTO) for i in free}
+    for header, kind in wanted.items():
+        if header == ALL:
+            continue
+        path = f"input.labels.features.{header}"
+        if table.header.count(header) != 1:
+            how_often = "no" if header not in table.header else "more than one"
+            raise ConfigError(
+                path, f"{table.path} has {how_often} such column", f"It has: {shown_header(table.header)}."
+            )
+        number = table.header.index(header)
+        if number in taken:
+            raise ConfigError(path, "the column is read as image, class, mask or caption", "Leave it out.")
+        chosen[number] = (feature_name(header), kind)
+    first: dict[str, int] = {}
+    for number, (name, _) in chosen.items():
+        header, other = table.header[number], table.header[first.setdefault(name, number)]
+        if name == PREFIX:
+            raise UsageError(f"{table.path}: the column {header!r} has no letter or digit for a feature. Rename it.")
+        if first[name] != number:
+            raise UsageError(
+                f"{table.path}: the columns {other!r} and {header!r} would both be the feature {name}. Rename one, or "
+                "name those that you want in input.labels.features."
+            )
+    return chosen

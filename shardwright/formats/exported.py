@@ -1,0 +1,111 @@
+"""What `shardwright export` wrote, as a source: the annotations by their own format, and what `features.jsonl` adds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shardwright.config.input import LabelsConfig
+from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
+from shardwright.errors import UsageError
+from shardwright.formats.base import NO_LABEL, Annotation, Images, MaskCode, Source, Survey
+from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
+from shardwright.formats.image_names import NameIndex
+from shardwright.storage import Listing, open_table
+from shardwright.untrusted import foreign_json
+
+
+class Exported:
+    """See `shardwright.formats.base.Source`.
+
+    Args:
+        inner: the annotations.
+        found: the export that they belong to.
+        images: the images.
+    """
+
+    def __init__(self, inner: Source, found: FoundExport, images: Images) -> None:
+        self.inner = inner
+        self.unlisted = found.record.unlisted
+        self.name = inner.name
+        self.mask_column = inner.mask_column
+        self._found = found
+        self._images = images
+
+    @property
+    def dialect(self) -> MaskCode:
+        """See `Source.dialect`."""
+        return self.inner.dialect
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        survey, record = self.inner.survey(), self._found.record
+        survey.features = {**survey.features, **record.features}
+        survey.labels = survey.labels if record.labels == MASKS else record.labels
+        survey.ordered = record.labels == MULTI
+        # Masks and boxes are those of the stored pixels.
+        survey.frame = "stored"
+        survey.notes = (*survey.notes, f"labels: {RECORD_FILE} says how `shardwright export` wrote them")
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        yield from self.inner.annotations()
+        if self._found.features_path:
+            yield from self._features(self._found.features_path)
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`."""
+        return self.inner.attachments()
+
+    def _features(self, path: str) -> Iterator[Annotation]:
+        names = NameIndex(self._images.keys, self._images.skip, exact=True)
+        kinds = self._found.record.features
+        with open_table(path) as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    row = foreign_json(line)
+                    image, values = names.find(row["image"]), _values(row["features"], kinds)
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    problem = "is not a line of an export"
+                    raise UsageError(f"{path}, line {number}: {problem}. Export the dataset again.") from None
+                if image is not None:
+                    yield Annotation(image, NO_LABEL, None, number, values)
+
+
+def _values(features: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, list[Any]]:
+    """The values of the features that `export.json` names.
+
+    Raises:
+        ValueError: one is of another kind.
+    """
+    found = {}
+    for name, values in features.items():
+        if name in kinds:
+            allowed = {"bytes": (str,), "int64": (int,), "float32": (int, float, str)}[kinds[name]]
+            if not isinstance(values, list) or not all(isinstance(value, allowed) for value in values):
+                raise ValueError(name)
+            if kinds[name] == "float32":
+                for value in values:
+                    float(value)
+            found[name] = values
+    return found
+
+
+def features_line(image: str, values: Mapping[str, Any]) -> str:
+    """Returns a line of `features.jsonl`."""
+    return json.dumps({"image": image, "features": values}, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def export_options(
+    record: ExportRecord, options: LabelsConfig, classes: Mapping[str, int | None] | None
+) -> tuple[LabelsConfig, Mapping[str, int | None] | None]:
+    """Returns `input.labels` and `input.classes` as the export says them, where the configuration does not."""
+    if classes is None and record.labels != NONE and options.format in ("auto", "rle_csv", "label_csv", "mask_images"):
+        classes = dict.fromkeys(record.classes) or None
+    listed = options.path is not None and record.file == LABELS and record.labels in (SINGLE, MULTI)
+    if listed and options.multi is None and not options.separator:
+        options = dataclasses.replace(options, multi=record.labels == MULTI)
+    return options, classes

@@ -1,0 +1,235 @@
+"""How a table names images by parts of their paths, where it names none by path or file name: told from both.
+
+UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
+at its underscores, and the pieces are looked for in a path, one behind the other; what surrounds and joins them there,
+with any digits for its own, is the pattern. It counts only where it finds no name twice.
+
+Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, islice
+from typing import NamedTuple
+
+from shardwright.config.limited_pattern import LimitedPattern
+from shardwright.errors import UsageError
+
+_AMBIGUOUS = -1
+
+
+class NameIndex:
+    """Finds keys by the names that tables use.
+
+    Args:
+        keys: sorted keys of the listing.
+        skip: positions that are no images: found by their whole key, since a table may name them, never by file name.
+        pattern: `input.labels.key_pattern`: images are named by what the groups of this regular expression find in
+            their keys, joined by `_`, and in no other way.
+        exact: whether images are named by their whole keys and in no other way, as in an export of ours.
+
+    Raises:
+        UsageError: the pattern finds the same name in two keys, or none in any.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        skip: frozenset[int] = frozenset(),
+        pattern: str | None = None,
+        *,
+        exact: bool = False,
+    ) -> None:
+        self._keys = keys
+        limited = None if pattern is None else LimitedPattern(pattern, "input.labels.key_pattern")
+        self._by_pattern = None if limited is None else _by_pattern(keys, skip, limited)
+        self._skip = skip
+        self._exact = exact
+        self._last: tuple[str, int | None] = ("", None)
+        self._next = 0
+        self._by_form: dict[Callable[[str], str], dict[str, int]] = {}
+
+    def find(self, name: str) -> int | None:
+        """Position of the key that `name` means, or `None`.
+
+        Raises:
+            UsageError: a bare file name, or a name without extension, that several images have.
+        """
+        if self._by_pattern is not None:
+            return self._by_pattern.get(unicodedata.normalize("NFC", name.strip()))
+        # Rows about an image mostly stand together.
+        if self._last[0] != name:
+            self._last = (name, self._find(name))
+        return self._last[1]
+
+    def _find(self, name: str) -> int | None:
+        found = self._at(name)
+        if found is not None or self._exact:
+            return found
+        name = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
+        while name.startswith("./"):
+            name = name[2:]
+        found = self._at(name)
+        if found is not None or not name:
+            return found
+        for form in (_stem,) if "/" in name else (_base, _stem, _base_stem):
+            found = self._named(form).get(name)
+            if found == _AMBIGUOUS:
+                both = [key for i, key in enumerate(self._keys) if form(key) == name and i not in self._skip]
+                raise UsageError(
+                    f"The annotations name {name!r}, which could be {both[0]} or {both[1]}. "
+                    "Write the whole relative path."
+                )
+            if found is not None:
+                return found
+        return None
+
+    def _at(self, key: str) -> int | None:
+        """Position of a whole key; they are sorted, and so are most tables: the key after the last one comes first."""
+        place = self._next
+        if place >= len(self._keys) or self._keys[place] != key:
+            place = bisect_left(self._keys, key)
+            if place >= len(self._keys) or self._keys[place] != key:
+                return None
+        self._next = place + 1
+        return place
+
+    def _named(self, form: Callable[[str], str]) -> dict[str, int]:
+        """The images by a shorter form of their keys; made when it is first needed."""
+        if form not in self._by_form:
+            named: dict[str, int] = {}
+            for i, key in enumerate(self._keys):
+                if i not in self._skip:
+                    short = form(key)
+                    named[short] = _AMBIGUOUS if short in named else i
+            self._by_form[form] = named
+        return self._by_form[form]
+
+
+def is_text(name: str) -> bool:
+    """Whether UTF-8 can hold a name: JSON can escape halves of characters."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPattern) -> dict[str, int]:
+    named: dict[str, int] = {}
+    for i, key in enumerate(keys):
+        match = pattern.search(key) if i not in skip else None
+        if match is None:
+            continue
+        name = "_".join(filter(None, match.groups()))
+        if named.setdefault(name, i) != i:
+            raise UsageError(
+                f"input.labels.key_pattern: {pattern.pattern!r} finds {name!r} in both {keys[named[name]]} and {key}. "
+                "Add a group for what tells them apart."
+            )
+    if not named:
+        shown = ", ".join([key for i, key in enumerate(keys) if i not in skip][:3])
+        raise UsageError(f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Mend it.")
+    return named
+
+
+def _base(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
+def _stem(key: str) -> str:
+    return os.path.splitext(key)[0]
+
+
+def _base_stem(key: str) -> str:
+    return _stem(_base(key))
+
+
+_MOST_PIECES = 3
+# Names that patterns are made of, and paths that the pieces of each are looked for in.
+_TRIED_NAMES, _TRIED_PATHS = 3, 1000
+# Longer ones are cut in too many ways.
+_MOST_UNDERSCORES = 12
+_DIGITS = re.compile(r"[0-9]+")
+# No piece begins or ends within a word of the path: case12 is not in case123.
+_BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
+
+
+class KeyPattern(NamedTuple):
+    """A pattern for `input.labels.key_pattern`.
+
+    Attributes:
+        pattern: the regular expression.
+        pieces: how many groups it has.
+        found: how many of the names it finds an image for.
+    """
+
+    pattern: str
+    pieces: int
+    found: int
+
+
+def tell_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozenset[int]) -> KeyPattern | None:
+    """Finds the pattern by which a table names images.
+
+    Args:
+        names: different names of the table, none of which is a path or a file name.
+        keys: sorted keys of the listing.
+        skip: positions that are no images.
+
+    Returns:
+        The pattern that finds most of the names; `None` where none finds any, or two find other images for a name.
+    """
+    candidates = dict.fromkeys(pattern for name in names[:_TRIED_NAMES] for pattern in _patterns(name, keys, skip))
+    best = KeyPattern("", 0, 0)
+    meant: list[int | None] = []
+    unsure = False
+    for pattern in candidates:
+        try:
+            index = NameIndex(keys, skip, pattern)
+        except UsageError:
+            continue  # Two images of one name, or none of any.
+        places = [index.find(name) for name in names]
+        found = len(places) - places.count(None)
+        if found > best.found:
+            best, meant, unsure = KeyPattern(pattern, re.compile(pattern).groups, found), places, False
+        elif found == best.found > 0:
+            unsure = unsure or places != meant
+    return None if unsure or not best.found else best
+
+
+def _patterns(name: str, keys: Sequence[str], skip: frozenset[int]) -> Iterator[str]:
+    """A pattern for each way to cut a name whose pieces stand in a path, few pieces first."""
+    cuts = [place for place, character in enumerate(name) if character == "_"]
+    if len(cuts) > _MOST_UNDERSCORES:
+        return
+    words = name.split("_")
+    holding = (key for i, key in enumerate(keys) if i not in skip and all(word in key for word in words))
+    paths = list(islice(holding, _TRIED_PATHS))
+    for pieces in range(1, _MOST_PIECES + 1):
+        for chosen in combinations(cuts, pieces - 1):
+            begins = [0, *(place + 1 for place in chosen)]
+            parts = [name[begin:end] for begin, end in zip(begins, [*chosen, len(name)], strict=True)]
+            if not all(parts):
+                continue
+            sought = re.compile(rf"{_BEGIN}{rf'{_END}(.+?){_BEGIN}'.join(map(re.escape, parts))}{_END}")
+            match = next(filter(None, map(sought.search, paths)), None)
+            if match is not None:
+                groups = [f"({_any_digits(part)})" for part in parts]
+                between = [*map(_any_digits, match.groups()), ""]
+                yield "".join(group + gap for group, gap in zip(groups, between, strict=True))
+
+
+def _any_digits(text: str) -> str:
+    """A regular expression for a text, with any digits in the places of its own."""
+    return r"\d+".join(map(re.escape, _DIGITS.split(text)))
+
+
+def quoted(pattern: str) -> str:
+    """A pattern as YAML takes it."""
+    return "'" + pattern.replace("'", "''") + "'"

@@ -1,0 +1,122 @@
+"""Which files are images and which are masks, where the two folders overlap: no file is both.
+
+| folders | masks |
+|---|---|
+| `images: data`, `labels.path: data/masks` | what is in `data/masks` (the listing of the images leaves it out) |
+| `images: data/img`, `labels.path: data` | what is not in `data/img` |
+| one folder for both | `x_mask.png` and other suffixes of `mask_layouts`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
+| Pascal VOC's tree as `images` | what is in `SegmentationClass` and `SegmentationObject` |
+
+`input.labels.pattern` decides where it is given: a file is a mask if the pattern finds its image, another file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+
+from shardwright.config.input import LabelsConfig
+from shardwright.config.limited_pattern import LimitedPattern
+from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.detect import tell_folder
+from shardwright.formats.mask_images import LOSSY, list_masks
+from shardwright.formats.mask_names import SUFFIXES, ImageStems, pattern_names
+from shardwright.formats.pascal_voc import MASKS, OBJECTS
+from shardwright.storage import Listing, is_folder
+
+_SHOWN = 3
+
+
+def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[Listing, frozenset[str], str]:
+    """Takes the masks out of the images.
+
+    Args:
+        images: what is listed.
+        options: `input.labels`.
+        labels: absolute path of the annotations.
+
+    Returns:
+        The images; their paths, where the folder of the masks holds some of them, too; a note, or an empty text.
+
+    Raises:
+        UsageError: all files may be either.
+    """
+    if not _overlap(images.root, labels) or not tell_folder(options.format, labels):
+        return images, frozenset(), ""
+    if options.format == "pascal_voc" or is_folder(os.path.join(labels, MASKS)):
+        folders = tuple(os.path.join(labels, name, "") for name in (MASKS, OBJECTS))
+        below = [images.path(i).startswith(folders) for i in range(len(images.keys))]
+        return _split(images, below, "in " + MASKS)
+    masks = list_masks(labels)
+    names = {masks.path(i): key for i, key in enumerate(masks.keys)}
+    both = {i: names[path] for i in range(len(images.keys)) if (path := images.path(i)) in names}
+    if not both:
+        return images, frozenset(), ""
+    if options.pattern is not None:
+        found, how = _by_pattern(images, both, options.pattern), f"by input.labels.pattern {options.pattern!r}"
+        if not found and len(both) == len(names):
+            raise ConfigError(
+                "input.labels.pattern",
+                f"{options.pattern!r} finds no file that is the mask of another one, e.g. {next(iter(both.values()))}",
+                "Write what the masks' names have and the images' names lack, e.g. '(?P<image>.+)_mask'.",
+            )
+    elif len(both) < len(names):
+        found, how = set(), ""
+    else:
+        found, how = next(((some, how) for some, how in _pairs(images, both) if some), (set(), ""))
+        if not found:
+            shown = ", ".join([images.keys[i] for i in both][:_SHOWN])
+            raise UsageError(
+                f"input.labels.path: images and masks are in one folder, and no name shows which are masks: {shown}. "
+                "Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask', or give the masks a folder of their own."
+            )
+    return _split(images, [i in found for i in range(len(images.keys))], how)
+
+
+def _overlap(images: str, labels: str) -> bool:
+    """Whether one of two folders is, or is in, the other."""
+    one, other = (path.rstrip("/") + "/" for path in (images, labels))
+    return one.startswith(other) or other.startswith(one)
+
+
+def _split(images: Listing, masks: Sequence[bool], how: str) -> tuple[Listing, frozenset[str], str]:
+    kept = [i for i, is_mask in enumerate(masks) if not is_mask]
+    paths = frozenset(images.path(i) for i in kept)
+    if len(kept) == len(masks):
+        return images, paths, ""
+    summed = [images.checksum(i) for i in kept] if len(images.checksums) else ()
+    part = dataclasses.replace(images.part(kept), refused=images.refused, checksums=summed)
+    return part, paths, f"images: {len(masks) - len(kept)} of {len(masks)} files are masks, not images ({how})"
+
+
+def _by_pattern(images: Listing, both: dict[int, str], pattern: str) -> set[int]:
+    stems = ImageStems(images.keys, frozenset())
+    named = pattern_names(LimitedPattern(pattern, "input.labels.pattern"), stems)
+    found = {i: named(os.path.splitext(key)[0]) for i, key in both.items()}
+    return {i for i, name in found.items() if name is not None and stems.find(name[0], bare=True) != i}
+
+
+def _pairs(images: Listing, both: dict[int, str]) -> Iterator[tuple[set[int], str]]:
+    """Files that are masks by one rule after the other."""
+    keys = images.keys
+    stem_of = {i: os.path.splitext(keys[i])[0] for i in both}
+    stems = {os.path.splitext(key)[0] for key in keys}
+    known = [
+        (suffix, image)
+        for suffix, image in SUFFIXES.items()
+        if any(stem.endswith(suffix) and stem[: -len(suffix)] + image in stems for stem in stem_of.values())
+    ]
+    yield _ending(stem_of, [suffix for suffix, _ in known]), f"by the suffix {' or '.join(name for name, _ in known)}"
+    lossy = {os.path.splitext(key)[0] for key in keys if key.lower().endswith(LOSSY)}
+    yield {i for i, stem in stem_of.items() if stem in lossy}, "PNG, BMP or TIFF files of JPEG images"
+    yield {i for i, stem in stem_of.items() if any(cut in lossy for cut in _cuts(stem))}, "by a suffix for each class"
+
+
+def _ending(stem_of: dict[int, str], suffixes: Sequence[str]) -> set[int]:
+    return {i for i, stem in stem_of.items() if stem.endswith(tuple(suffixes))}
+
+
+def _cuts(stem: str) -> Iterator[str]:
+    """Yields the part of a file name before each of its underscores."""
+    return (stem[:i] for i, c in enumerate(stem) if c == "_" and "/" not in stem[i:])

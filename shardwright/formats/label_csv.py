@@ -1,0 +1,265 @@
+"""Classes of images in a table: one or several, in one field or in rows.
+
+Whether the label fields of a table name one class or several, and what separates those: told from all of them.
+
+`|` and `;` are in no class's name, so they separate. Commas and spaces may be. Numbers they do separate. Of words, each
+must be a label by itself elsewhere (or, between commas, recur): where that is so of all fields with several words they
+are lists, where it is so of none they are names, and otherwise both fit, which is an error.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from shardwright.config.input import LabelsConfig
+from shardwright.dataset.manifest import MULTI, SINGLE
+from shardwright.errors import UsageError
+from shardwright.fingerprint import text_number
+from shardwright.formats.base import Survey
+from shardwright.formats.classes import as_integer
+from shardwright.formats.columns import SEPARATORS, separator_name, split_list
+from shardwright.formats.export_record import ExportRecord
+from shardwright.formats.rows import CsvSource, Statement, TableInput
+from shardwright.formats.tables import IMAGE, LABEL, Row, label_columns
+
+_NEVER_IN_NAMES = ("|", ";")
+_EITHER = "Set input.labels.separator: to what is between the classes, or to '' where they are names."
+# At least so many images, and that share of all, have rows of several classes where that is meant: less are mistakes.
+_SEVERAL, _SHARE, _DOUBTFUL = 3, 0.2, 0.05
+_SHOWN = 40
+
+
+class Reading(NamedTuple):
+    """How label fields are read.
+
+    Attributes:
+        multi: whether an image may have any number of classes.
+        separator: what is between classes in a field; empty where a field is one class.
+        reason: how that was told, or empty.
+        exact: whether a field of several is a list as an export writes it: order, repeats and blanks count.
+    """
+
+    multi: bool
+    separator: str = ""
+    reason: str = ""
+    exact: bool = False
+
+    def split(self, field: str) -> tuple[str, ...]:
+        """The classes that a field names, each once unless the field is exact."""
+        if self.exact:
+            return tuple(field.split(self.separator)) if field else ()
+        if not self.separator:
+            return (field,) if field else ()
+        return tuple(dict.fromkeys(split_labels(field, self.separator)))
+
+
+def split_labels(field: str, separator: str) -> list[str]:
+    """The parts of a field that are not blank."""
+    return [part.strip() for part in split_list(field, separator) if part.strip()]
+
+
+def tell_separator(fields: Collection[str], classes: Collection[str] | None, where: str) -> tuple[str, str]:
+    """Tells what separates the classes in label fields.
+
+    Args:
+        fields: different fields, not blank.
+        classes: names of `input.classes`, if given.
+        where: the column, for messages.
+
+    Returns:
+        The separator and why; both empty where fields are single classes.
+
+    Raises:
+        UsageError: two readings fit.
+    """
+    for separator in SEPARATORS:
+        lists = {field: parts for field in fields if len(parts := split_labels(field, separator)) > 1}
+        if not lists:
+            continue
+        if classes is not None:
+            told = _by_classes(fields, lists, classes, where)
+        elif separator in _NEVER_IN_NAMES:
+            told = True
+        else:
+            told = _by_fields(separator, fields, lists, where)
+        if told:
+            return separator, f"{separator_name(separator)} is between classes, as in {next(iter(lists))[:_SHOWN]!r}"
+    return "", ""
+
+
+def tell_multi(images: int, several: int, where: str) -> bool:
+    """Tells from rows whether an image may have several classes.
+
+    Args:
+        images: number of images with a label.
+        several: number of those whose rows name different ones.
+        where: the table, for messages.
+
+    Raises:
+        UsageError: they are too many for mistakes and too few to be meant.
+    """
+    if several < _SEVERAL or several < _DOUBTFUL * images:
+        return False
+    if several < _SHARE * images:
+        raise UsageError(
+            f"{where}: the rows of {several} of {images} images name different classes. Are those mistakes? Set "
+            "input.labels.multi: false to reject these images, or true if an image has several classes."
+        )
+    return True
+
+
+def _by_classes(fields: Collection[str], lists: Mapping[str, list[str]], classes: Collection[str], where: str) -> bool:
+    """Whether `input.classes` knows all parts, and all fields that are none of several."""
+
+    def known(name: str) -> bool:
+        return name in classes or as_integer(name) is not None
+
+    if not all(known(part) for parts in lists.values() for part in parts):
+        return False
+    names = [field for field in lists if field in classes]
+    if names:
+        raise UsageError(f"{where}: {names[0]!r} is in input.classes, and so are its parts. {_EITHER}")
+    return all(known(field) for field in fields if field not in lists)
+
+
+def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list[str]], where: str) -> bool:
+    counts = Counter(part for field in fields for part in set(lists.get(field, ())))
+    alone = {field for field in fields if field not in lists}
+
+    def explained(part: str) -> bool:
+        return part in alone or as_integer(part) is not None or (separator == "," and counts[part] > 1)
+
+    good = [field for field, parts in lists.items() if all(map(explained, parts))]
+    if good and len(good) < len(lists):
+        bad = next(field for field in lists if field not in good)
+        part = next(part for part in lists[bad] if not explained(part))
+        raise UsageError(
+            f"{where}: {good[0][:_SHOWN]!r} may be several classes, since each is one elsewhere, but {part!r} of "
+            f"{bad[:_SHOWN]!r} is not. {_EITHER}"
+        )
+    return bool(good)
+
+
+# A table with more different fields than this is read by the first ones.
+_MOST_FIELDS = 100_000
+
+
+class LabelTable(CsvSource):
+    """A table of classes. Where an image has one, an image with two is rejected; rows that repeat another are fine."""
+
+    def __init__(self, given: TableInput) -> None:
+        super().__init__(given)
+        # Line of the first row about each image and the number of what it says: 12 bytes an image, not a string.
+        self._first_line = array("q", bytes(8 * len(given.images.keys)))
+        self._said = array("i", bytes(4 * len(given.images.keys)))
+        self._labels: dict[str, int] = {}
+
+    def _conflict(self, image: int, statement: Statement) -> str:
+        if self.kind == MULTI:
+            return ""
+        (label,) = statement.labels
+        number = self._labels.setdefault(label, len(self._labels))
+        line = self._first_line[image]
+        if not line:
+            self._first_line[image], self._said[image] = statement.line, number
+            return ""
+        if self._said[image] == number:
+            return ""
+        before = next(label for label, known in self._labels.items() if known == self._said[image])
+        return f"says {label!r}, row {line} says {before!r}; an image has one class"
+
+
+class LabelCsv(LabelTable):
+    """Columns for image and label.
+
+    Args:
+        given: the table.
+        options: `input.labels`.
+        record: of the export of ours that the table is.
+    """
+
+    def __init__(self, given: TableInput, options: LabelsConfig, record: ExportRecord | None = None) -> None:
+        super().__init__(given)
+        self._record = record
+        self._options = options
+        self._reading = Reading(False)
+        self._beside = _names_beside(given)
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        self._reading = self._tell()
+        self.kind = MULTI if self._reading.multi else SINGLE
+        if self._reading.reason:
+            self._notes += (
+                f"an image may have several classes, since {self._reading.reason} (input.labels.multi and separator "
+                "say otherwise)",
+            )
+        return super().survey()
+
+    def _take_apart(self, row: Row) -> Statement:
+        name = row.fields[self._columns[IMAGE]]
+        labels = self._reading.split(row.fields[self._columns[LABEL]].strip())
+        problem = "names no image" if not name.strip() else ""
+        if not labels and not self._reading.multi:
+            problem = problem or "names no class"
+        for column, ids in self._beside.items():
+            self._check_name(row, column, ids, labels)
+        return Statement(row.line, name, self._names.find(name), labels, problem=problem)
+
+    def _check_name(self, row: Row, column: int, ids: Mapping[str, int], labels: tuple[str, ...]) -> None:
+        """Holds the name of a class that stands beside its id against `input.classes`."""
+        said = row.fields[column].strip()
+        number = as_integer(labels[0]) if len(labels) == 1 else None
+        if said in ids and number in ids.values() and ids[said] != number:
+            known = next(name for name, known in ids.items() if known == number)
+            raise UsageError(
+                f"{self._path}, row {row.line}: the class {number} is {said!r} by column "
+                f"{self._table.header[column]!r}, but {known!r} by input.classes. Mend the one that is wrong."
+            )
+
+    def _tell(self) -> Reading:
+        """How fields are read, by all of them as far as the configuration does not say it."""
+        multi, separator = self._options.multi, self._options.separator
+        if multi is False:
+            return Reading(False)
+        if self._record is not None and self._record.labels == MULTI and multi and separator is None:
+            return Reading(True, self._record.separator, exact=True)
+        if separator or (multi and separator is not None):
+            return Reading(True, separator or "")
+        fields, images, several = self._look_through()
+        reason = ""
+        if separator is None:
+            where = f"{self._path}, column {self._table.header[self._columns[LABEL]]!r}"
+            names = None if self._classes is None else tuple(self._classes)
+            separator, reason = tell_separator(fields, names, where)
+        if not separator and multi is None and tell_multi(images, several, self._path):
+            reason = f"the rows of {several} of {images} images name different ones"
+        return Reading(bool(separator or reason or multi), separator, reason)
+
+    def _look_through(self) -> tuple[Collection[str], int, int]:
+        """Different label fields, how many images have one, and how many of these have rows with different ones."""
+        fields: dict[str, int] = {}
+        first = array("q", bytes(8 * len(self._images.keys)))
+        differs = bytearray(len(first))
+        for row in self._table.rows():
+            label = row.fields[self._columns[LABEL]].strip() if len(row.fields) == len(self._table.header) else ""
+            if not label:
+                continue
+            number = fields.get(label) or text_number(label)
+            if len(fields) < _MOST_FIELDS:
+                fields[label] = number
+            image = self._names.find(row.fields[self._columns[IMAGE]])
+            if image is not None:
+                differs[image] |= first[image] not in (0, number)
+                first[image] = first[image] or number
+        return fields, len(first) - first.count(0), sum(differs)
+
+
+def _names_beside(given: TableInput) -> dict[int, dict[str, int]]:
+    """Columns that may hold the names of the classes whose ids are read, each with the ids of `input.classes`."""
+    ids = {name: number for name, number in (given.classes or {}).items() if number is not None}
+    taken = (*given.columns.values(), *given.captions)
+    return dict.fromkeys(label_columns(given.table, taken), ids) if ids else {}

@@ -1,0 +1,224 @@
+"""Mask images in a folder of their own: one file for all classes of an image, or one per class.
+
+Which image a mask belongs to is told from the names (`mask_layouts`), what its values mean from `input.classes` or, if
+that gives no ids, from the values that occur in all masks (`mask_values`): then every mask is decoded twice, once to
+find them and once when its image is written. A mask must have the size of its image.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.config.input import REFUSE
+from shardwright.dataset.manifest import IGNORED
+from shardwright.errors import UsageError
+from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.formats.classes import map_classes
+from shardwright.formats.export_record import ExportRecord
+from shardwright.formats.mask_names import ImageStems, Place, exported_layout, tell_mask_layout
+from shardwright.formats.mask_values import MaskFiles, ValueMap, colours_error, have_ids, map_ids, map_values
+from shardwright.masks.mask_images import MaskFileError, MaskImage
+from shardwright.storage import Listing, Refusal, in_parallel, list_inputs, readers
+
+_LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
+LOSSY = (".jpg", ".jpeg")
+_SHOWN_NAMES = 3
+_SHOWN_COLOURS = 5
+
+
+class MaskImages:
+    """See `shardwright.formats.base.Source`.
+
+    Args:
+        folder: where the masks lie.
+        images: the images.
+        classes: `input.classes`.
+        notes: what was told so far.
+        pattern: `input.labels.pattern`.
+        others: `input.labels.others`.
+        record: of the export of ours that the masks are a part of.
+    """
+
+    unlisted = "fail"
+    mask_column = ""
+
+    def __init__(
+        self,
+        folder: str,
+        images: Images,
+        classes: Mapping[str, int | None] | None,
+        notes: tuple[str, ...],
+        pattern: str | None = None,
+        others: str = REFUSE,
+        record: ExportRecord | None = None,
+    ) -> None:
+        self.name = os.path.basename(folder.rstrip("/"))
+        self._images = images
+        self._classes = classes
+        self._notes = notes
+        self._pattern = pattern
+        self._record = record if pattern is None else None
+        self._listing = _without(list_masks(folder), images.paths)
+        self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels, others)
+        self._annotations: list[Annotation] = []
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        masks = self._listing
+        stems = ImageStems(self._images.keys, self._images.skip)
+        if self._record is None:
+            layout = tell_mask_layout(masks.keys, stems, self._classes, self._pattern)
+        else:
+            layout = exported_layout(self._record)
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:_SHOWN_NAMES]))
+        survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
+        placed: dict[int, Place] = {}
+        for i, key in enumerate(masks.keys):
+            place = layout.place(key, stems)
+            if place is not None and layout.by_class and not place.label:
+                survey.refused.append(Refusal(f"{self.name}/{key}", "bad_row", "its name says no class"))
+            elif place is not None:
+                placed[i] = place
+                survey.listed[place.image] = 1
+            elif self._pattern is None:
+                reason = f"it is the mask of no image, by {layout.name}"
+                survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
+        refuse_second(placed, masks, self._images, survey, f"{self.name}: ")
+        mapped = self._map(placed, by_class=layout.by_class)
+        survey.classes = mapped.names
+        survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
+        survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
+        if self._pattern is not None and len(placed) < len(masks.keys):
+            survey.notes += (f"masks: {len(masks.keys) - len(placed)} files are of no image and are passed over",)
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        yield from self._annotations
+
+    def attachments(self) -> Listing:
+        """See `Source.attachments`."""
+        return self._listing
+
+    def _map(self, placed: Mapping[int, Place], *, by_class: bool) -> ValueMap:
+        names = self._listing.names
+        if by_class:
+            used: dict[str, str] = {}
+            for i, place in placed.items():
+                used.setdefault(place.label, f"{self.name}/{self._listing.keys[i]}")
+            counts = self._record is not None and not self._record.ignored
+            ignore = None if counts else used.pop(IGNORED, None)
+            told = map_classes(used, self._classes)
+            index = {**told.index, **({} if ignore is None else {IGNORED: IGNORE})}
+            self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
+            keeps = ignore is not None or (self._record is not None and self._record.ignored)
+            return ValueMap(told.names, {0: IGNORE} if keeps else {}, told.notes)
+        self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
+        if not placed:
+            return ValueMap(tuple(self._classes or ()), {})
+        files = [self._listing.names[i] for i in placed]
+        mapped = tell_values(self.dialect, files, self.name, self._classes)
+        self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
+        return mapped
+
+
+def refuse_second(placed: Mapping[int, Place], masks: Listing, images: Images, survey: Survey, where: str = "") -> None:
+    """Rejects images that two files give a mask of one kind.
+
+    Args:
+        placed: number of a mask in its listing -> where it belongs.
+        masks: the listing.
+        images: the images.
+        survey: gets the rejects.
+        where: what their reasons begin with.
+    """
+    first: dict[Place, int] = {}
+    for i, place in placed.items():
+        other = first.setdefault(place, i)
+        if other != i:
+            reason = f"{where}{masks.keys[other]} and {masks.keys[i]} are both its mask; remove one"
+            survey.rejected.setdefault(place.image, Refusal(images.keys[place.image], "two_masks", reason))
+
+
+def list_masks(folder: str) -> Listing:
+    """Lists the mask images of a folder; JPEGs only where there is nothing else, so that they are refused by name.
+
+    Raises:
+        UsageError: there is no such folder, or no image in it.
+    """
+    try:
+        listing = list_inputs(folder)
+    except UsageError as error:
+        raise UsageError(str(error).replace("input.images:", "input.labels.path:", 1)) from None
+    for endings in (_LOSSLESS, LOSSY):
+        chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
+        if chosen:
+            return select(listing, chosen)
+    raise UsageError(f"input.labels.path: {folder} holds no PNG, BMP or TIFF. Give the folder of the masks.")
+
+
+def _without(masks: Listing, images: frozenset[str]) -> Listing:
+    """The masks without the files that are images."""
+    kept = [i for i in range(len(masks.keys)) if masks.path(i) not in images] if images else []
+    return select(masks, kept) if images else masks
+
+
+def select(listing: Listing, chosen: Sequence[int]) -> Listing:
+    """The same listing with the files at some positions only."""
+    return dataclasses.replace(
+        listing,
+        keys=[listing.keys[i] for i in chosen],
+        names=[listing.names[i] for i in chosen],
+        sizes=[listing.sizes[i] for i in chosen],
+        pins=tuple(listing.pins[i] for i in chosen) if listing.pins else (),
+    )
+
+
+def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:
+    """What the values of masks mean, from `input.classes` or from the masks.
+
+    Args:
+        files: reads them.
+        names: the masks.
+        where: what errors call their folder; empty where a mask's own name says enough.
+        classes: `input.classes`.
+
+    Raises:
+        UsageError: a value is no class, or masks hold colours that nobody explained.
+    """
+    if classes is not None and have_ids(classes):
+        return map_ids(classes)
+    values: dict[int, str] = {}
+    looked = in_parallel(lambda name: _values(files, name), names, readers(files.root))
+    for name, (found, coloured) in zip(names, looked, strict=True):
+        place = os.path.join(where, files.shown(name))
+        if coloured:
+            raise colours_error(place, found[:_SHOWN_COLOURS])
+        for value in found:
+            values.setdefault(value, place)
+    return map_values(values, classes, refuse=files.others == REFUSE)
+
+
+def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
+    """The values of a mask, the most frequent first, and whether they are colours; none where it cannot be read."""
+    try:
+        mask = files.read(name)
+    except MaskFileError:
+        return [], False  # Why, the ledger says when its image is due.
+    values, counts = _counted(mask)
+    order = np.lexsort((values, -counts))
+    return values[order].tolist(), mask.coloured
+
+
+def _counted(mask: MaskImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    if mask.coloured:
+        values, counts = np.unique(mask.values, return_counts=True)
+        return values.astype(np.int64), counts.astype(np.int64)
+    counts = np.bincount(mask.values.reshape(-1)).astype(np.int64)
+    values = np.flatnonzero(counts).astype(np.int64)
+    return values, counts[values]

@@ -1,0 +1,241 @@
+"""Which image a mask file belongs to, and whether its name says a class, told from the names alone.
+
+| layout | mask of `street/a.jpg` |
+|---|---|
+| same path | `street/a.png`, or with the whole name, `street/a.jpg.png` |
+| suffix | `street/a_mask.png`, and others of `SUFFIXES`; of Cityscapes' `a_leftImg8bit.png`: `a_gtFine_labelIds.png` |
+| folder per class | `car/street/a.png` |
+| class suffix | `street/a_car.png` |
+
+The layout in which most masks find their image is taken; where two are even it is an error. A bare name finds its image
+in any folder where the layout says no class. `input.labels.pattern` says it outright: a regular expression, searched in
+the mask's path without extension, with a group `image` and, where a file holds one class, a group `label`.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardwright.config.limited_pattern import LimitedPattern
+from shardwright.errors import UsageError
+from shardwright.formats.class_folders import is_split_folder
+from shardwright.formats.classes import as_integer
+from shardwright.formats.export_record import RECORD_FILE, ExportRecord
+
+# Suffix of the mask -> what the image's name has in its place.
+SUFFIXES = {
+    **dict.fromkeys(("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_L"), ""),
+    **dict.fromkeys(("_Annotation", "_annotation", "_annotations"), ""),
+    **dict.fromkeys(("_labelIds", "_labelTrainIds", "_color", "_instanceIds", "_train_id"), ""),
+    **{f"_gtFine_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
+    **{f"_gtCoarse_{kind}": "_leftImg8bit" for kind in ("labelIds", "labelTrainIds", "color", "instanceIds")},
+}
+_IMAGE_SUFFIX = "_leftImg8bit"
+_SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
+_AMBIGUOUS = -1
+_OVERRIDE = "input.labels.pattern says otherwise"
+
+
+class Place(NamedTuple):
+    """Where a mask belongs: position of its image, and the class that its name says, or an empty text."""
+
+    image: int
+    label: str
+
+
+class ImageStems:
+    """Finds images by their path without extension, or by their bare name without it where only one image has it.
+
+    Args:
+        keys: sorted keys of the listing.
+        skip: positions that are no images.
+    """
+
+    def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
+        self._keys = keys
+        self._skip = skip
+        self._by_stem: dict[str, int] = {}
+        self._by_base: dict[str, int] = {}
+        for i, key in enumerate(keys):
+            if i not in skip:
+                stem = os.path.splitext(key)[0]
+                for named, name in ((self._by_stem, stem), (self._by_base, stem.rpartition("/")[2])):
+                    named[name] = _AMBIGUOUS if name in named else i
+
+    def find(self, stem: str, *, bare: bool) -> int | None:
+        """Position of an image, -1 where several fit, `None` where none does."""
+        found, whole = self._by_stem.get(stem), self.whole(stem)
+        if whole is not None and found != whole:
+            return whole if found is None else _AMBIGUOUS
+        return self._by_base.get(stem) if found is None and bare and "/" not in stem else found
+
+    def whole(self, key: str) -> int | None:
+        """Position of the image of a whole key, or `None`."""
+        place = bisect_left(self._keys, key)
+        return place if place < len(self._keys) and self._keys[place] == key and place not in self._skip else None
+
+    def ambiguous(self, mask: str, stem: str) -> UsageError:
+        """The error for a mask whose name several images have."""
+        fitting = [key for key in self._keys if stem in (key, _stem(key), _stem(key).rpartition("/")[2])]
+        return UsageError(
+            f"The mask {mask!r} could be that of {fitting[0]} or {fitting[1]}. Give the images names that differ "
+            "before the extension, or the mask its whole relative path."
+        )
+
+
+@dataclass(frozen=True)
+class MaskLayout:
+    """How masks are named.
+
+    Attributes:
+        name: for messages.
+        reason: why it is taken, for the user.
+        by_class: whether a file holds one class, which its name says.
+        names: from a mask's path without extension to the image's and a class.
+        exact: whether the image's path has its extension.
+    """
+
+    name: str
+    reason: str
+    by_class: bool
+    names: Callable[[str], tuple[str, str] | None]
+    exact: bool = False
+
+    def place(self, mask: str, images: ImageStems) -> Place | None:
+        """Where a mask belongs; `None` where it is of no image.
+
+        Raises:
+            UsageError: several images have the name.
+        """
+        named = self.names(_stem(mask))
+        if named is not None and self.exact:
+            position = images.whole(named[0])
+            return None if position is None else Place(position, named[1])
+        found = None if named is None else images.find(named[0], bare=not self.by_class)
+        if named is None or found is None:
+            return None
+        if found == _AMBIGUOUS:
+            raise images.ambiguous(mask, named[0])
+        return Place(found, named[1])
+
+
+def exported_layout(record: ExportRecord) -> MaskLayout:
+    """Returns how `shardwright export` names masks: a folder for each class, and the whole key of the image."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        folder, _, image = stem.partition("/")
+        return (image, record.folders[folder]) if folder in record.folders else None
+
+    return MaskLayout(_FOLDER, f"{RECORD_FILE} says so", True, names, exact=True)
+
+
+def tell_mask_layout(
+    masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pattern: str | None
+) -> MaskLayout:
+    """Tells the layout of a folder of masks.
+
+    Args:
+        masks: their paths below the folder.
+        images: the images.
+        classes: `input.classes`.
+        pattern: `input.labels.pattern`.
+
+    Raises:
+        UsageError: two layouts fit equally.
+    """
+    if pattern is not None:
+        compiled = LimitedPattern(pattern, "input.labels.pattern")
+        by_pattern = pattern_names(compiled, images)
+        return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
+    fitting = []
+    for layout in _layouts(images, classes):
+        found = [named for named in map(layout.names, map(_stem, masks)) if named is not None]
+        hits = [label for stem, label in found if images.find(stem, bare=not layout.by_class) is not None]
+        if hits and not (layout.by_class and classes is None and not _may_be_classes(layout, set(hits))):
+            fitting.append((len(hits), layout))
+    if not fitting:
+        return MaskLayout(_SAME, "no other fits", False, _same)
+    most = max(count for count, _ in fitting)
+    best = [layout for count, layout in fitting if count == most]
+    if len(best) > 1:
+        shown = " or ".join(layout.name for layout in best)
+        raise UsageError(
+            f"input.labels: the masks may be named by {shown}: as many ({most} of {len(masks)}) find an image either "
+            "way. Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
+        )
+    reason = f"{most} of {len(masks)} find their image so; {_OVERRIDE}"
+    return MaskLayout(best[0].name, reason, best[0].by_class, best[0].names)
+
+
+def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> Iterator[MaskLayout]:
+    yield MaskLayout(_SAME, "", False, _same)
+    for suffix, replacement in SUFFIXES.items():
+        yield MaskLayout(f"the suffix {suffix}", "", False, _by_suffix(suffix, replacement))
+    yield MaskLayout(_FOLDER, "", True, _by_folder(classes))
+    yield MaskLayout(_CLASS_SUFFIX, "", True, _by_class_suffix(images, classes))
+
+
+def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
+    """Whether folders or suffixes that nobody named can be classes."""
+    if layout.name == _FOLDER:
+        return not all(map(is_split_folder, labels))
+    return len(labels) > 1 and not any(f"_{label}" in SUFFIXES for label in labels)
+
+
+def _same(stem: str) -> tuple[str, str]:
+    return stem, ""
+
+
+def _by_suffix(suffix: str, replacement: str) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        return (stem[: -len(suffix)] + replacement, "") if stem.endswith(suffix) else None
+
+    return names
+
+
+def _by_folder(classes: Mapping[str, int | None] | None) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        label, _, rest = stem.partition("/")
+        return (rest, label) if rest and _may_be(label, classes) else None
+
+    return names
+
+
+def _by_class_suffix(
+    images: ImageStems, classes: Mapping[str, int | None] | None
+) -> Callable[[str], tuple[str, str] | None]:
+    def names(stem: str) -> tuple[str, str] | None:
+        # Both may hold underscores: the shortest class whose image exists.
+        cuts = [i for i in range(len(stem) - 2, 0, -1) if stem[i] == "_" and "/" not in stem[i:]]
+        pairs = ((stem[:i], stem[i + 1 :]) for i in cuts)
+        return next((p for p in pairs if _may_be(p[1], classes) and images.find(p[0], bare=False) is not None), None)
+
+    return names
+
+
+def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str], tuple[str, str] | None]:
+    """Returns a function from a mask's path without extension to the path of its image and a class, by a pattern."""
+
+    def names(stem: str) -> tuple[str, str] | None:
+        match = pattern.search(stem)
+        groups = match.groupdict() if match else {}
+        if not groups.get("image"):
+            return None
+        image = groups["image"]
+        if images.find(image, bare=True) is None:
+            image += _IMAGE_SUFFIX
+        return image, groups.get("label") or ""
+
+    return names
+
+
+def _may_be(label: str, classes: Mapping[str, int | None] | None) -> bool:
+    return classes is None or label in classes or as_integer(label) is not None
+
+
+def _stem(key: str) -> str:
+    return os.path.splitext(key)[0]

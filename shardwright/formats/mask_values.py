@@ -1,0 +1,288 @@
+"""From the numbers and colours in mask images to classes, the background and what is to be ignored.
+
+0 (black, in colours) is the background unless a class has it, 255 is ignored unless a class has it or it is the only
+value beside 0, or numbers above it occur. A class called `ignore` names another value to be ignored.
+
+Masks that are files of their own: what a writer needs to read them.
+
+The text of a mask is its file's name, or checksum and name (`pin_mask`): then the file must be what it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from shardwright.config.input import REFUSE
+from shardwright.dataset.manifest import IGNORED
+from shardwright.errors import CheckFailed, ConfigError
+from shardwright.formats.base import IGNORE, NO_LABEL
+from shardwright.formats.classes import as_integer, map_classes
+from shardwright.images.colours import COLOUR, show_value
+from shardwright.masks.mask_images import (
+    MaskFileError,
+    MaskImage,
+    grey_of,
+    label_runs,
+    mask_size,
+    png_size,
+    read_mask,
+    value_runs,
+)
+from shardwright.masks.rle import RleError, Runs
+from shardwright.storage import read_bytes, read_start
+
+WHITE = 255
+
+_ONE_CLASS = "mask"
+_LARGEST = 0xFFFF
+_BACKGROUNDS = frozenset(("background", "_background_", "bg", "void", "unlabeled", "unlabelled"))
+
+
+class ValueMap(NamedTuple):
+    """What the values of masks mean.
+
+    Attributes:
+        names: class names in the order of their indices.
+        labels: value -> index of the class, `IGNORE`, or `None` for the background.
+        notes: what was told from the data.
+    """
+
+    names: tuple[str, ...]
+    labels: dict[int, int | None]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ignore(self) -> bool:
+        """Whether a value is to be ignored."""
+        return IGNORE in self.labels.values()
+
+
+def have_ids(classes: Mapping[str, int | None] | None) -> bool:
+    """Whether `input.classes` says the values itself, so that no mask has to be looked into."""
+    return classes is not None and any(number is not None for number in classes.values())
+
+
+def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
+    """The values of a mapping `{name: id}` or `{name: "#rrggbb"}`.
+
+    Raises:
+        ConfigError: ids beyond 16 bits, numbers and colours mixed, or no class.
+    """
+    ids = {name: number for name, number in classes.items() if number is not None}
+    for name, number in ids.items():
+        if not (0 <= number <= _LARGEST or COLOUR <= number < 2 * COLOUR):
+            raise ConfigError(f"input.classes.{name}", f"{number} is no value of a mask", f"Use 0 to {_LARGEST}.")
+    coloured = {number >= COLOUR for number in ids.values()}
+    if len(coloured) > 1:
+        raise ConfigError("input.classes", "some classes have numbers and some colours", "Give one kind to all.")
+    ignored = ids.pop(IGNORED, None)
+    if not ids:
+        raise ConfigError("input.classes", "there is nothing but what is ignored", "Name at least one class.")
+    if ignored is None and coloured == {False} and WHITE not in ids.values():
+        ignored = WHITE
+    return _map(ids, ignored, COLOUR if coloured == {True} else 0)
+
+
+def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | None, *, refuse: bool = True) -> ValueMap:
+    """Tells what values mean, where `input.classes` is a plain list of names, or not given.
+
+    Args:
+        values: every number that occurs -> the first mask it stands in.
+        classes: name -> `None`, or nothing to take the numbers themselves as names.
+        refuse: whether a number that is no class is an error.
+
+    Raises:
+        UsageError: a number is no class, or there is none.
+        ConfigError: a class without an id is called `ignore`.
+    """
+    if classes is not None and IGNORED in classes:
+        raise ConfigError("input.classes", f"{IGNORED!r} is no class of masks", "Write {name: id}, or leave it out.")
+    shown = {value: where for value, where in values.items() if value}
+    if set(shown) == {WHITE} and (classes is None or len(classes) == 1):
+        name = _ONE_CLASS if classes is None else next(iter(classes))
+        note = f"masks: 255 is {name}, since no other value occurs beside 0; write classes: {{{name}: 1}} to ignore it"
+        return _map({name: WHITE}, None, 0, (note,))
+    ids, note = listed_ids(tuple(classes)) if classes is not None else ({}, "")
+    ignored = WHITE if WHITE in shown and max(shown) == WHITE and WHITE not in ids.values() else None
+    meant = [value for value in shown if value != ignored and (refuse or value in ids.values())]
+    texts = {str(value): shown[value] for value in meant}
+    mapped = map_classes(texts, ids or None)
+    if classes is None:
+        ids = {name: int(name) for name in mapped.names}
+    notes = [note] if note else list(mapped.notes)
+    if ignored is not None:
+        notes.append(f"masks: {ignored} is ignored; write classes as {{name: id}} to make it a class")
+    return _map(ids, ignored, 0, tuple(notes))
+
+
+def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
+    """The values that a plain list of names stands for, and how they were told.
+
+    Names that are numbers stand for themselves; others count from 1, or from 0 where the first is the background.
+    """
+    numbers = [as_integer(name) for name in names]
+    if all(number is not None for number in numbers):
+        return {name: int(name) for name in names}, ""
+    base = 0 if names[0].lower() in _BACKGROUNDS else 1
+    why = f"the first is {names[0]!r}" if base == 0 else "0 is the background"
+    note = f"masks: values count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} otherwise"
+    return {name: base + i for i, name in enumerate(names)}, note
+
+
+def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tuple[str, ...] = ()) -> ValueMap:
+    labels: dict[int, int | None] = {background: None}
+    labels |= {number: i for i, number in enumerate(ids.values())}
+    if ignored is not None:
+        labels[ignored] = IGNORE
+    return ValueMap(tuple(ids), labels, notes)
+
+
+def colours_error(mask: str, colours: list[int]) -> ConfigError:
+    """The error for masks of colours that nobody explained; names those that cover most pixels."""
+    shown = ", ".join(map(show_value, colours))
+    return ConfigError(
+        "input.classes",
+        f"the mask {mask} holds colours ({shown})",
+        'Say which class each is, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a '
+        "class called ignore is not counted",
+    )
+
+
+_START = 64
+_SHOWN = 4
+
+
+class MaskSizeError(RleError):
+    """A mask has not the size of its image."""
+
+    code = "size_mismatch"
+
+
+@dataclass(frozen=True)
+class MaskFiles:
+    """Reads mask files; see `shardwright.formats.base.MaskCode`.
+
+    Attributes:
+        root: folder that the texts, names of files, start from.
+        labels: value -> label, see `mask_values.ValueMap`; for files that hold all classes.
+        max_pixels: the most pixels a mask may have.
+        others: `input.labels.others`: what a value is that is not in `labels`.
+    """
+
+    root: str
+    labels: Mapping[int, int | None]
+    max_pixels: int
+    others: str = REFUSE
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        """Height and width of a mask by its header; `None` where it has none that can be read."""
+        path = os.path.join(self.root, self.name(text))
+        try:
+            return png_size(read_start(path, _START)) or mask_size(read_bytes(path), max_pixels=self.max_pixels)
+        except (OSError, MaskFileError):
+            return None  # Why, `masks` says.
+
+    def classes(self, text: str) -> tuple[int, ...]:
+        """Indices of the classes that occur in a file; none where it cannot be read."""
+        try:
+            values, _ = value_runs(self.read(text).values)
+        except MaskFileError:
+            return ()
+        labels = {self.labels.get(value) for value in np.unique(values).tolist()}
+        return tuple(sorted(label for label in labels if label is not None and label >= 0))
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
+        """Reads a file: all classes by their values, or the one that `label` names by all that is not 0.
+
+        Raises:
+            RleError: the file cannot be read, has another size, or holds a value that is no class.
+        """
+        try:
+            mask = self.read(text)
+            rows, columns = mask.values.shape
+            if (rows, columns) == (height, width):
+                return self._by_value(mask) if label == NO_LABEL else [(label, _one_class(mask))]
+        except MaskFileError as error:
+            raise type(error)(f"{self.shown(text)}: {error}") from None
+        check_size(self.shown(text), "the mask", (rows, columns), height, width)
+        return ()
+
+    def name(self, text: str) -> str:
+        """The file that a text means."""
+        return text.rpartition("\0")[2]
+
+    def _by_value(self, mask: MaskImage) -> Iterable[tuple[int, Runs]]:
+        others = IGNORE if self.others == IGNORED else None
+        # Colours where numbers were said, or the other way round, are no other classes but another kind of mask.
+        other_kind = not any((value >= COLOUR) == mask.coloured for value in self.labels)
+        return label_runs(mask, self.labels, others=others, refuse=other_kind or self.others == REFUSE).items()
+
+    def shown(self, text: str) -> str:
+        """What messages call a mask."""
+        return self.name(text)
+
+    def read(self, text: str) -> MaskImage:
+        """Decodes a file, colours of three equal parts as grey unless classes are colours.
+
+        Raises:
+            MaskFileError: it cannot be read.
+            CheckFailed: it is not what it was.
+        """
+        name = self.name(text)
+        try:
+            data = read_bytes(os.path.join(self.root, name))
+        except OSError:
+            raise MaskFileError("the file cannot be read; check its permissions") from None
+        if name != text and text != pin_mask(name, google_crc32c.value(data)):
+            problem = "the mask has changed while the run was reading the input"
+            raise CheckFailed(f"{self.shown(text)}: {problem}. Run it again.")
+        mask = read_mask(data, max_pixels=self.max_pixels)
+        if mask.coloured and not any(value >= COLOUR for value in self.labels):
+            return grey_of(mask) or mask
+        if mask.bits == 1 and 1 not in self.labels and WHITE in self.labels:
+            return MaskImage(mask.values * np.uint8(WHITE), 8)
+        return mask
+
+
+def pin_mask(name: str, crc32c: int) -> str:
+    """The text of a mask that must have a checksum. No file's name holds a NUL."""
+    return f"{crc32c:08x}\0{name}"
+
+
+def _one_class(mask: MaskImage) -> Runs:
+    """All that is not 0, where that is one value."""
+    found, runs = value_runs(mask.values & np.uint32(COLOUR - 1) if mask.coloured else mask.values)
+    values = np.unique(found[found != 0]).tolist()
+    if len(values) > 1:
+        shown = ", ".join(map(str, values[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
+        raise MaskFileError(
+            f"it holds the {len(values)} values {shown} beside 0; a mask of one class has one (was it smoothed or "
+            "compressed with loss?)"
+        )
+    return runs[found != 0]
+
+
+def check_size(name: str, what: str, size: tuple[int, int], height: int, width: int) -> None:
+    """Refuses what was made for an image of another size.
+
+    Args:
+        name: the file, for messages.
+        what: what it is, for messages.
+        size: height and width that it tells.
+        height: rows of the image.
+        width: columns of the image.
+
+    Raises:
+        MaskSizeError: the sizes differ.
+    """
+    if size != (height, width):
+        turned = "; was it drawn on the turned image?" if size == (width, height) else ""
+        raise MaskSizeError(
+            f"{name}: {what} has {size[0]}x{size[1]} (height x width), the image {height}x{width}{turned}"
+        )

@@ -1,0 +1,131 @@
+"""Classes of images as columns: `image,cat,dog` with 1 where the image is of the class, else 0 (or -1, as in CelebA).
+
+Where every row has one 1, an image has one class; otherwise any number of them. The classes are those of
+`input.classes` where all of them are headers; else all columns but the image's and those that are named for something
+else, and then every value must be 0 or 1. They come in the order of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from shardwright.dataset.manifest import MULTI, SINGLE
+from shardwright.errors import UsageError
+from shardwright.formats.classes import ClassMap, as_integer, check_names
+from shardwright.formats.label_csv import LabelTable
+from shardwright.formats.rows import Statement, TableInput
+from shardwright.formats.tables import IMAGE, Row, Table, shown_header
+
+_FLAGS = {"true": 1, "false": 0}
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Which columns are classes, and how they are read.
+
+    Attributes:
+        columns: number of the column -> class.
+        zero: what stands where an image is not of the class: 0 or -1.
+        multi: whether an image may have any number of classes.
+        reason: how that was told.
+    """
+
+    columns: Mapping[int, str]
+    zero: int
+    multi: bool
+    reason: str
+
+
+def tell_one_hot(
+    table: Table, taken: Collection[int], classes: Collection[str] | None, multi: bool | None
+) -> OneHot | None:
+    """Tells whether the columns of a table are classes, by all rows.
+
+    Args:
+        table: the table.
+        taken: columns that are something else.
+        classes: names of `input.classes`, if given.
+        multi: `input.labels.multi`.
+
+    Returns:
+        The classes, or `None` where it is no such table.
+
+    Raises:
+        UsageError: some columns hold 0 and 1 only, others do not.
+    """
+    free = {i: header for i, header in enumerate(table.header) if i not in taken and header}
+    named = classes is not None and set(classes) <= set(free.values())
+    columns = {i: header for i, header in free.items() if not named or header in (classes or ())}
+    seen: dict[int, set[int]] = {i: set() for i in columns}
+    contrary: dict[int, str] = {}
+    one_each = True
+    for row in table.rows():
+        if len(row.fields) != len(table.header):
+            continue
+        ones = 0
+        for i in columns:
+            value = flag(row.fields[i])
+            if value in (-1, 0, 1):
+                seen[i].add(value)
+                ones += value == 1
+            else:
+                contrary.setdefault(i, f"row {row.line} holds {row.fields[i][:_SHOWN]!r}")
+        one_each = one_each and ones == 1
+    values = set().union(*seen.values())
+    mixed = {-1, 0} <= values
+    sound = [i for i in columns if seen[i] and i not in contrary]
+    if not named and (len(sound) < 2 or mixed or len(set(columns.values())) < len(columns)):
+        return None
+    if not named and contrary:
+        column, found = next(iter(contrary.items()))
+        shown = shown_header([columns[i] for i in sound[:3]])
+        raise UsageError(
+            f"{table.path}: no column of classes was found. The columns {shown} "
+            f"may be one class each, but {columns[column]!r} is none ({found}). Name the classes in input.classes, or "
+            "the column of classes in input.labels.columns.label."
+        )
+    counted = "every row has one 1" if one_each else "not every row has one 1"
+    reason = f"the columns {'of input.classes' if named else 'hold 0 and 1 only'}; {counted}"
+    told = not one_each if multi is None else multi
+    return OneHot(columns, -1 if -1 in values and not mixed else 0, told, reason)
+
+
+def flag(field: str) -> int | None:
+    """The number a field of a column of classes holds: `1`, `1.0`, `true`; `None` where it is none."""
+    text = field.strip()
+    return _FLAGS.get(text.lower(), as_integer(text))
+
+
+class OneHotCsv(LabelTable):
+    """See `LabelTable`."""
+
+    def __init__(self, given: TableInput, one_hot: OneHot) -> None:
+        super().__init__(given)
+        self._one_hot = one_hot
+        self.kind = MULTI if one_hot.multi else SINGLE
+
+    def _take_apart(self, row: Row) -> Statement:
+        name = row.fields[self._columns[IMAGE]]
+        problem = "names no image" if not name.strip() else ""
+        labels = []
+        for i, label in self._one_hot.columns.items():
+            value = flag(row.fields[i])
+            if value == 1:
+                labels.append(label)
+            elif value != self._one_hot.zero:
+                told = f"column {label} holds {row.fields[i][:_SHOWN]!r}, neither 1 nor {self._one_hot.zero}"
+                problem = problem or told
+        if not self._one_hot.multi and len(labels) != 1:
+            problem = problem or f"names {'several classes' if labels else 'no class'}"
+        return Statement(row.line, name, self._names.find(name), tuple(labels), problem=problem)
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        del values
+        headers = tuple(self._one_hot.columns.values())
+        check_names(dict.fromkeys(headers, f"{self._path}, header"))
+        names = headers if self._classes is None else tuple(self._classes)
+        shown = shown_header(names[:20]) + (", …" if len(names) > 20 else "")
+        note = (f"{len(names)} classes told, in the order of the columns: {shown}",)
+        return ClassMap(names, {name: i for i, name in enumerate(names)}, note if self._classes is None else ())

@@ -1,0 +1,386 @@
+"""Pascal VOC: masks in `SegmentationClass/`, boxes in XML files in `Annotations/`, lists of images in `ImageSets/`.
+
+Masks are PNGs of palette indices, or of the colours that VOC's palette has for them; 255 (pale, around objects and over
+what is hard to tell) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette,
+and else the values themselves. Boxes become features in the layout
+of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is annotated when it has a mask. The lists
+in `ImageSets/Segmentation` say which split an image is of. Source: the VOC2012 development kit (see `voc_xml`).
+
+Texts of Pascal VOC for a shard's writer: masks, and the sizes of the images that boxes were drawn on.
+
+Whether masks have Pascal VOC's palette: without it, nothing says that their values are the twenty classes of VOC.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shardwright.dataset.manifest import IGNORED
+from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.formats.classes import map_classes
+from shardwright.formats.mask_images import list_masks, refuse_second, select, tell_values
+from shardwright.formats.mask_names import ImageStems, Place
+from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, have_ids, listed_ids, map_ids
+from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
+from shardwright.images.boxes import AnnotationError, box_features, box_values
+from shardwright.images.colours import COLOUR
+from shardwright.masks.mask_images import MaskFileError
+from shardwright.masks.rle import RleError, Runs
+from shardwright.storage import Listing, NothingThere, Refusal, in_parallel, list_inputs, read_bytes, readers
+from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
+
+
+@dataclass(frozen=True)
+class VocFiles(MaskFiles):
+    """Reads a mask, or holds an image to the size that its XML file tells.
+
+    A text is the name of a mask below the root, or `<height> <width> <name of an XML file>`.
+    """
+
+    def size(self, text: str) -> tuple[int, int] | None:
+        """See `MaskCode.size`."""
+        told = _told_size(text)
+        return super().size(text) if told is None else told[:2]
+
+    def classes(self, text: str) -> tuple[int, ...]:
+        """See `ClassesInText.classes`."""
+        return super().classes(text) if _told_size(text) is None else ()
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
+        """See `MaskCode.masks`."""
+        told = _told_size(text)
+        if told is None:
+            return super().masks(label, text, height=height, width=width)
+        check_size(told[2], "the annotation", told[:2], height, width)
+        return ()
+
+
+def size_text(image: VocImage, name: str) -> str:
+    """The text of an XML file: what its image's size must be."""
+    return f"{image.height} {image.width} {name}"
+
+
+def _told_size(text: str) -> tuple[int, int, str] | None:
+    """Height, width and name of a text that `size_text` wrote; masks lie in a folder, whose name is no number."""
+    parts = text.split(" ", 2)
+    return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
+
+
+def palette_colour(value: int) -> int:
+    """The colour of an index: its bits from the lowest on go round red, green and blue, from their highest on."""
+    red = green = blue = 0
+    for bit in range(8):
+        red |= (value >> (3 * bit) & 1) << (7 - bit)
+        green |= (value >> (3 * bit + 1) & 1) << (7 - bit)
+        blue |= (value >> (3 * bit + 2) & 1) << (7 - bit)
+    return COLOUR + (red << 16 | green << 8 | blue)
+
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_INDEXED, _RGB, _RGBA = 3, 2, 6
+_VOC_CLASSES = 20
+_BORDER = 255
+_COLOURS = {palette_colour(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
+
+
+def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], int]:
+    """Looks for the palette of VOC in masks: as a PNG's palette, or as the colours of all pixels.
+
+    Args:
+        files: reads the masks.
+        names: the masks.
+
+    Returns:
+        The masks that have another palette or none, and how many masks could be read.
+    """
+    told = list(in_parallel(lambda name: _has_palette(files, name), names, readers(files.root)))
+    known = [(name, found) for name, found in zip(names, told, strict=True) if found is not None]
+    return [name for name, found in known if not found], len(known)
+
+
+def _has_palette(files: VocFiles, name: str) -> bool | None:
+    """Whether a mask has it; `None` where the mask cannot be read, which its image's row of the ledger says."""
+    try:
+        data = read_bytes(os.path.join(files.root, name))
+        kind = data[25] if data.startswith(_PNG) and len(data) > 25 else None
+        if kind == _INDEXED:
+            return _is_vocs(next(_chunks(data, b"PLTE"), b""))
+        if kind in (_RGB, _RGBA):
+            return set(np.unique(files.read(name).values).tolist()) <= _COLOURS
+        files.read(name)
+    except (OSError, MaskFileError):
+        return None
+    return False
+
+
+def _is_vocs(palette: bytes) -> bool:
+    """Whether a palette begins as VOC's does, with the background and one class at least."""
+    colours = [int.from_bytes(palette[i : i + 3], "big") for i in range(0, len(palette) - 2, 3)][: _VOC_CLASSES + 1]
+    whole = 1 << 24
+    return len(colours) > 1 and all(whole + found == palette_colour(value) for value, found in enumerate(colours))
+
+
+def _chunks(data: bytes, kind: bytes) -> Iterator[bytes]:
+    """Contents of the chunks of a kind in a PNG."""
+    at = len(_PNG)
+    while at + 8 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        if data[at + 4 : at + 8] == kind:
+            yield data[at + 8 : at + 8 + length]
+        at += length + 12
+
+
+MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
+_BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
+# A union of two others.
+_UNION = "trainval"
+_CLASSES = (
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
+)
+_SHOWN_NAMES = 3
+_PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
+_WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
+
+
+class PascalVoc:
+    """See `shardwright.formats.base.Source`.
+
+    Args:
+        folder: what holds `SegmentationClass`.
+        images: the images, those of `JPEGImages`.
+        classes: `input.classes`.
+        notes: what was told so far.
+        others: `input.labels.others`.
+    """
+
+    unlisted = "fail"
+    mask_column = ""
+
+    def __init__(
+        self,
+        folder: str,
+        images: Images,
+        classes: Mapping[str, int | None] | None,
+        notes: tuple[str, ...],
+        others: str,
+    ) -> None:
+        self.name = os.path.basename(folder.rstrip("/"))
+        self.dialect = VocFiles(folder, {}, images.max_pixels, others)
+        self._images = images
+        self._classes = classes
+        self._notes = notes
+        self._stems = ImageStems(images.keys, images.skip)
+        self._masks = _within(folder, MASKS, list_masks(os.path.join(folder, MASKS)))
+        self._xml = _within(folder, _BOXES, _list(folder, _BOXES, ".xml"))
+        self._lists = _within(folder, _LISTS, _list(folder, _LISTS, ".txt"))
+        self._annotations: list[Annotation] = []
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        survey = Survey(
+            classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:_SHOWN_NAMES])
+        )
+        for listing in (self._masks, self._xml, self._lists):
+            survey.refused += listing.refused
+        masks = dict(self._placed(self._masks, survey))
+        refuse_second({i: Place(position, "") for i, position in masks.items()}, self._masks, self._images, survey)
+        for position in masks.values():
+            survey.listed[position] = 1
+        annotated = self._read_boxes(survey)
+        used: dict[str, str] = {}
+        for i, (_, image) in annotated.items():
+            for thing in image.objects:
+                used.setdefault(thing.name, self._xml.keys[i])
+        mapped = self._map(used, [self._masks.names[i] for i, at in masks.items() if at not in survey.rejected])
+        self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
+        survey.classes = mapped.names
+        survey.ignore = mapped.ignore or self.dialect.others == IGNORED
+        index = map_classes(used, dict.fromkeys(mapped.names)).index
+        names = self._masks.names
+        self._annotations = [Annotation(position, NO_LABEL, names[i], NO_ROW) for i, position in masks.items()]
+        self._annotations += self._boxes(annotated, index, mapped.names, survey)
+        survey.features = box_features(FLAGS) if self._xml.keys else {}
+        survey.notes = (*self._notes, *mapped.notes, *self._read_lists(survey))
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        yield from self._annotations
+
+    def attachments(self) -> Listing:
+        """See `Source.attachments`."""
+        parts = (self._masks, self._xml, self._lists)
+        return Listing(
+            root=self._masks.root,
+            keys=[key for part in parts for key in part.keys],
+            names=[name for part in parts for name in part.names],
+            sizes=[size for part in parts for size in part.sizes],
+            refused=[],
+            pins=tuple(pin for part in parts for pin in part.pins),
+        )
+
+    def _placed(self, listing: Listing, survey: Survey) -> Iterator[tuple[int, int]]:
+        """Files and the positions of their images; those of no image are refused."""
+        for i, key in enumerate(listing.keys):
+            position = self._find(key)
+            if position is None:
+                survey.refused.append(Refusal(key, "missing_image", "there is no image of this name"))
+            else:
+                yield i, position
+
+    def _find(self, name: str) -> int | None:
+        stem = os.path.splitext(name.rpartition("/")[2])[0]
+        position = self._stems.find(stem, bare=True)
+        if position is not None and position < 0:
+            raise self._stems.ambiguous(name, stem)
+        return position
+
+    def _read_boxes(self, survey: Survey) -> dict[int, tuple[int, VocImage]]:
+        """Number of an XML file -> position of its image, and what it says."""
+        found = {}
+        placed = list(self._placed(self._xml, survey))
+        images = in_parallel(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
+        for (i, position), image in zip(placed, images, strict=True):
+            if isinstance(image, AnnotationError):
+                self._reject(position, i, image, survey)
+            else:
+                found[i] = (position, image)
+        return found
+
+    def _read_xml(self, number: int) -> VocImage | AnnotationError:
+        try:
+            return read_voc(read_bytes(self._xml.path(number), self._xml.pin(number), MOST_XML_BYTES))
+        except AnnotationError as error:
+            return error
+        except TooLarge as error:
+            return VocError(str(error.strerror))
+        except OSError:
+            return RleError("the file cannot be read; check its permissions")
+
+    def _boxes(
+        self,
+        annotated: Mapping[int, tuple[int, VocImage]],
+        index: Mapping[str, int],
+        names: tuple[str, ...],
+        survey: Survey,
+    ) -> Iterator[Annotation]:
+        for i, (position, image) in annotated.items():
+            values: dict[str, list[Any]] = {name: [] for name in box_features(FLAGS)}
+            try:
+                for thing in image.objects:
+                    label = index[thing.name]
+                    one = box_values(
+                        thing.box,
+                        height=image.height,
+                        width=image.width,
+                        label=label,
+                        text=names[label],
+                        flags=thing.flags,
+                    )
+                    for name, column in one.items():
+                        values[name] += column
+            except AnnotationError as error:
+                self._reject(position, i, error, survey)
+                continue
+            yield Annotation(position, NO_LABEL, size_text(image, self._xml.keys[i]), NO_ROW, values)
+
+    def _reject(self, position: int, number: int, error: AnnotationError, survey: Survey) -> None:
+        reason = f"{self._xml.keys[number]}: {error}"
+        survey.rejected.setdefault(position, Refusal(self._images.keys[position], error.code, reason))
+
+    def _map(self, used: Mapping[str, str], masks: list[str]) -> ValueMap:
+        """What values mean. `used` are the names of boxes, each with its first file."""
+        note = ""
+        if self._classes is not None and have_ids(self._classes):
+            mapped = map_ids(self._classes)
+        elif self._classes is not None:
+            ids, note = listed_ids(tuple(self._classes))
+            mapped = map_ids(ids)
+        else:
+            others, read = without_palette(self.dialect, masks)
+            if others:
+                return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
+            other = next((name for name in used if name not in _CLASSES), None)
+            if other is not None:
+                problem = f"missing, and {used[other]} names {other!r}, which is none of Pascal VOC's twenty classes"
+                raise ConfigError("input.classes", problem, _WRITE_CLASSES)
+            mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
+            note = "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others"
+        # An exporter may write the palette's colours instead of its indices.
+        colours = {palette_colour(value): label for value, label in mapped.labels.items() if value < COLOUR}
+        return ValueMap(mapped.names, {**colours, **mapped.labels}, (note,) if note else ())
+
+    def _plain_values(
+        self, used: Mapping[str, str], masks: list[str], others: list[str], read: int
+    ) -> dict[str, int | None]:
+        """Values that are their own names, as `input.classes` would list them, where masks have not VOC's palette."""
+        if len(others) < read:
+            problem = f"missing, and {len(others)} of {read} masks have not Pascal VOC's palette, e.g. {others[0]}"
+            raise ConfigError("input.classes", problem, _WRITE_CLASSES)
+        if used:
+            name, where = next(iter(used.items()))
+            problem = f"missing; {where} names {name!r}, and the masks hold values without Pascal VOC's palette"
+            raise ConfigError("input.classes", problem, _WRITE_CLASSES)
+        labels = tell_values(self.dialect, masks, "", None).labels.items()
+        return {
+            str(value): value for value in sorted(value for value, label in labels if label is not None and label >= 0)
+        }
+
+    def _read_lists(self, survey: Survey) -> list[str]:
+        """Splits by list; returns notes."""
+        several: dict[int, tuple[str, str]] = {}
+        for i, key in enumerate(self._lists.keys):
+            name = os.path.splitext(key.rpartition("/")[2])[0]
+            if name == _UNION:
+                continue
+            try:
+                text = read_bytes(self._lists.path(i), self._lists.pin(i), MOST_LIST_BYTES).decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Mend the list.") from None
+            except OSError:
+                raise UsageError(f"{self._lists.path(i)}: cannot be read. Check its permissions.") from None
+            stems = [line.split()[0] for line in re.split("[\r\n]+", text) if line.strip()]
+            for stem in stems:
+                position = self._find(f"{stem}.")
+                if position is not None and survey.splits.setdefault(position, name) != name:
+                    several.setdefault(position, (survey.splits[position], name))
+        for position in several:
+            del survey.splits[position]
+        notes = []
+        if survey.splits:
+            named = ", ".join(sorted(set(survey.splits.values())))
+            notes.append(f"splits: {_LISTS} lists {named}; split.by: predefined takes them")
+        if several:
+            position, (one, two) = next(iter(several.items()))
+            notes.append(f"splits: {len(several)} images are in two lists: {self._images.keys[position]}, {one}, {two}")
+        return notes
+
+
+def _list(folder: str, part: str, ending: str) -> Listing:
+    """The files of a part of the tree, which may be missing."""
+    path = os.path.join(folder, part)
+    try:
+        listing = list_inputs(path)
+    except NothingThere:
+        return Listing(path, [], [], [], [])
+    return select(listing, [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
+
+
+def _within(folder: str, part: str, listing: Listing) -> Listing:
+    """The same files, named from the folder."""
+    return dataclasses.replace(
+        listing,
+        root=folder,
+        keys=[f"{part}/{key}" for key in listing.keys],
+        names=[f"{part}/{name}" for name in listing.names],
+        refused=[Refusal(f"{part}/{key}", code, reason) for key, code, reason in listing.refused],
+    )

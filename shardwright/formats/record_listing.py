@@ -1,0 +1,254 @@
+"""The records of TFRecord files as a listing: an image is a part of a file, and every record an input.
+
+A key is what the record's own feature says, where it is safe and nothing else has it yet; else `<file>/<number>`.
+Compressed files are unpacked to a temporary folder, since nothing in them can be read by its place.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import IO
+
+from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
+from shardwright.errors import DatasetError, UsageError
+from shardwright.formats.record_roles import KEY, Roles, Sampled, tell_roles
+from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
+from shardwright.storage import Listing, Refusal, in_parallel, open_file, part_path, read_bytes, read_start
+from shardwright.tfrecords.scan import begins_as_records, is_compressed, walk_records
+
+NOT_RECORDS = "not_records"
+
+# The first bytes of a compressed file are tables; the first record's header comes after them.
+_LOOK_INTO = 4096
+_FILES_SAMPLED, _RECORDS_SAMPLED = 8, 8
+# Files at a time. To unpack an image takes ten times as long as to walk past one, and threads share it out.
+_SCANNED_AT_ONCE = max(4, os.cpu_count() or 1)
+_ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records", ".gz")
+
+
+@dataclass
+class RecordFiles:
+    """What TFRecord files hold.
+
+    Attributes:
+        files: the files.
+        listing: the images of the records that can be used, by key.
+        roles: which feature is what.
+        scan: what all of the files hold, as far as it is no list of records.
+        positions: for each file, number of a record -> its position in `listing`, -1 for one that cannot be used.
+        labelled: one byte per key; see `FileScan`.
+        refused: records that cannot be used.
+        places: for each file, where its unpacked bytes lie: its name, or an absolute path.
+        scratch: holds what was unpacked until it is dropped.
+        notes: what was told, for the user.
+    """
+
+    files: Listing
+    listing: Listing
+    roles: Roles
+    scan: FileScan
+    positions: list[array[int]]
+    labelled: bytearray
+    refused: list[Refusal]
+    places: list[str]
+    scratch: tempfile.TemporaryDirectory[str] | None
+    notes: tuple[str, ...]
+
+    def open(self, number: int) -> IO[bytes]:
+        """Opens a file, unpacked."""
+        return open_file(os.path.join(self.files.root, self.places[number]), self.files.pin(number))
+
+
+def holds_records(files: Listing) -> str:
+    """Why a listing is one of TFRecord files rather than of images, or nothing; the first files decide."""
+    for i in range(min(len(files.keys), _FILES_SAMPLED)):
+        if begins_as_records(_start(files, i)):
+            return f"{files.keys[i]} begins as a TFRecord file does"
+    return ""
+
+
+def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> RecordFiles:
+    """Walks all files once.
+
+    Args:
+        found: the files.
+        task: `segmentation` or `classification`.
+        columns: `input.labels.columns`.
+
+    Raises:
+        UsageError: no record is a tf.train.Example; or see `tell_roles`.
+    """
+    files, refused = _record_files(found)
+    samples = _samples(files)
+    roles = tell_roles(samples, task, columns)
+    scratch = None
+    places = list(files.names)
+    for i in range(len(files.keys)):
+        if is_compressed(_start(files, i)):
+            scratch = scratch or tempfile.TemporaryDirectory(prefix="shardwright-")
+            places[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
+
+    def scan(number: int) -> FileScan:
+        with open_file(files.path(number), files.pin(number)) as file:
+            if places[number] == files.names[number]:
+                return scan_file(file, None, files.keys[number], roles)
+            os.makedirs(os.path.dirname(places[number]))
+            with open(places[number], "wb") as copy:
+                return scan_file(file, copy, files.keys[number], roles)
+
+    whole = _Whole(files, roles, places, trusted=KEY in columns)
+    for number, one in enumerate(in_parallel(scan, range(len(files.keys)), _SCANNED_AT_ONCE)):
+        whole.add(number, one)
+    listing, positions, labelled = whole.sorted(refused)
+    notes = (roles.note(), *whole.notes())
+    if scratch is not None:
+        notes = (*notes, "tfrecord: compressed files are unpacked to a temporary folder")
+    return RecordFiles(files, listing, roles, whole.scan, positions, labelled, whole.refused, places, scratch, notes)
+
+
+def _start(files: Listing, position: int) -> bytes:
+    try:
+        return read_start(files.path(position), _LOOK_INTO, files.pin(position))
+    except OSError:
+        return b""
+
+
+def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
+    """The files to be walked, and what else lies there. Of a dataset of our own only shards are input."""
+    shards = _own_shards(found)
+    kept, refused = [], list(found.refused)
+    for i, key in enumerate(found.keys):
+        if shards and key not in shards:
+            continue
+        if found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(_start(found, i)):
+            kept.append(i)
+        else:
+            refused.append(Refusal(key, NOT_RECORDS, "the file is no TFRecord file"))
+    return found.part(kept), refused
+
+
+def _own_shards(found: Listing) -> frozenset[str]:
+    if MANIFEST_FILE not in found.keys:
+        return frozenset()
+    position = found.keys.index(MANIFEST_FILE)
+    try:
+        manifest = Manifest.from_json(read_bytes(found.path(position), found.pin(position)).decode("utf-8"))
+    except (DatasetError, OSError, UnicodeDecodeError):
+        return frozenset()  # Somebody else's manifest.
+    return frozenset(shard.path for shard in manifest.shards)
+
+
+def _samples(files: Listing) -> list[Sampled]:
+    samples = []
+    problem = ""
+    for i in range(min(len(files.keys), _FILES_SAMPLED)):
+        with open_file(files.path(i), files.pin(i)) as file:
+            for walked in islice(walk_records(file), _RECORDS_SAMPLED):
+                where = f"{files.keys[i]}, {walked.where}"
+                try:
+                    samples.append(Sampled(where, features_of(walked)))
+                except UnusableError as error:
+                    problem = problem or f"{where}: {error}"
+    if not samples:
+        told = f"no tf.train.Example among the first records. {problem}" if problem else "no records"
+        raise UsageError(f"input.images: {files.root}: {told}.")
+    return samples
+
+
+@dataclass
+class _Whole:
+    """Puts the scans of the files together."""
+
+    files: Listing
+    roles: Roles
+    places: list[str]
+    trusted: bool
+    scan: FileScan = field(default_factory=FileScan)
+    refused: list[Refusal] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    unnamed: int = 0
+
+    def add(self, number: int, scan: FileScan) -> None:
+        """Adds a file."""
+        whole = self.scan
+        whole.keys += scan.keys
+        whole.starts += scan.starts
+        whole.sizes += scan.sizes
+        whole.labelled += scan.labelled
+        self.counts.append(len(scan.keys))
+        self.refused += [
+            Refusal(f"{self.files.keys[number]}/{record}", code, reason)
+            for record, (code, reason) in scan.problems.items()
+        ]
+        for text, where in scan.classes.items():
+            whole.classes.setdefault(text, where)
+        for text, numbers in scan.numbers.items():
+            whole.numbers.setdefault(text, set()).update(numbers)
+        whole.several = whole.several or scan.several
+        whole.filed = whole.filed or scan.filed
+        for name, kinds in scan.kinds.items():
+            whole.kinds.setdefault(name, set()).update(kinds)
+        for name, where in scan.mask_names.items():
+            whole.mask_names.setdefault(name, where)
+
+    def sorted(self, refused: list[Refusal]) -> tuple[Listing, list[array[int]], bytearray]:
+        """The listing, the positions of every file's records in it, and which have a class."""
+        scan = self.scan
+        keys = self._keys()
+        usable = [i for i, start in enumerate(scan.starts) if start >= 0]
+        usable.sort(key=keys.__getitem__)
+        file_of = [number for number, count in enumerate(self.counts) for _ in range(count)]
+        listing = Listing(
+            self.files.root,
+            [keys[i] for i in usable],
+            [part_path(self.places[file_of[i]], scan.starts[i], scan.starts[i] + scan.sizes[i]) for i in usable],
+            [scan.sizes[i] for i in usable],
+            refused,
+            tuple(self.files.pins[file_of[i]] for i in usable) if self.files.pins else (),
+        )
+        position_of = array("q", [-1]) * len(keys)
+        for position, i in enumerate(usable):
+            position_of[i] = position
+        positions, begin = [], 0
+        for count in self.counts:
+            positions.append(position_of[begin : begin + count])
+            begin += count
+        labelled = bytearray(scan.labelled[i] for i in usable)
+        # The listing has them now.
+        scan.keys, scan.starts, scan.sizes, scan.labelled = [], array("q"), array("q"), bytearray()
+        return listing, positions, labelled
+
+    def _keys(self) -> list[str]:
+        """A key for every record: its own, if nothing else is called so, or file and number."""
+        own = self.scan.keys
+        usable = sum(start >= 0 for start in self.scan.starts)
+        if not self.trusted and 2 * len(set(own) - {""}) < usable:
+            own = [""] * len(own)  # A feature that names groups of records.
+        names = set(self.files.keys)
+        used: set[str] = set()
+        keys = []
+        for i, fallback in enumerate(self._numbered()):
+            file, _, number = own[i].rpartition("/")
+            # No record's own key may be what another one is called for want of a key.
+            key = fallback if own[i] in used or not own[i] or (file in names and number.isdigit()) else own[i]
+            if self.scan.starts[i] >= 0:
+                used.add(key)
+                self.unnamed += key is fallback
+            keys.append(key)
+        return keys
+
+    def _numbered(self) -> Iterator[str]:
+        for file, count in zip(self.files.keys, self.counts, strict=True):
+            for number in range(count):
+                yield f"{file}/{number}"
+
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know."""
+        if not self.unnamed:
+            return ()
+        return (f"tfrecord: {self.unnamed} records have no safe key of their own; they are called FILE/NUMBER",)

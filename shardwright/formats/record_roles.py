@@ -1,0 +1,302 @@
+"""What the features of a tf.train.Example are, told from their names and values: image, class, key, masks, captions.
+
+Names are those of TF Model Garden, the Object Detection API, TFDS, Kaggle and Shardwright itself. Where two features
+fit equally it is an error, and `input.labels.columns` says which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from shardwright.errors import ConfigError, UsageError
+from shardwright.tfrecords.records import DecodedFeature
+from shardwright.tfrecords.scan import is_image
+
+IMAGE, LABEL, KEY, MASK, CAPTION = "image", "label", "key", "mask", "caption"
+ROLES = (IMAGE, LABEL, KEY, MASK, CAPTION)
+
+# How masks are written, and what says their class.
+RUNS, TEXTS, IMAGES = "runs", "texts", "images"
+BY_NAME, BY_LABEL, BY_VALUE = "name", "label", "value"
+
+_IMAGES = ("image/encoded", "image", "image_raw", "img", "jpeg", "jpg", "png", "image/image_data", "image_bytes")
+_KEYS = (
+    *("image/key", "key", "__key__", "id", "image/filename", "filename", "file_name", "image_name", "image/source_id"),
+    *("image/id", "image_id", "path", "image/path", "name"),
+)
+OBJECTS = "image/object/"
+_LABELS = (
+    ("image/class/label", "image/class/text"),
+    (
+        *("class", "label", "labels", "classes", "target", "category", "image/label", "image/class", "image/labels"),
+        *("class_id", "label_id", "category_id", "class_name", "label_name", "category_name", "class_text"),
+        *("label_text", "class/label", "class/text"),
+    ),
+    (f"{OBJECTS}class/label", f"{OBJECTS}class/text"),
+)
+_CAPTIONS = ("image/caption/text", "image/caption", "image/captions", "caption", "captions")
+_OBJECT_MASKS = f"{OBJECTS}mask"
+# A mask of every class in a feature of its own, and how it is written.
+_MASKS_BY_NAME = (
+    (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle"), RUNS),
+    (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle_text"), TEXTS),
+    (re.compile(r"segmentation_mask/(?P<name>[^/]+)"), IMAGES),
+)
+_LIKE_A_MASK = re.compile(r"mask|segment|annot|label|depth|instance|panoptic", re.IGNORECASE)
+_LONGEST_NAME = 200
+_SHOWN = 12
+
+
+class Sampled(NamedTuple):
+    """A record that was looked into.
+
+    Attributes:
+        where: file, number and offset, for messages.
+        features: its features.
+    """
+
+    where: str
+    features: Mapping[str, DecodedFeature]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which feature is what; an empty name where none is.
+
+    Attributes:
+        image: the encoded image.
+        key: what names it.
+        label: its class or classes: numbers or names.
+        number: numbers of the classes that `label` names, one by one.
+        mask: masks; where every class has a feature of its own, a pattern with a group `name`.
+        form: how they are written: `RUNS`, `TEXTS` or `IMAGES`.
+        classed: what says the class of a mask: `BY_NAME`, `BY_LABEL` (none: there is one class) or `BY_VALUE`.
+        caption: texts about the image.
+    """
+
+    image: str
+    key: str = ""
+    label: str = ""
+    number: str = ""
+    mask: str = ""
+    form: str = ""
+    classed: str = ""
+    caption: str = ""
+
+    def note(self) -> str:
+        """What was told, for the user."""
+        said = {
+            IMAGE: self.image,
+            "class": self.label,
+            "class number": self.number,
+            KEY: self.key,
+            CAPTION: self.caption,
+        }
+        shown = [f"{role} from feature {name!r}" for role, name in said.items() if name]
+        if self.mask:
+            name = self.mask.replace("(?P<name>[^/]+)", "<class>")
+            shown.append(f"masks ({self.form}) from feature {name!r}")
+        return "tfrecord: " + ", ".join(shown)
+
+
+def tell_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, str]) -> Roles:
+    """Tells the roles of features.
+
+    Args:
+        samples: a few records, at least one.
+        task: `segmentation` or `classification`.
+        columns: `input.labels.columns`: role -> feature.
+
+    Raises:
+        ConfigError: `columns` names a feature that no record has.
+        UsageError: no feature is an encoded image, or none is what the task needs, or two may be it.
+    """
+    found = _Found(samples)
+    for role, name in columns.items():
+        if name not in found.names:
+            raise ConfigError(
+                f"input.labels.columns.{role}",
+                f"{samples[0].where} has no feature {name!r}",
+                f"There are: {found.shown()}.",
+            )
+    image = columns.get(IMAGE) or _image(found)
+    caption = columns.get(CAPTION) or next((name for name in _CAPTIONS if found.texts(name)), "")
+    keys = sorted((name for name in _KEYS if found.names_records(name)), key=lambda name: found.kind(name) != "bytes")
+    key = columns.get(KEY) or (keys[0] if keys else "")
+    label, number = (columns[LABEL], "") if LABEL in columns else _label(found, {image, caption})
+    if task == "segmentation":
+        mask, form, classed = _mask(found, columns, image)
+        if classed == BY_LABEL and mask == _OBJECT_MASKS and LABEL not in columns:
+            label, number = _label(found, {image}, _LABELS[-1:])
+        return Roles(image, key, label, number, mask, form, classed, caption)
+    # Where the usual names are there and say nothing, no record has a class.
+    silent = bool(set(_LABELS[0]) & set(found.names))
+    if not label and not caption and not silent and (candidates := found.possible_labels({image, key})):
+        raise UsageError(
+            f"{samples[0].where}: no feature has the usual name of a class. Name it by input.labels.columns, e.g. "
+            f"{{label: {candidates[0]}}}. There are: {found.shown()}."
+        )
+    return Roles(image, key, label, number, caption=caption)
+
+
+def kind_of(values: DecodedFeature) -> str:
+    """`bytes`, `int64` or `float32`; empty for a list without values and kind."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.name
+    return "bytes" if values else ""
+
+
+class _Found:
+    """Features of the samples by name, those that have a value."""
+
+    def __init__(self, samples: Sequence[Sampled]) -> None:
+        self.where = samples[0].where
+        self.names: dict[str, list[DecodedFeature]] = {}
+        for sample in samples:
+            for name, values in sample.features.items():
+                self.names.setdefault(name, [])
+                if len(values):
+                    self.names[name].append(values)
+
+    def kind(self, name: str) -> str:
+        """The most frequent kind, so that a single bad record decides nothing."""
+        kinds = Counter(kind_of(values) for values in self.names.get(name, []))
+        return max(kinds, key=lambda kind: (kinds[kind], kind), default="")
+
+    def images(self, name: str) -> bool:
+        """Whether most values are images."""
+        lists = self.names.get(name, [])
+        return 2 * sum(bool(_bytes(values)) and all(map(is_image, _bytes(values))) for values in lists) > len(lists)
+
+    def texts(self, name: str) -> bool:
+        """Whether the values are UTF-8 text."""
+        if self.kind(name) != "bytes" or self.images(name):
+            return False
+        return all(is_text(value) for values in self.names[name] for value in _bytes(values))
+
+    def classes(self, name: str) -> bool:
+        """Whether values can be classes: whole numbers or short texts."""
+        if self.kind(name) == "int64":
+            return True
+        lists = self.names.get(name, [])
+        return self.texts(name) and all(len(value) <= _LONGEST_NAME for values in lists for value in _bytes(values))
+
+    def names_records(self, name: str) -> bool:
+        """Whether values can be keys: one each, all different."""
+        lists = self.names.get(name, [])
+        if not lists or not self.classes(name) or any(len(values) != 1 for values in lists):
+            return False
+        return len({values[0] if isinstance(values, list) else int(values[0]) for values in lists}) == len(lists)
+
+    def possible_labels(self, taken: Collection[str]) -> list[str]:
+        """Features of one number or short text that mean nothing else by their names."""
+        known = re.compile(
+            r"image/(height|width|channels|colorspace|format|filename|key.*|source_id|object/.*|sha256)|id"
+        )
+        return [
+            name
+            for name, lists in self.names.items()
+            if name not in taken
+            and not known.fullmatch(name)
+            and self.classes(name)
+            and all(len(values) == 1 for values in lists)
+        ]
+
+    def shown(self) -> str:
+        """Names with kinds, for messages."""
+        names = [f"{name} ({self.kind(name) or 'empty'})" for name in self.names]
+        return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def is_text(value: bytes) -> bool:
+    """Whether bytes are UTF-8 text."""
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _bytes(values: DecodedFeature) -> list[bytes]:
+    return values if isinstance(values, list) else []
+
+
+def _image(found: _Found) -> str:
+    encoded = [name for name in found.names if found.images(name)]
+    candidates = [name for name in encoded if not _LIKE_A_MASK.search(name)]
+    for name in _IMAGES:
+        if name in candidates:
+            return name
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise UsageError(
+            f"{found.where}: {' and '.join(candidates)} hold images. Say which is meant by input.labels.columns: "
+            f"{{image: {candidates[0]}}}."
+        )
+    raise UsageError(
+        f"{found.where}: no feature holds an image in a file's form (JPEG, PNG, …); decoded pixels are not read. There "
+        f"are: {found.shown()}."
+    )
+
+
+def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]] = _LABELS) -> tuple[str, str]:
+    """The feature of classes, by name where there is one, and that of their numbers."""
+    for group in groups:
+        present = [name for name in group if name not in taken and found.classes(name)]
+        numbers = [name for name in present if found.kind(name) == "int64"]
+        texts = [name for name in present if found.kind(name) == "bytes"]
+        for several in (numbers, texts):
+            if len(several) > 1:
+                raise UsageError(
+                    f"{found.where}: {' and '.join(several)} may be the class. Say which by input.labels.columns: "
+                    f"{{label: {several[0]}}}."
+                )
+        if texts:
+            return texts[0], numbers[0] if numbers else ""
+        if numbers:
+            return numbers[0], ""
+    return "", ""
+
+
+def _mask(found: _Found, columns: Mapping[str, str], image: str) -> tuple[str, str, str]:
+    """Name or pattern of the masks, how they are written, and what says their class."""
+    if MASK in columns:
+        name = columns[MASK]
+        form = _form(found, name)
+        if form == IMAGES and LABEL not in columns:
+            return name, form, BY_VALUE
+        return name, form, BY_LABEL
+    for pattern, form in _MASKS_BY_NAME:
+        if any(pattern.fullmatch(name) for name in found.names):
+            return pattern.pattern, form, BY_NAME
+    if found.images(_OBJECT_MASKS) and any(map(found.classes, _LABELS[-1])):
+        return _OBJECT_MASKS, IMAGES, BY_LABEL
+    candidates = [name for name in found.names if name != image and found.images(name) and _LIKE_A_MASK.search(name)]
+    if len(candidates) == 1:
+        return candidates[0], IMAGES, BY_VALUE
+    what = f"{' and '.join(candidates)} may be masks" if candidates else "no feature has the usual name of masks"
+    raise UsageError(
+        f"{found.where}: {what}, and the task is segmentation. Name it by input.labels.columns: {{mask: NAME}}. There "
+        f"are: {found.shown()}."
+    )
+
+
+def _form(found: _Found, name: str) -> str:
+    if found.kind(name) == "int64":
+        return RUNS
+    if found.images(name):
+        return IMAGES
+    if found.texts(name) or not found.names[name]:
+        return TEXTS
+    raise ConfigError(
+        "input.labels.columns.mask",
+        f"{name!r} ({found.kind(name)}) holds neither run lengths nor images",
+        f"There are: {found.shown()}.",
+    )

@@ -1,0 +1,269 @@
+"""One pass over a TFRecord file of tf.train.Examples: where its images lie and what there is to know beforehand.
+
+Nothing of a record is kept but its key, the place of its image, and what is new in it: classes and kinds of features.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO
+
+import numpy as np
+
+from shardwright.dataset.features import COMMON_FEATURES
+from shardwright.errors import UsageError
+from shardwright.formats.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
+from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
+from shardwright.tfrecords.scan import OtherRecordError, Walked, read_example, walk_records
+
+NO_EXAMPLE, NO_IMAGE, BAD_FEATURE = "no_example", "no_image", "bad_feature"
+BINARY = "binary"
+FILE_NAME = "image/filename"
+LABELLED = 2
+
+Features = Mapping[str, DecodedFeature]
+
+# More different ones are no classes: the wrong feature was taken.
+_MOST_CLASSES = 10_000
+_MOST_FEATURES = 1000
+_LONGEST_KEY = 512
+_NOWHERE = -1
+# Names of keys that are names of files.
+_FILE_NAMES = frozenset(("filename", "file_name", "image_name", "path", "image/path"))
+# Of masks, and of pixels by the probe.
+_MADE_ANEW = ("image/segmentation/", "segmentation_mask/", "image/quality/", "image/hash/")
+# Of the preset `kaggle_flowers`.
+_DERIVED = ("size", "one_hot_class")
+
+
+class UnusableError(ValueError):
+    """A record cannot be used.
+
+    Args:
+        code: why, as a word.
+        reason: why, as a sentence.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+@dataclass
+class FileScan:
+    """What a file holds; lists and arrays have an entry per record, readable or not.
+
+    Attributes:
+        keys: what names the record, or an empty text.
+        starts: first byte of the image in the unpacked file, -1 where the record cannot be used.
+        sizes: bytes of the image.
+        labelled: `LABELLED` where it has a class, 1 where it has the feature of it without a value, else 0.
+        problems: number -> code and reason, for records that cannot be used.
+        classes: class as the records write it -> the first record with it.
+        numbers: class -> the numbers that stand beside it.
+        several: whether a record has several classes.
+        filed: whether a record holds the name of its file.
+        kinds: feature -> kinds it occurs in: those of `record_roles.kind_of`, or `BINARY`.
+        mask_names: class that a feature of masks is named by -> the first record with it.
+    """
+
+    keys: list[str] = field(default_factory=list)
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    labelled: bytearray = field(default_factory=bytearray)
+    problems: dict[int, tuple[str, str]] = field(default_factory=dict)
+    classes: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, set[int]] = field(default_factory=dict)
+    several: bool = False
+    filed: bool = False
+    kinds: dict[str, set[str]] = field(default_factory=dict)
+    mask_names: dict[str, str] = field(default_factory=dict)
+
+
+def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) -> FileScan:
+    """Scans a file.
+
+    Args:
+        file: open for reading.
+        copy: takes the unpacked bytes.
+        name: what messages call it.
+        roles: which feature is what.
+    """
+    scan = FileScan()
+    for walked in walk_records(file, copy):
+        where = f"{name}, {walked.where}"
+        start, image, key, labelled = _NOWHERE, b"", "", 0
+        try:
+            features = features_of(walked)
+            image = image_of(features, roles)
+            labels = labels_of(features, roles.label)
+            key = _key(features, roles.key)
+            _add(scan, features, roles, labels, where)
+            assert walked.payload is not None
+            start = walked.offset + HEADER_BYTES + place_in(walked.payload, image)
+            labelled = LABELLED if labels else int(roles.label in features)
+        except UnusableError as error:
+            scan.problems[walked.number] = (error.code, f"{where}: {error}")
+        scan.keys.append(key)
+        scan.starts.append(start)
+        scan.sizes.append(len(image))
+        scan.labelled.append(labelled)
+    return scan
+
+
+def features_of(walked: Walked) -> Features:
+    """The features of a record.
+
+    Raises:
+        UnusableError: it cannot be read, or is no Example.
+    """
+    if walked.payload is None:
+        raise UnusableError(walked.code, walked.reason)
+    try:
+        return read_example(walked.payload)
+    except OtherRecordError as error:
+        raise UnusableError(NO_EXAMPLE, str(error)) from None
+
+
+def read_file(file: IO[bytes]) -> Iterator[tuple[int, int, bytes, Features]]:
+    """Number, offset, payload and features of the records of a file that was scanned, those that are Examples."""
+    for walked in walk_records(file):
+        with suppress(UnusableError):
+            features = features_of(walked)
+            assert walked.payload is not None
+            yield walked.number, walked.offset, walked.payload, features
+
+
+def image_of(features: Features, roles: Roles) -> bytes:
+    """The encoded image.
+
+    Raises:
+        UnusableError: there is none, or several.
+    """
+    values = features.get(roles.image, [])
+    if not isinstance(values, list) or len(values) != 1:
+        raise UnusableError(NO_IMAGE, f"feature {roles.image!r} holds {_amount(values)}, not one image")
+    return values[0]
+
+
+def labels_of(features: Features, name: str) -> list[str]:
+    """Classes as the record writes them, in its order; numbers as text.
+
+    Raises:
+        UnusableError: they are neither whole numbers nor text.
+    """
+    values = features.get(name, []) if name else []
+    if isinstance(values, np.ndarray):
+        if len(values) and values.dtype != np.int64:
+            raise UnusableError(BAD_FEATURE, f"feature {name!r} holds {_amount(values)}; a class is a number or a text")
+        return [str(value) for value in values.tolist()]
+    if not all(map(is_text, values)):
+        raise UnusableError(
+            BAD_FEATURE, f"feature {name!r} holds bytes that are no UTF-8; a class is a number or a text"
+        )
+    return [text for value in values if (text := value.decode("utf-8").strip())]
+
+
+def place_in(payload: bytes, value: bytes) -> int:
+    """Where bytes of a feature lie in the payload; equal bytes before them are as good."""
+    place = payload.find(value[:64])
+    while payload[place : place + len(value)] != value:
+        place = payload.find(value[:64], place + 1)
+    return place
+
+
+def further_features(features: Features, roles: Roles) -> Iterator[tuple[str, str, DecodedFeature]]:
+    """Name, kind and values of what is carried through: all that has no role and that is not made anew."""
+    taken = {roles.image, roles.key, roles.mask, roles.caption}
+    # Boxes need their classes, also where these are the classes of the image.
+    taken |= {name for name in (roles.label, roles.number) if not name.startswith(OBJECTS)}
+    for name, values in features.items():
+        derived = roles.image == "image" and name in _DERIVED
+        if len(values) and not (name in taken or name in COMMON_FEATURES or name.startswith(_MADE_ANEW) or derived):
+            text = isinstance(values, np.ndarray) or all(map(is_text, values))
+            yield name, kind_of(values) if text else BINARY, values
+
+
+def file_name_of(features: Features, roles: Roles, key: str) -> str:
+    """Returns the file's name that a record holds and its key does not, or an empty text."""
+    for name in (FILE_NAME, *({roles.key} & _FILE_NAMES)):
+        values = features.get(name, [])
+        if isinstance(values, list) and len(values) == 1 and is_text(values[0]):
+            text = values[0].decode("utf-8")
+            return text if name == FILE_NAME or text != key else ""
+    return ""
+
+
+def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], where: str) -> None:
+    """Adds what a record brings."""
+    for text in labels:
+        if text not in scan.classes:
+            scan.classes[text] = where
+            if len(scan.classes) > _MOST_CLASSES:
+                raise UsageError(
+                    f"{where}: more than {_MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
+                    "Say which feature holds them by input.labels.columns."
+                )
+    # Boxes of one class are no several classes of their image; a list that repeats one is a list.
+    scan.several = scan.several or len(set(labels) if roles.label.startswith(OBJECTS) else labels) > 1
+    numbers = features.get(roles.number)
+    if isinstance(numbers, np.ndarray) and len(numbers) == len(labels):
+        for text, number in zip(labels, numbers.tolist(), strict=True):
+            scan.numbers.setdefault(text, set()).add(number)
+    scan.filed = scan.filed or bool(file_name_of(features, roles, ""))
+    _check_masks(features, roles, labels)
+    for name, kind, _ in further_features(features, roles):
+        scan.kinds.setdefault(name, set()).add(kind)
+    if len(scan.kinds) > _MOST_FEATURES:
+        raise UsageError(f"{where}: more than {_MOST_FEATURES} different features, e.g. {next(iter(features))!r}.")
+    for name, _ in masks_of(features, roles) if roles.classed == BY_NAME else ():
+        scan.mask_names.setdefault(name, where)
+
+
+def masks_of(features: Features, roles: Roles) -> Iterator[tuple[str, DecodedFeature]]:
+    """Class (empty where the name of the feature says none) and values of every feature of masks."""
+    if roles.classed != BY_NAME:
+        yield "", features.get(roles.mask, [])
+        return
+    for name, values in features.items():
+        if match := re.fullmatch(roles.mask, name):
+            yield match["name"], values
+
+
+def _check_masks(features: Features, roles: Roles, labels: list[str]) -> None:
+    for name, values in masks_of(features, roles) if roles.mask else ():
+        feature = f"{roles.mask!r} of {name}" if name else repr(roles.mask)
+        kind = "int64" if roles.form == RUNS else "bytes"
+        if len(values) and kind_of(values) != kind:
+            raise UnusableError(BAD_FEATURE, f"feature {feature} holds {_amount(values)}; masks are {kind} elsewhere")
+        if roles.form == TEXTS and isinstance(values, list) and not all(map(is_text, values)):
+            raise UnusableError(BAD_FEATURE, f"feature {feature} holds bytes that are no run lengths")
+        masks = 1 if roles.form == RUNS else len(values)
+        if roles.classed == BY_LABEL and roles.label and len(labels) not in (1, masks) and len(values):
+            raise UnusableError(BAD_FEATURE, f"{masks} masks, but {len(labels)} classes")
+
+
+def _key(features: Features, name: str) -> str:
+    """The text or number that names a record, in the spelling of keys, or nothing where it is no safe one."""
+    values = features.get(name, [])
+    if len(values) != 1:
+        return ""
+    value = values[0]
+    if not isinstance(value, bytes):
+        return str(value) if isinstance(value, np.int64) else ""
+    try:
+        text = unicodedata.normalize("NFC", value.decode("utf-8"))
+    except UnicodeDecodeError:
+        return ""
+    parts = text.split("/")
+    safe = len(value) <= _LONGEST_KEY and text.isprintable() and "\\" not in text
+    return text if safe and not {"", ".", ".."} & set(parts) else ""
+
+
+def _amount(values: DecodedFeature) -> str:
+    return f"{len(values)} values ({kind_of(values)})" if len(values) else "nothing"

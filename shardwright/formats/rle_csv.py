@@ -1,0 +1,383 @@
+"""Masks as run lengths in a table.
+
+| set | columns |
+|---|---|
+| Understanding Clouds from Satellite Images | `Image_Label` = `file_Class`, `EncodedPixels` |
+| Severstal Steel Defect Detection, first | `ImageId_ClassId` = `file_id`, `EncodedPixels` |
+| Severstal Steel Defect Detection, later | `ImageId`, `ClassId`, `EncodedPixels`; images without defects have no row |
+| Airbus ships, Data Science Bowl 2018, SIIM-ACR | `ImageId`, `EncodedPixels`; often many rows an image |
+| TGS salt, Carvana | `id` or `img`, `rle_mask` |
+| Sartorius | `id`, `annotation`, and columns that describe the image; a row a cell |
+| UW-Madison | `id`, `class`, `segmentation` |
+
+Any other names do as well: see `shardwright.formats.rle_csv` for how the code is told. An empty field is an empty
+mask, and where the header does not say the set, so is `-1`. Several rows of one class about one image mean their union.
+
+Which run-length dialect a table is written in: what its header says, what its values say, how smooth its masks are.
+
+The same numbers draw a mask column by column as well as row by row, and what runs past the end does so in both. The
+outline of the masks tells: objects hang together, while in the wrong order each of their runs lies alone, and the
+outline is several times longer. (A run that crosses the end of a line adds to the outline, too: its pieces lie apart.)
+Where images are square, one order shows the other's mask transposed, and only the header or the user can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from shardwright.dataset.manifest import IGNORED
+from shardwright.errors import UsageError
+from shardwright.formats.base import IGNORE, Survey
+from shardwright.formats.classes import ClassMap, as_integer
+from shardwright.formats.export_record import RECORD_FILE, ExportRecord
+from shardwright.formats.rows import CsvSource, Statement, TableInput
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Row, Table, reduce_header
+from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
+from shardwright.masks.rle import RleError, perimeter, read_numbers
+
+# An outline counts as longer from this ratio on, and from the larger one where the header says the opposite; so that a
+# handful of pixels decides nothing, it must be longer by some edges as well.
+_CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
+# Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
+_SEVERAL, _MAJORITY = 3, 10
+_NO_MASK = "-1"
+
+
+class Specimen(NamedTuple):
+    """A row looked at beforehand.
+
+    Attributes:
+        text: its code, not empty.
+        extension: whether the table names the image with its extension.
+        height: rows of the image.
+        width: columns of the image.
+    """
+
+    text: str
+    extension: bool
+    height: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a table of run lengths is.
+
+    Attributes:
+        dialect: how its codes are written.
+        unlisted: what an image without a row is, unless the configuration says it: `empty` or `fail`.
+        reason: how that was told, for the user.
+    """
+
+    dialect: Dialect
+    unlisted: str
+    reason: str
+
+
+class _Set(NamedTuple):
+    """A published set: its name, the order of its codes, what an image without a row is."""
+
+    name: str
+    order: str = COLUMN
+    unlisted: str = "fail"
+
+
+# By the headers of image, class and mask, reduced to letters and digits.
+_SETS = {
+    ("id", "", "rlemask"): _Set("TGS salt"),
+    ("img", "", "rlemask"): _Set("Carvana", ROW),
+    ("id", "", "annotation"): _Set("Sartorius", ROW),
+    ("id", "class", "segmentation"): _Set("UW-Madison", ROW),
+}
+_ENCODED_PIXELS = "encodedpixels"
+
+
+def tell_layout(
+    path: str, headers: Mapping[str, str], specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> Layout:
+    """Tells the layout of a table.
+
+    Args:
+        path: the table, for messages.
+        headers: role -> header of the columns that are used.
+        specimens: some of its rows.
+        code: `runs`, `order` and `base` as far as the configuration says them; they win.
+
+    Raises:
+        UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
+    """
+    where = f"{path}, column {headers[MASK]!r}"
+    named = dialect_of_header(headers[MASK])
+    if named is not None and not code:
+        return Layout(named, "empty" if LABEL in headers else "fail", "the header says so")
+    runs, why_runs = _tell_runs(where, headers, specimens, code)
+    known = _known_set(headers, runs, specimens)
+    if known is not None:
+        unlisted, why_set = known.unlisted, f"the header is that of {known.name}"
+    else:
+        unlisted, why_set = "empty" if LABEL in headers else "fail", ""
+    if runs == COUNTS:
+        return Layout(COCO, unlisted, why_runs)
+    base, why_base = _tell_base(known, runs, specimens, code)
+    # Whatever the first rows hold: a marker may come late.
+    empty = ("",) if runs == ABSOLUTE and _says_absolute(headers) else SIIM.empty
+    dialect = Dialect(runs, COLUMN, base, empty)
+    order, why_order = _tell_order(where, known, dialect, specimens, code)
+    reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
+    return Layout(Dialect(runs, order, base, empty), unlisted, "; ".join(reasons))
+
+
+def _known_set(headers: Mapping[str, str], runs: str, specimens: Sequence[Specimen]) -> _Set | None:
+    image, label, mask = (reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+    one_class = LABEL not in headers and IMAGE_LABEL not in headers
+    if runs == RELATIVE:
+        return _Set("SIIM-ACR") if one_class and mask == _ENCODED_PIXELS else None
+    if runs == COUNTS:
+        return None
+    if IMAGE_LABEL in headers:
+        with_ids = "classid" in reduce_header(headers[IMAGE_LABEL])
+        return _Set("Severstal" if with_ids else "Understanding Clouds")
+    if mask != _ENCODED_PIXELS:
+        return _SETS.get((image, label, mask))
+    if not one_class:
+        return _Set("Severstal", unlisted="empty")
+    if specimens and not any(specimen.extension for specimen in specimens):
+        return _Set("Data Science Bowl 2018")
+    return _Set("Airbus ships", unlisted="empty")
+
+
+def _tell_runs(
+    where: str, headers: Mapping[str, str], specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> tuple[str, str]:
+    """What the numbers mean, and why."""
+    if "runs" in code:
+        return str(code["runs"]), "input.labels.runs says so"
+    if "base" in code:
+        return ABSOLUTE, ""
+    counts = sum(_is_counts(specimen) for specimen in specimens)
+    # No other code can be read as counts, so a few damaged ones are no contradiction.
+    if 2 * counts > len(specimens):
+        if code.get("order") == ROW:
+            raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.order.")
+        return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
+    return (ABSOLUTE, "") if _says_absolute(headers) else _relative_or_absolute(where, specimens)
+
+
+def _says_absolute(headers: Mapping[str, str]) -> bool:
+    """Whether a header is that of a set with absolute starts only; SIIM-ACR shares its own with two that have them."""
+    names = tuple(reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
+    return IMAGE_LABEL in headers or names in _SETS or (LABEL in headers and names[2] == _ENCODED_PIXELS)
+
+
+def _is_counts(specimen: Specimen) -> bool:
+    try:
+        COCO.parse(specimen.text, height=specimen.height, width=specimen.width)
+    except RleError:
+        return False
+    return True
+
+
+def _relative_or_absolute(where: str, specimens: Sequence[Specimen]) -> tuple[str, str]:
+    """By codes of several runs: relative ones seldom ascend as starts do, absolute ones soon add up past the end."""
+    not_absolute = not_relative = 0
+    for specimen in specimens:
+        numbers = read_numbers(specimen.text)
+        if numbers is None or len(numbers) < 4 or len(numbers) % 2:
+            continue
+        starts, lengths = numbers[::2].astype(np.float64), numbers[1::2].astype(np.float64)
+        ends = starts + lengths
+        size = specimen.height * specimen.width
+        not_absolute += bool((starts[1:] < ends[:-1]).any() or ends.max() > size + 1)
+        not_relative += bool(ends.sum() > size)
+    if not_absolute >= max(_SEVERAL, _MAJORITY * not_relative):
+        return RELATIVE, f"starts do not ascend in {not_absolute} rows, and as offsets they end within the image"
+    if not_relative >= max(1, _MAJORITY * not_absolute):
+        return ABSOLUTE, ""
+    if not_absolute + not_relative >= _SEVERAL:
+        raise UsageError(
+            f"{where}: whether starts are absolute or relative to the run before cannot be told: {not_absolute} of the "
+            f"first rows cannot be the one, {not_relative} cannot be the other. Set input.labels.runs: absolute or "
+            "relative."
+        )
+    if any(specimen.text == _NO_MASK for specimen in specimens):
+        return RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR"
+    return ABSOLUTE, ""
+
+
+def _tell_base(
+    known: _Set | None, runs: str, specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> tuple[int, str]:
+    if "base" in code:
+        return int(code["base"]), "input.labels.base says so"
+    if runs == RELATIVE:
+        return SIIM.base, ""
+    if known is None:
+        for specimen in specimens:
+            numbers = read_numbers(specimen.text)
+            if numbers is not None and len(numbers) and not numbers[::2].all():
+                return 0, "a start is 0"
+    return 1, ""
+
+
+def _tell_order(
+    where: str, known: _Set | None, dialect: Dialect, specimens: Sequence[Specimen], code: Mapping[str, str | int]
+) -> tuple[str, str]:
+    if "order" in code:
+        return str(code["order"]), "input.labels.order says so"
+    by_column = by_row = masks = 0
+    for text, _, height, width in specimens:
+        try:
+            runs = dialect.parse_in_order(text, height=height, width=width)
+        except RleError:
+            continue  # It is told again, with its row, when the image is written.
+        by_column += perimeter(runs, height, width)
+        by_row += perimeter(runs, width, height)
+        masks += bool(len(runs))
+    shorter, longer = sorted((by_column, by_row))
+    smooth = COLUMN if by_column <= by_row else ROW
+    ratio = longer / max(shorter, 1)
+    if known is not None:
+        if known.order != smooth and ratio >= _CONTRARY and longer - shorter >= _EDGES:
+            raise UsageError(
+                f"{where}: the header is that of {known.name}, whose runs go {known.order} by {known.order}, but drawn "
+                f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Say by "
+                "input.labels.order which it is: column or row."
+            )
+        return known.order, ""
+    if ratio >= _CLEAR and longer - shorter >= _EDGES:
+        return smooth, f"the other way the outlines of {masks} masks are {ratio:.1f} times as long"
+    if not masks:
+        return COLUMN, ""
+    raise UsageError(
+        f"{where}: whether runs go column by column or row by row cannot be told. The header is that of no known set, "
+        f"and the outlines of {masks} masks are about as long both ways (as always in square images). Set "
+        "input.labels.order: column or row."
+    )
+
+
+_ONE_CLASS = "mask"
+# Columns beside image and mask that hold no class of the mask: those of Data Science Bowl's and Sartorius' tables.
+_DESCRIBING = frozenset(
+    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
+)
+# Enough to tell a dialect from, and read in a moment.
+_SPECIMENS, _IMAGES, _TRIED_IMAGES = 256, 32, 256
+
+
+class RleCsv(CsvSource):
+    """See `CsvSource`. Image and class stand in one column (`image_label`), in two, or the only class is not named.
+
+    Args:
+        given: the table.
+        code: `runs`, `order` and `base` as far as the configuration says them.
+        record: of the export of ours that the table is.
+    """
+
+    def __init__(self, given: TableInput, code: Mapping[str, str | int], record: ExportRecord | None = None) -> None:
+        super().__init__(given)
+        self._ignores = record is not None and record.ignored
+        table, columns = given.table, given.columns
+        self.mask_column = table.header[columns[MASK]]
+        self._one_class = ""
+        if LABEL not in columns and IMAGE_LABEL not in columns:
+            # What is named as a caption or a feature is no class.
+            known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
+            self._one_class = _one_class(table, known, given.classes)
+        headers = {role: table.header[column] for role, column in columns.items()}
+        if record is not None and not code:
+            layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} says so")
+        else:
+            layout = tell_layout(table.path, headers, self._specimens(given.images.size_of), code)
+        self.dialect, self.unlisted = layout.dialect, layout.unlisted
+        reason = f", since {layout.reason}" if layout.reason else ""
+        self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base say otherwise)",)
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        survey = super().survey()
+        survey.ignore = self._ignores
+        return survey
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        if not self._ignores:
+            return super()._map_classes(values)
+        mapped = super()._map_classes({value: where for value, where in values.items() if value != IGNORED})
+        return ClassMap(mapped.names, {**mapped.index, IGNORED: IGNORE}, mapped.notes)
+
+    def _take_apart(self, row: Row) -> Statement:
+        text = row.fields[self._columns[MASK]].strip()
+        if text in self.dialect.empty:
+            text = ""
+        if IMAGE_LABEL in self._columns:
+            name, label = self._split(row.fields[self._columns[IMAGE_LABEL]].strip())
+        else:
+            name = row.fields[self._columns[IMAGE]].strip()
+            label = self._one_class or row.fields[self._columns[LABEL]].strip()
+        problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
+        return Statement(row.line, name, self._names.find(name), (label,) if label else (), text, problem)
+
+    def _specimens(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[Specimen]:
+        """The first rows with a mask, of so many images that can be read."""
+        sizes: dict[int, tuple[int, int] | None] = {}
+        found: list[Specimen] = []
+        for statement in self._statements():
+            name, image, text = statement.name, statement.image, statement.text
+            if image is None or not text or statement.problem:
+                continue
+            if image not in sizes:
+                if len(sizes) == _TRIED_IMAGES or sum(size is not None for size in sizes.values()) == _IMAGES:
+                    break
+                sizes[image] = size_of(image)
+            size = sizes[image]
+            if size is not None:
+                found.append(Specimen(text, self._images.keys[image].endswith(name), *size))
+            if len(found) == _SPECIMENS:
+                break
+        return found
+
+    def _split(self, value: str) -> tuple[str, str]:
+        """Splits `file_Class` where both may hold underscores: the shortest class whose file exists wins."""
+        cuts = [i for i, c in enumerate(value) if c == "_"]
+        pairs = [(value[:i], value[i + 1 :]) for i in reversed(cuts) if value[i + 1 :]]
+        known = [pair for pair in pairs if self._may_be_class(pair[1])]
+        for pair in known:
+            if self._names.find(pair[0]) is not None:
+                return pair
+        if known or pairs:
+            return (known or pairs)[0]
+        return value, ""
+
+    def _may_be_class(self, text: str) -> bool:
+        known = self._classes is None or text in self._classes or as_integer(text) is not None
+        return known or (self._ignores and text == IGNORED)
+
+
+def _one_class(table: Table, known: Collection[str], classes: Mapping[str, int | None] | None) -> str:
+    """The class of all masks of a table that has no column of classes.
+
+    Args:
+        table: the table.
+        known: headers of columns that are something else.
+        classes: `input.classes`.
+
+    Raises:
+        UsageError: several classes are configured, or another column may well hold them.
+    """
+    if classes is not None and len(classes) == 1:
+        return next(iter(classes))
+    if classes is not None:
+        raise UsageError(
+            f"{table.path}: no column of classes was found, and input.classes names {len(classes)}. Name the column by "
+            "input.labels.columns.label, or only one class."
+        )
+    unknown = [name for name in table.header if name not in known and reduce_header(name) not in _DESCRIBING]
+    if unknown:
+        raise UsageError(
+            f"{table.path}: no column of classes was found; is it {unknown[0]!r}? Name it by "
+            "input.labels.columns.label, or write the only class there is into input.classes."
+        )
+    return _ONE_CLASS

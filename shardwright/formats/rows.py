@@ -1,0 +1,328 @@
+"""What the CSV formats share: columns of images, further columns, captions.
+
+What the formats with a row for each annotation share: two passes over the rows, matched with images and classes.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardwright.dataset.manifest import SINGLE
+from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.fingerprint import canonical_json, text_number
+from shardwright.formats.base import NO_LABEL, Annotation, Images, Survey, Values
+from shardwright.formats.classes import ClassMap, map_classes
+from shardwright.formats.columns import FurtherColumns
+from shardwright.formats.image_names import NameIndex
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Row, Table, shown_header
+from shardwright.masks.dialects import Dialect
+from shardwright.storage import Listing, Refusal
+
+CAPTION_FEATURE = "image/caption/text"
+_SHOWN_NAMES = 3
+# More distinct values than this are no classes: the wrong column was taken.
+_MOST_CLASSES = 10_000
+
+
+class Statement(NamedTuple):
+    """A row, taken apart.
+
+    Attributes:
+        line: line of the file.
+        name: image as the row names it.
+        image: position of its key, or `None` when there is no such image.
+        labels: classes as the row writes them; empty when it names none.
+        text: run lengths, or `None` where the file has no masks.
+        problem: what is wrong with the row, or empty.
+        captions: texts about the image, not blank.
+        row: the row itself, where further columns are read.
+    """
+
+    line: int
+    name: str
+    image: int | None
+    labels: tuple[str, ...] = ()
+    text: str | None = None
+    problem: str = ""
+    captions: tuple[str, ...] = ()
+    row: Row | None = None
+
+
+class RowSource(ABC):
+    """A file of rows; see `shardwright.formats.base.Source`.
+
+    Args:
+        path: the file.
+        images: what is listed.
+        names: how rows name images.
+        classes: `input.classes`.
+        notes: what was told so far.
+
+    Attributes:
+        kind: how many classes an image has, as `Survey.labels` says it; known after `survey`.
+    """
+
+    unlisted = "fail"
+    mask_column = ""
+    dialect = Dialect()
+    kind = SINGLE
+    _hint = ""
+
+    def __init__(
+        self,
+        path: str,
+        images: Images,
+        names: NameIndex,
+        classes: Mapping[str, int | None] | None,
+        notes: tuple[str, ...],
+    ) -> None:
+        self.name = os.path.basename(path)
+        self._path = path
+        self._images = images
+        self._names = names
+        self._classes = classes
+        self._notes = notes
+        self._map: ClassMap | None = None
+
+    @abstractmethod
+    def _statements(self) -> Iterator[Statement]:
+        """Streams the rows."""
+
+    def _conflict(self, image: int, statement: Statement) -> str:
+        """How a sound row contradicts earlier rows about the image at a position; empty when it does not."""
+        del image, statement
+        return ""
+
+    def _look(self, image: int, statement: Statement) -> None:
+        """Takes in a sound row of an image that contradicts none."""
+        del image, statement
+
+    def _features(self) -> tuple[dict[str, str], list[str]]:
+        """Kinds of the further features, and notes about them, after all rows."""
+        return {}, []
+
+    def _reader(self) -> Callable[[int, Statement], Values]:
+        """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
+        return lambda image, statement: _captions(statement)
+
+    def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
+        return map_classes(values, self._classes)
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        values: dict[str, str] = {}
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)))
+        missing: dict[str, int] = {}
+        for statement in self._statements():
+            if len(survey.names) < _SHOWN_NAMES and statement.name and statement.name not in survey.names:
+                survey.names.append(statement.name)
+            if statement.problem:
+                self._reject(survey, statement, "bad_row", statement.problem)
+            elif statement.image is None:
+                missing.setdefault(statement.name, statement.line)
+            elif conflict := self._conflict(statement.image, statement):
+                self._reject(survey, statement, "conflicting_labels", conflict)
+            else:
+                self._look(statement.image, statement)
+            if statement.image is not None:
+                survey.listed[statement.image] = 1
+            for label in statement.labels if not statement.problem else ():
+                if label not in values:
+                    values[label] = f"{self._path}, row {statement.line}"
+                    if len(values) > _MOST_CLASSES:
+                        raise UsageError(
+                            f"{self._path}: more than {_MOST_CLASSES} different classes, e.g. {label!r}. "
+                            "Say which column holds them by input.labels.columns."
+                        )
+        survey.refused += [
+            Refusal(name, "missing_image", f"{self.name}, row {line} names it, but there is no such image")
+            for name, line in missing.items()
+        ]
+        self._map = self._map_classes(values)
+        survey.classes = self._map.names
+        survey.labels = self.kind
+        survey.hint = self._hint
+        survey.features, told = self._features()
+        survey.notes = (*self._notes, *self._map.notes, *told)
+        return survey
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        assert self._map is not None, "survey comes first"
+        values_of = self._reader()
+        for statement in self._statements():
+            if statement.image is None or statement.problem:
+                continue
+            values = values_of(statement.image, statement)
+            labels = statement.labels if statement.text != "" else ()
+            for i, label in enumerate(labels):
+                said = (statement.image, self._map.index[label], statement.text, statement.line)
+                yield Annotation(*said, values) if values and i == 0 else Annotation(*said)
+            if values and not labels:
+                yield Annotation(statement.image, NO_LABEL, None, statement.line, values)
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`."""
+        return None
+
+    def _reject(self, survey: Survey, statement: Statement, code: str, problem: str) -> None:
+        reason = f"{self.name}, row {statement.line}: {problem}"
+        if statement.image is None:
+            survey.refused.append(Refusal(f"{self.name}:{statement.line}", code, reason))
+        elif statement.image not in survey.rejected:
+            survey.rejected[statement.image] = Refusal(self._images.keys[statement.image], code, reason)
+
+
+def _captions(statement: Statement) -> Values:
+    return {CAPTION_FEATURE: list(statement.captions)} if statement.captions else {}
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """A table and what it is read with.
+
+    Attributes:
+        table: the CSV.
+        columns: role -> number of its column.
+        images: what is listed.
+        names: how rows name images.
+        classes: `input.classes`.
+        notes: what was told so far.
+        further: columns that become features.
+        captions: numbers of the columns of captions.
+        hint: see `Survey.hint`.
+    """
+
+    table: Table
+    columns: Mapping[str, int]
+    images: Images
+    names: NameIndex
+    classes: Mapping[str, int | None] | None
+    notes: tuple[str, ...]
+    further: FurtherColumns
+    captions: tuple[int, ...] = ()
+    hint: str = ""
+
+
+class CsvSource(RowSource):
+    """A table of annotations."""
+
+    def __init__(self, given: TableInput) -> None:
+        super().__init__(given.table.path, given.images, given.names, given.classes, given.notes)
+        self._table = given.table
+        self._columns = given.columns
+        self._further = given.further
+        self._captions = given.captions
+        self._hint = given.hint
+        self._newest: array[int] | None = None
+
+    @abstractmethod
+    def _take_apart(self, row: Row) -> Statement:
+        """Reads one row that has as many fields as the header."""
+
+    def column(self, option: str, header: str) -> Iterator[tuple[int, str]]:
+        """Image and field, stripped, of a column that plays no role here, for every row that names an image.
+
+        Args:
+            option: YAML path of the option that asks for it.
+            header: the column's name.
+
+        Raises:
+            ConfigError: it is not there, or twice.
+        """
+        if self._table.header.count(header) != 1:
+            how_often = "no" if header not in self._table.header else "more than one"
+            problem = f"{self.name} has {how_often} column {header!r}"
+            raise ConfigError(option, problem, f"It has: {shown_header(self._table.header)}.")
+        number = self._table.header.index(header)
+        for row in self._rows():
+            image = self._image(row) if len(row.fields) == len(self._table.header) else None
+            if image is not None:
+                yield image, row.fields[number].strip()
+
+    def _look(self, image: int, statement: Statement) -> None:
+        if statement.row is not None:
+            self._further.look(image, statement.row)
+
+    def _features(self) -> tuple[dict[str, str], list[str]]:
+        kinds, notes = self._further.tell()
+        return {**kinds, **({CAPTION_FEATURE: "bytes"} if self._captions else {})}, notes
+
+    def _reader(self) -> Callable[[int, Statement], Values]:
+        captions, further = super()._reader(), self._further.reader()
+
+        def values(image: int, statement: Statement) -> Values:
+            said = captions(image, statement)
+            return said if statement.row is None else {**said, **further(image, statement.row)}
+
+        return values
+
+    def _statements(self) -> Iterator[Statement]:
+        width = len(self._table.header)
+        for row in self._rows():
+            if len(row.fields) != width:
+                problem = f"{len(row.fields)} fields, the header has {width}"
+                yield Statement(row.line, "", self._image(row), problem=problem)
+                continue
+            statement = self._take_apart(row)
+            if self._captions:
+                captions = (row.fields[column].strip() for column in self._captions)
+                statement = statement._replace(captions=tuple(filter(None, captions)))
+            if self._further.given:
+                problem = statement.problem or self._further.problem(row)
+                statement = statement._replace(row=row, problem=problem)
+            yield statement
+
+    def _rows(self) -> Iterator[Row]:
+        """The rows, without those of images that the table of a newer delivery names too."""
+        if not isinstance(self._table, JoinedTable):
+            yield from self._table.rows()
+            return
+        if self._newest is None:
+            self._newest = self._newest_parts(self._table)
+        for row in self._table.rows():
+            image = self._image(row)
+            if image is None or self._newest[image] == row.part:
+                yield row
+
+    def _newest_parts(self, table: JoinedTable) -> array[int]:
+        """Number of the newest table that names each image.
+
+        Raises:
+            CheckFailed: tables say different things of an image, and they must agree.
+        """
+        newest = array("i", [-1]) * len(self._images.keys)
+        several = bytearray(len(newest))
+        said: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for row in table.rows():
+            image = self._image(row)
+            if image is None:
+                continue
+            several[image] |= newest[image] not in (-1, row.part)
+            newest[image] = row.part
+            if table.agree:
+                # The order of the rows plays no part.
+                said[image][row.part] += text_number(canonical_json(row.fields))
+        for image, sums in said.items():
+            if len(set(sums.values())) > 1:
+                spans = " and ".join(table.parts[part].called for part in sorted(sums))
+                raise CheckFailed(
+                    f"input.on_conflict: {self.name} says different things of {self._images.keys[image]} in {spans}. "
+                    "Set it to newest, or mend the tables."
+                )
+        if any(several):
+            self._notes += (f"labels: {sum(several)} images have rows in several spans; those of the newest count",)
+        return newest
+
+    def _image(self, row: Row) -> int | None:
+        """Position of the image that a row names, whole or broken."""
+        if len(row.fields) == len(self._table.header):
+            return self._take_apart(row).image
+        column = min(self._columns[role] for role in (IMAGE, IMAGE_LABEL) if role in self._columns)
+        return self._names.find(row.fields[column]) if column < len(row.fields) else None

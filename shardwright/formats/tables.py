@@ -1,0 +1,314 @@
+"""CSV tables, streamed: byte-order mark, any line ends, quotes, comma, semicolon or tab, and which column is which.
+
+The tables of several deliveries as one: rows from old to new, in the columns of the newest.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from shardwright.errors import UsageError
+from shardwright.masks.dialects import dialect_of_header
+from shardwright.storage import limits, open_table
+
+IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
+
+# Headers in the wild, reduced to letters and digits, most telling first.
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    IMAGE_LABEL: ("imagelabel", "imageidclassid", "imageclass", "imageidlabel"),
+    IMAGE: (
+        "image",
+        "imageid",
+        "imagename",
+        "imagepath",
+        "filename",
+        "filepath",
+        "file",
+        "path",
+        "img",
+        "key",
+        "imagekey",
+        "name",
+        "id",
+        "imageindex",
+        "imagefile",
+        "picture",
+        "photo",
+    ),
+    LABEL: (
+        *("label", "class", "classid", "classname", "labelid", "category", "categoryid", "target", "species"),
+        *("labels", "classes", "categories", "targets", "tags", "findinglabels"),
+    ),
+    MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
+    CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),
+}
+# Beside the ids of classes, some tables have their names.
+_ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "categoryname", "classtext", "name"))
+_DELIMITERS = (",", ";", "\t")
+
+
+class Row(NamedTuple):
+    """A row of a table: the line it begins on, from 1, its fields, and of several tables the number of its own."""
+
+    line: int
+    fields: list[str]
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV with a header.
+
+    Attributes:
+        path: where it lies.
+        header: column names as written, spaces around them removed.
+        delimiter: what separates fields.
+    """
+
+    path: str
+    header: tuple[str, ...]
+    delimiter: str
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder, for messages that must not depend on the folder."""
+        return os.path.basename(self.path)
+
+    @staticmethod
+    def open(path: str) -> Table:
+        """Reads the header.
+
+        Raises:
+            UsageError: missing, empty, or not UTF-8 text.
+        """
+        with open_table(path) as file:
+            try:
+                first = next(filter(str.strip, limits.bounded_lines(file)), "")
+            except UnicodeDecodeError as error:
+                raise _not_utf8(path, error) from None
+            except limits.LineTooLong as error:
+                raise _too_long(path, error) from None
+        if not first:
+            raise UsageError(f"{path}: the file is empty. Give a CSV with a header line.")
+        delimiter = max(_DELIMITERS, key=first.count)
+        csv.field_size_limit(limits.LONGEST_LINE)
+        try:
+            header = next(csv.reader([first], delimiter=delimiter, strict=False), [])
+        except csv.Error as error:
+            raise UsageError(f"{path}: the header is not CSV ({error}). Fix the file.") from None
+        return Table(path, tuple(name.strip() for name in header), delimiter)
+
+    def rows(self) -> Iterator[Row]:
+        """Streams the rows below the header; blank lines are skipped.
+
+        Raises:
+            UsageError: the text cannot be read as UTF-8 or as CSV; names the line.
+        """
+        # A quote that is never closed makes one field of all that follows.
+        csv.field_size_limit(limits.LONGEST_LINE)
+        with open_table(self.path) as file:
+            reader = csv.reader(limits.bounded_lines(file), delimiter=self.delimiter)
+            line, below_header = 1, False
+            try:
+                for fields in reader:
+                    if fields and any(field.strip() for field in fields):
+                        if below_header:
+                            yield Row(line, fields)
+                        below_header = True
+                    line = reader.line_num + 1
+            except UnicodeDecodeError as error:
+                raise _not_utf8(self.path, error) from None
+            except limits.LineTooLong as error:
+                raise _too_long(self.path, error) from None
+            except csv.Error as error:
+                raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Mend the file.") from None
+
+
+def reduce_header(name: str) -> str:
+    """A header as synonyms are compared: letters and digits only, lower case."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]:
+    """Finds out which column plays which role.
+
+    Args:
+        table: the table.
+        overrides: role -> header, from `input.labels.columns`; they win over what the headers suggest.
+
+    Returns:
+        Role -> number of the column, for those roles that a column was found for.
+
+    Raises:
+        UsageError: a header that `overrides` names is not there, or twice; or one that plays a role is there twice.
+    """
+    reduced = [reduce_header(name) for name in table.header]
+    columns: dict[str, int] = {}
+    for role, wanted in overrides.items():
+        if table.header.count(wanted) != 1:
+            how_often = "no column" if wanted not in table.header else "more than one column"
+            raise UsageError(
+                f"input.labels.columns.{role}: {table.path} has {how_often} {wanted!r}. "
+                f"It has: {shown_header(table.header)}."
+            )
+        columns[role] = table.header.index(wanted)
+    for role, synonyms in _SYNONYMS.items():
+        free = [name if i not in columns.values() else "" for i, name in enumerate(reduced)]
+        known = [name for name in synonyms if name in free]
+        if role not in columns and known:
+            columns[role] = free.index(known[0])
+            name = table.header[columns[role]]
+            if table.header.count(name) > 1:
+                raise UsageError(
+                    f"{table.path}: several columns are called {name!r}, and one of them holds the {role}. "
+                    f"Rename the others. It has: {shown_header(table.header)}."
+                )
+    named = [i for i, name in enumerate(table.header) if dialect_of_header(name) and i not in columns.values()]
+    if MASK not in columns and len(named) == 1:
+        columns[MASK] = named[0]
+    return columns
+
+
+def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -> str:
+    """The name among `names` that plays a role; the one that `overrides` says, or an empty text where none does."""
+    if role in overrides:
+        return overrides[role]
+    reduced = {reduce_header(name): name for name in reversed(names)}
+    return next((reduced[synonym] for synonym in _SYNONYMS[role] if synonym in reduced), "")
+
+
+def label_columns(table: Table, taken: Collection[int]) -> list[int]:
+    """Numbers of the columns that look like classes too, beside those taken."""
+    names = (reduce_header(name) for name in table.header)
+    return [i for i, name in enumerate(names) if name in _ALSO_LABELS and i not in taken]
+
+
+def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[int]) -> tuple[int, ...]:
+    """Numbers of the columns of captions: the one that was found, or `caption_1`, `caption_2`, …, as they come."""
+    if CAPTION in columns:
+        return (columns[CAPTION],)
+    reduced = [re.fullmatch(r"([a-z]+)[0-9]+", reduce_header(name)) for name in table.header]
+    numbered = (i for i, match in enumerate(reduced) if match and match[1] in _SYNONYMS[CAPTION] and i not in taken)
+    return tuple(numbered)
+
+
+def missing_columns(table: Table, expected: str) -> UsageError:
+    """The error for a table that lacks columns; `expected` says which."""
+    return UsageError(
+        f"{table.path}: columns {shown_header(table.header)} were found, but expected {expected}. "
+        "Name them by input.labels.columns, e.g. {image: photo, label: kind}, or give another file."
+    )
+
+
+def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[int] = ()) -> str:
+    """Tells the user which column is taken for what."""
+    pairs = [*columns.items(), *((CAPTION, column) for column in captions)]
+    return f"{table.name}: " + ", ".join(f"{role} from column {table.header[column]!r}" for role, column in pairs)
+
+
+def shown_header(header: Sequence[str]) -> str:
+    """Column names, for messages."""
+    return ", ".join(repr(name) for name in header)
+
+
+def _too_long(path: str, error: limits.LineTooLong) -> UsageError:
+    return UsageError(f"{path}: {error}, so it is not a table. Give a CSV file with line ends.")
+
+
+def _not_utf8(path: str, error: UnicodeDecodeError) -> UsageError:
+    found = error.object[error.start : error.start + 4].hex(" ")
+    return UsageError(f"{path}: is not UTF-8 text (bytes {found}). Save it as CSV in UTF-8.")
+
+
+class TablePart(NamedTuple):
+    """One delivery's annotations.
+
+    Attributes:
+        path: absolute path.
+        folder: what stands before the names of its images in their keys, empty where nothing does.
+        called: what a user calls the delivery.
+    """
+
+    path: str
+    folder: str = ""
+    called: str = ""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Annotations that several deliveries consist of.
+
+    Attributes:
+        parts: the deliveries, from old to new; none where a single file says everything.
+        agree: whether they must say the same of an image.
+    """
+
+    parts: tuple[TablePart, ...] = ()
+    agree: bool = False
+
+
+ONE_FILE = Spans()
+
+
+@dataclass(frozen=True)
+class JoinedTable(Table):
+    """Several tables; see `Table`, whose attributes are those of the newest.
+
+    A column that an older table lacks is empty there; one that only older tables have is left out.
+
+    Attributes:
+        tables: the tables, from old to new.
+        parts: what each of them is.
+        image: number of the column that names images, whose fields get the delivery's folder before them.
+        agree: whether tables must say the same of an image, or the newest that names it counts.
+    """
+
+    tables: tuple[Table, ...] = ()
+    parts: tuple[TablePart, ...] = ()
+    image: int = -1
+    agree: bool = False
+
+    @staticmethod
+    def join(parts: Sequence[TablePart]) -> JoinedTable:
+        """Opens tables, given from old to new.
+
+        Raises:
+            UsageError: see `Table.open`.
+        """
+        tables = tuple(Table.open(part.path) for part in parts)
+        newest = tables[-1]
+        return JoinedTable(newest.path, newest.header, newest.delimiter, tables, tuple(parts))
+
+    def with_images(self, column: int, agree: bool) -> JoinedTable:
+        """The same tables when it is known which column names images, and whether they must `agree`.
+
+        Raises:
+            UsageError: an older table has no such column.
+        """
+        header = self.header[column]
+        for table in self.tables:
+            if header not in table.header:
+                raise UsageError(
+                    f"{table.path}: has no column {header!r}, as {self.path} has, but {shown_header(table.header)}. "
+                    "Name the columns of all spans alike, or read one span."
+                )
+        return replace(self, image=column, agree=agree)
+
+    def rows(self) -> Iterator[Row]:
+        """See `Table.rows`; a row's `part` is the number of its table."""
+        for number, (table, part) in enumerate(zip(self.tables, self.parts, strict=True)):
+            places = [table.header.index(name) if name in table.header else None for name in self.header]
+            for row in table.rows():
+                if len(row.fields) != len(table.header):
+                    # One field too few, so that it is told as the broken row that it is.
+                    yield Row(row.line, row.fields[: len(self.header) - 1], number)
+                    continue
+                fields = ["" if place is None else row.fields[place] for place in places]
+                if part.folder and self.image >= 0:
+                    fields[self.image] = f"{part.folder}/{fields[self.image].strip()}"
+                yield Row(row.line, fields, number)

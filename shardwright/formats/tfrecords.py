@@ -1,0 +1,340 @@
+"""TFRecord files of tf.train.Examples as an input, whatever their features are called: classes and annotations.
+
+Masks inside records: runs as numbers, run lengths as text, images.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+import numpy as np
+
+from shardwright.config.input import LabelsConfig
+from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
+from shardwright.errors import ConfigError
+from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
+from shardwright.formats.classes import ClassMap, check_names, map_classes
+from shardwright.formats.mask_images import tell_values
+from shardwright.formats.mask_values import MaskFiles, ValueMap, pin_mask
+from shardwright.formats.record_listing import RecordFiles, list_records
+from shardwright.formats.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, OBJECTS, ROLES, RUNS, TEXTS
+from shardwright.formats.record_scan import (
+    BINARY,
+    FILE_NAME,
+    LABELLED,
+    Features,
+    file_name_of,
+    further_features,
+    labels_of,
+    masks_of,
+    place_in,
+    read_file,
+)
+from shardwright.formats.rows import CAPTION_FEATURE
+from shardwright.masks.dialects import ABSOLUTE, COCO, COUNTS, RELATIVE, SIIM, Dialect
+from shardwright.masks.rle import Runs
+from shardwright.storage import Listing, part_path
+from shardwright.storage.paths import split_part
+from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
+
+_FROM_0 = Dialect(base=0)
+
+
+@dataclass(frozen=True)
+class RunPairs:
+    """Starts and lengths from 0, column by column: Shardwright's own; see `shardwright.formats.base.MaskCode`."""
+
+    def size(self, text: str) -> None:
+        """Runs do not say how large their image is."""
+
+    def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
+        """Reads the numbers, written as text."""
+        return _FROM_0.masks(label, text, height=height, width=width)
+
+
+class RecordMasks(MaskFiles):
+    """Images of masks; a text is checksum and path of one, a part of its file."""
+
+    def name(self, text: str) -> str:
+        """See `MaskFiles.name`: a part's path has a NUL of its own."""
+        return text.partition("\0")[2] if text.count("\0") > 1 else text
+
+    def shown(self, text: str) -> str:
+        """What messages call a mask; where its file was unpacked to is nobody's business."""
+        part = split_part(self.name(text))
+        return f"{os.path.basename(part.path)}, mask at byte {part.start}"
+
+
+def text_dialect(code: Mapping[str, str | int]) -> Dialect:
+    """How run lengths as text are written: the usual way, as far as `input.labels` does not say otherwise.
+
+    Args:
+        code: `runs`, `order` and `base`, as far as they are given.
+    """
+    runs = str(code.get("runs", ABSOLUTE))
+    if runs in (RELATIVE, COUNTS):
+        return SIIM if runs == RELATIVE else COCO
+    return Dialect(order=str(code.get("order", "column")), base=int(code.get("base", 1)))
+
+
+_SHOWN = 3
+# A name for the class of masks that nothing says the class of.
+_ONE_CLASS = "mask"
+
+
+class Records:
+    """See `shardwright.formats.base.Source`.
+
+    Args:
+        found: the files.
+        task: `segmentation` or `classification`.
+        options: `input.labels`.
+        classes: `input.classes`.
+        max_pixels: `images.max_pixels`.
+        notes: what was told so far.
+
+    Attributes:
+        listing: the images inside the files.
+
+    Raises:
+        UsageError: see `list_records`.
+    """
+
+    unlisted = "fail"
+    name = "the records"
+    mask_column = ""
+
+    def __init__(
+        self,
+        found: Listing,
+        *,
+        task: str,
+        options: LabelsConfig,
+        classes: Mapping[str, int | None] | None,
+        max_pixels: int,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        for role in options.columns:
+            if role not in ROLES:
+                raise ConfigError(
+                    f"input.labels.columns.{role}", "no role in a record", f"Use one of: {', '.join(ROLES)}."
+                )
+        self._task = task
+        self._code = options.code
+        self._classes = classes
+        self._max_pixels = max_pixels
+        self._others = options.others
+        self._found: RecordFiles = list_records(found, task=task, columns=options.columns)
+        self._notes = (*notes, *self._found.notes)
+        self._map = ClassMap((), {})
+        self._values = ValueMap((), {})
+        self._kinds: dict[str, str] = {}
+
+    @property
+    def listing(self) -> Listing:
+        """The images, by key."""
+        return self._found.listing
+
+    @property
+    def unpacked(self) -> str:
+        """Folder of this machine where compressed files were unpacked, empty where none were."""
+        return "" if self._found.scratch is None else self._found.scratch.name
+
+    @property
+    def dialect(self) -> MaskCode:
+        """See `Source.dialect`."""
+        roles = self._found.roles
+        if roles.form == IMAGES:
+            return self._images_of_masks
+        return RunPairs() if roles.form == RUNS else text_dialect(self._code) if roles.form == TEXTS else Dialect()
+
+    def survey(self) -> Survey:
+        """See `Source.survey`."""
+        found, roles = self._found, self._found.roles
+        masked = self._task == "segmentation"
+        if masked and roles.classed == BY_VALUE:
+            masks = [text for _, _, drawn in self._records() for _, text in drawn]
+            self._values = tell_values(self._images_of_masks, masks, "", self._classes)
+            names, notes = self._values.names, self._values.notes
+        else:
+            self._map = self._class_map(masked)
+            names, notes = self._map.names, self._map.notes
+        if masked and roles.form == TEXTS:
+            notes = (*notes, f"run lengths: {self.dialect}; input.labels.runs, order and base say otherwise")
+        kinds = dict(sorted(found.scan.kinds.items()))
+        self._kinds = {name: min(kinds) for name, kinds in kinds.items() if len(kinds) == 1 and BINARY not in kinds}
+        notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))
+        labels = NONE if not roles.label else MULTI if found.scan.several else SINGLE
+        # A list of no class says something where a list of several does, and a single class that is not there does not.
+        least = 0 if masked or labels == NONE else 1 if labels == MULTI else LABELLED
+        return Survey(
+            classes=names,
+            listed=bytearray(labelled >= least for labelled in found.labelled),
+            refused=list(found.refused),
+            names=list(self.listing.keys[:_SHOWN]),
+            notes=(*self._notes, *notes),
+            labels=labels,
+            ignore=self._values.ignore or (masked and IGNORED in found.scan.mask_names and IGNORED not in names),
+            features={
+                **self._kinds,
+                **({CAPTION_FEATURE: "bytes"} if roles.caption else {}),
+                **({FILE_NAME: "bytes"} if found.scan.filed else {}),
+            },
+            # Classes of boxes are a set of classes to their image.
+            ordered=labels == MULTI and not roles.label.startswith(OBJECTS),
+            # Whoever wrote the records drew the masks for what decoders make of the images.
+            frame="stored",
+        )
+
+    def annotations(self) -> Iterator[Annotation]:
+        """See `Source.annotations`."""
+        for position, features, masks in self._records():
+            if values := self._further(features, self.listing.keys[position]):
+                yield Annotation(position, NO_LABEL, None, NO_ROW, values)
+            for label, text in masks:
+                yield Annotation(position, label, text, NO_ROW)
+            if self._task != "segmentation":
+                for text in labels_of(features, self._found.roles.label):
+                    yield Annotation(position, self._map.index[text], None, NO_ROW)
+
+    def attachments(self) -> Listing | None:
+        """See `Source.attachments`: the files themselves."""
+        return self._found.files
+
+    def move_to(self, folder: Path) -> Listing:
+        """Takes what was unpacked to where the writers are.
+
+        Args:
+            folder: where it may stay.
+
+        Returns:
+            The listing, with the places of the images there.
+        """
+        found = self._found
+        moved: dict[str, str] = {}
+        for number, place in enumerate(found.places):
+            if found.scratch is not None and place != found.files.names[number]:
+                target = folder / os.path.relpath(place, found.scratch.name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                found.places[number] = moved[place] = str(target)
+                shutil.move(place, target)
+        if moved:
+            parts = [split_part(name) for name in found.listing.names]
+            names = [part_path(moved.get(path, path), start, stop or start) for path, start, stop in parts]
+            found.listing = replace(found.listing, names=names)
+        return found.listing
+
+    @property
+    def _images_of_masks(self) -> RecordMasks:
+        return RecordMasks(self._found.files.root, self._values.labels, self._max_pixels, self._others)
+
+    def _records(self) -> Iterator[tuple[int, Features, Iterator[tuple[int, str]]]]:
+        """Position, features, and labels and texts of the masks, of every record that can be used."""
+        found = self._found
+        for number, positions in enumerate(found.positions):
+            with found.open(number) as file:
+                for record, offset, payload, features in read_file(file):
+                    if positions[record] >= 0:
+                        masks = self._masks(features, payload, found.places[number], offset + HEADER_BYTES)
+                        yield positions[record], features, masks if self._task == "segmentation" else iter(())
+
+    def _class_map(self, masked: bool) -> ClassMap:
+        scan, roles = self._found.scan, self._found.roles
+        values = dict(scan.classes)
+        if masked and roles.classed == BY_NAME:
+            values = dict(scan.mask_names)
+            if IGNORED not in (self._classes or ()):
+                values.pop(IGNORED, None)
+        elif masked and not roles.label:
+            name = next(iter(self._classes)) if self._classes else _ONE_CLASS
+            return map_classes({name: f"feature {roles.mask!r}"}, self._classes or {name: None})
+        elif not roles.label:
+            return ClassMap((), {})
+        check_names(values)
+        return map_classes(values, self._classes or _by_number(values, scan.numbers))
+
+    def _masks(self, features: Features, payload: bytes, file: str, begin: int) -> Iterator[tuple[int, str]]:
+        roles = self._found.roles
+        for name, values in masks_of(features, roles):
+            labels = self._labels(features, name)
+            if not labels:
+                continue
+            if isinstance(values, np.ndarray):
+                texts = [" ".join(map(str, values.tolist()))]
+            elif roles.form == TEXTS:
+                texts = [value.decode("utf-8") for value in values]
+            else:
+                starts = [begin + place_in(payload, value) for value in values]
+                # The writers read them once more.
+                texts = [
+                    pin_mask(part_path(file, start, start + len(value)), google_crc32c.value(bytes(value)))
+                    for start, value in zip(starts, values, strict=True)
+                ]
+            for i, text in enumerate(texts):
+                if text.strip():
+                    yield labels[i if len(labels) > 1 else 0], text
+
+    def _labels(self, features: Features, name: str) -> list[int]:
+        """Classes of the masks of a feature, one by one or one for all."""
+        roles = self._found.roles
+        if roles.classed == BY_VALUE:
+            return [NO_LABEL]
+        if name:
+            return [self._map.index.get(name, IGNORE)]
+        if roles.classed == BY_LABEL and roles.label:
+            return [self._map.index[text] for text in labels_of(features, roles.label)]
+        return [0]
+
+    def _further(self, features: Features, key: str) -> dict[str, list[Any]]:
+        """Values of what is carried through, of captions, and the name of the file."""
+        values = {
+            name: _plain(listed)
+            for name, kind, listed in further_features(features, self._found.roles)
+            if kind == self._kinds.get(name)
+        }
+        captions = features.get(self._found.roles.caption, [])
+        if isinstance(captions, list) and captions:
+            values[CAPTION_FEATURE] = [caption.decode("utf-8", "replace") for caption in captions]
+        if file_name := file_name_of(features, self._found.roles, key):
+            values[FILE_NAME] = [file_name]
+        return values
+
+
+def _by_number(values: Mapping[str, str], numbers: Mapping[str, set[int]]) -> dict[str, int | None] | None:
+    """Names in the order of the numbers that stand beside them, if each has one of its own.
+
+    Names that no record has a number for fill the gaps, as classes without a mask do.
+    """
+    known = {name: min(found) for name, found in numbers.items() if name in values and len(found) == 1}
+    if len(known) < len([name for name in numbers if name in values]) or len(set(known.values())) < len(known):
+        return None
+    rest = sorted(set(values) - set(known))
+    gaps = [number for number in range(len(values)) if number not in known.values()]
+    if len(gaps) != len(rest) or not known:
+        return None if rest or not known else dict.fromkeys(sorted(known, key=known.__getitem__))
+    placed = {**known, **dict(zip(rest, gaps, strict=True))}
+    return dict.fromkeys(sorted(placed, key=placed.__getitem__))
+
+
+def _plain(values: DecodedFeature) -> list[Any]:
+    """Values for JSON, which knows no infinities: those are written as text, and read again as numbers."""
+    if isinstance(values, list):
+        return [value.decode("utf-8") for value in values]
+    if values.dtype == np.int64 or np.isfinite(values).all():
+        return list(values.tolist())
+    return [str(value) for value in values.tolist()]
+
+
+def _carried(carried: list[str], left_out: list[str]) -> list[str]:
+    notes = []
+    if carried:
+        notes.append(f"tfrecord: carried through: {', '.join(carried)}")
+    if left_out:
+        notes.append(f"tfrecord: not carried through, being no text or of several kinds: {', '.join(left_out)}")
+    return notes

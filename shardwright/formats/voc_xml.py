@@ -1,0 +1,152 @@
+"""Pascal VOC's annotation of one image: an XML file with the image's size and the boxes of its objects.
+
+VOC counts pixels from 1 and means the last ones too: a box of the whole image is 1, 1, width, height. Here it becomes
+the edges 0, 0, width, height (`shardwright.images.boxes.Box`), so 1 is taken off `xmin` and `ymin`. Source: the VOC2012
+development kit, section 8 (host.robots.ox.ac.uk/pascal/VOC). `part` elements (heads, hands, feet) are passed over.
+
+The file may come from anyone: its size is limited and a document type is refused, so no entity is ever expanded and
+nothing else is ever opened.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+from xml.parsers import expat
+
+from shardwright.images.boxes import Box
+from shardwright.masks.rle import RleError
+
+MOST_XML_BYTES = 4 << 20
+_DEEPEST = 16
+_LONGEST = 200
+_SHOWN = 40
+_SIZE = ("annotation", "size")
+_OBJECT = ("annotation", "object")
+_BOX = (*_OBJECT, "bndbox")
+_EDGES = ("xmin", "ymin", "xmax", "ymax")
+FLAGS = ("difficult", "truncated")
+
+
+class VocError(RleError):
+    """An XML file is no annotation of an image; the message says what is wrong and where."""
+
+    code = "bad_xml"
+
+
+class VocObject(NamedTuple):
+    """One object.
+
+    Attributes:
+        name: its class.
+        box: its edges.
+        flags: 0 or 1 for each of `FLAGS`; 0 where the file does not say it.
+    """
+
+    name: str
+    box: Box
+    flags: dict[str, int]
+
+
+class VocImage(NamedTuple):
+    """What a file says of its image.
+
+    Attributes:
+        height: rows.
+        width: columns.
+        objects: in the order of the file.
+    """
+
+    height: int
+    width: int
+    objects: tuple[VocObject, ...]
+
+
+def read_voc(data: bytes) -> VocImage:
+    """Reads an annotation file.
+
+    Args:
+        data: the whole file.
+
+    Raises:
+        VocError: too large, no XML, with a document type, or without a size or an edge.
+    """
+    if len(data) > MOST_XML_BYTES:
+        raise VocError(f"it has {len(data)} bytes; an annotation has at most {MOST_XML_BYTES}")
+    reader = _Reader()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.text
+    parser.StartDoctypeDeclHandler = reader.refuse
+    parser.buffer_text = True
+    try:
+        parser.Parse(data, True)
+    except VocError:
+        raise
+    except (expat.ExpatError, LookupError, ValueError) as error:  # The last two for encodings that are none.
+        raise VocError(f"it is no XML ({str(error)[:_LONGEST]})") from None
+    height, width = (_whole(reader.size, name, "size") for name in ("height", "width"))
+    return VocImage(height, width, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
+
+
+class _Reader:
+    """Notes the texts of the elements that are wanted."""
+
+    def __init__(self) -> None:
+        self.size: dict[str, str] = {}
+        self.objects: list[dict[str, str]] = []
+        self._path: list[str] = []
+        self._text = ""
+
+    def refuse(self, *_: object) -> None:
+        raise VocError("it has a document type (<!DOCTYPE>), which may hide entities; remove it")
+
+    def start(self, name: str, _: object) -> None:
+        self._path.append(name)
+        self._text = ""
+        if len(self._path) > _DEEPEST:
+            raise VocError(f"its elements lie more than {_DEEPEST} deep")
+        if tuple(self._path) == _OBJECT:
+            self.objects.append({})
+
+    def text(self, text: str) -> None:
+        self._text += text[: _LONGEST - len(self._text)]
+
+    def end(self, name: str) -> None:
+        folder = tuple(self._path[:-1])
+        if folder == _SIZE:
+            self.size[name] = self._text.strip()
+        elif folder in (_OBJECT, _BOX) and self.objects:
+            self.objects[-1][name] = self._text.strip()
+        self._path.pop()
+        self._text = ""
+
+
+def _object(fields: dict[str, str], number: int) -> VocObject:
+    where = f"object {number + 1}"
+    name = fields.get("name", "")
+    if not name:
+        raise VocError(f"{where} has no name")
+    xmin, ymin, xmax, ymax = (_number(fields, edge, where) for edge in _EDGES)
+    flags = {flag: int(fields.get(flag, "0") in ("1", "true", "True")) for flag in FLAGS}
+    return VocObject(name, Box(xmin - 1, ymin - 1, xmax, ymax), flags)
+
+
+def _whole(fields: dict[str, str], name: str, where: str) -> int:
+    number = _number(fields, name, where)
+    if number < 1 or number != int(number):
+        raise VocError(f"{where}: {name} is {number:g}, no number of pixels")
+    return int(number)
+
+
+def _number(fields: dict[str, str], name: str, where: str) -> float:
+    text = fields.get(name, "")
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        said = f"is {text[:_SHOWN]!r}, no number" if text else "is missing"
+        raise VocError(f"{where}: {name} {said}")
+    return number

@@ -1,0 +1,1 @@
+"""Image files and their pixels: headers, Exif, decoding, geometry, boxes, quality. Imports nothing of ours."""

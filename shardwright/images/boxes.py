@@ -1,0 +1,138 @@
+"""Boxes around objects as features, in the names and units of the TensorFlow Object Detection API.
+
+An image has lists of one length, one entry per box: `image/object/bbox/xmin`, `ymin`, `xmax`, `ymax` (float32, edges
+divided by the image's width and height, so 0 and 1 are its borders), `image/object/class/label` (int64, index of the
+class plus 1: label maps of that API keep 0 for the background), `image/object/class/text` (its name) and flags such as
+`image/object/difficult`. Source: tensorflow/models, research/object_detection, g3doc/using_your_own_dataset.md and
+dataset_tools. Training on boxes is not Shardwright's; they are checked, stored and moved with the pixels.
+
+A box here is given by its edges in pixels, as COCO means them: the first column of the image lies between 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.images.geometry import Geometry
+
+PREFIX = "image/object/"
+XMIN, YMIN, XMAX, YMAX = (f"{PREFIX}bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
+LABEL, TEXT = f"{PREFIX}class/label", f"{PREFIX}class/text"
+
+# No image has a side this long; products of numbers below it are far from overflow.
+_LARGEST = 2**31
+
+
+class AnnotationError(ValueError):
+    """An annotation cannot be right: a run-length code, a box, a size. The message gives the value and the limit.
+
+    Attributes:
+        code: what the ledger calls it.
+    """
+
+    code = "bad_annotation"
+
+
+class BoxError(AnnotationError):
+    """A box is none, or lies outside of its image; the message tells the values and the limit."""
+
+    code = "bad_box"
+
+
+class Box(NamedTuple):
+    """Edges in pixels from the left and the top border: it begins at `xmin`, `ymin` and ends at `xmax`, `ymax`.
+
+    A box of the whole image is (0, 0, width, height).
+    """
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+
+def box_features(flags: Sequence[str] = ()) -> dict[str, str]:
+    """Name and type (`float32`, `int64`, `bytes`) of the features of boxes.
+
+    Args:
+        flags: what else is told of every box as 0 or 1, e.g. `difficult`, `truncated`, `is_crowd`.
+    """
+    kinds = {**dict.fromkeys((XMIN, YMIN, XMAX, YMAX), "float32"), LABEL: "int64", TEXT: "bytes"}
+    return kinds | {PREFIX + flag: "int64" for flag in flags}
+
+
+def box_values(
+    box: Box, *, height: int, width: int, label: int, text: str, flags: Mapping[str, int] | None = None
+) -> dict[str, list[Any]]:
+    """What one box adds to the features of its image: a list of one value per name of `box_features`.
+
+    A box that reaches over the border is cut off there.
+
+    Args:
+        box: its edges.
+        height: rows of the image.
+        width: columns of the image.
+        label: index of its class, from 0.
+        text: name of its class.
+        flags: 0 or 1 per flag.
+
+    Raises:
+        BoxError: an edge is no finite number, the box has no area, or none within the image.
+    """
+    if height < 1 or width < 1:
+        raise BoxError(
+            f"the image has {height}x{width} (height x width) there; a box needs an image of 1 pixel or more"
+        )
+    for name, edge in zip(Box._fields, box, strict=True):
+        # True and false are integers to Python, but no coordinates. NaN is not below anything.
+        if isinstance(edge, bool) or not isinstance(edge, (int, float)) or not abs(edge) <= _LARGEST:
+            raise BoxError(f"the box's {name} is {str(edge)[:40]!r}, no number from {-_LARGEST} to {_LARGEST}")
+    xmin, ymin, xmax, ymax = box
+    shown = f"the box from x {xmin:g} to {xmax:g} and y {ymin:g} to {ymax:g}"
+    if xmax <= xmin or ymax <= ymin:
+        raise BoxError(f"{shown} has no area")
+    left, right = max(xmin, 0) / width, min(xmax, width) / width
+    top, bottom = max(ymin, 0) / height, min(ymax, height) / height
+    if right <= left or bottom <= top:
+        raise BoxError(f"{shown} lies outside of the image, {height}x{width} (height x width)")
+    values: dict[str, list[Any]] = {XMIN: [left], YMIN: [top], XMAX: [right], YMAX: [bottom], LABEL: [label + 1]}
+    return values | {TEXT: [text]} | {PREFIX + flag: [value] for flag, value in (flags or {}).items()}
+
+
+def move_boxes(lists: Mapping[str, Any], geometry: Geometry) -> dict[str, Any]:
+    """Moves the boxes of an image as its pixels are moved; those that a crop cuts off are left out of every list.
+
+    Args:
+        lists: the features of the image that begin with `PREFIX`: float32 or int64 arrays or lists of bytes, all of one
+            length.
+        geometry: what happens to the pixels.
+
+    Returns:
+        The same names, lists of one length.
+    """
+    g = geometry
+    if (g.crop_height, g.crop_width, g.resized_height, g.resized_width) == (
+        g.source_height,
+        g.source_width,
+        g.height,
+        g.width,
+    ):
+        return dict(lists)  # A box is told in shares of the image, whatever its size.
+
+    def along(name: str, source: int, begin: int, crop: int, resized: int, pad: int, size: int) -> npt.NDArray[Any]:
+        place = (np.asarray(lists[name], np.float64) * source - begin).clip(0, crop)
+        return ((place * resized / crop + pad) / size).astype(np.float32)
+
+    x = (g.source_width, g.crop_left, g.crop_width, g.resized_width, g.pad_left, g.width)
+    y = (g.source_height, g.crop_top, g.crop_height, g.resized_height, g.pad_top, g.height)
+    moved = {name: along(name, *x) for name in (XMIN, XMAX)} | {name: along(name, *y) for name in (YMIN, YMAX)}
+    kept = np.flatnonzero((moved[XMAX] > moved[XMIN]) & (moved[YMAX] > moved[YMIN]))
+    whole = {**lists, **moved}
+    return {
+        name: [values[i] for i in kept.tolist()] if isinstance(values, list) else np.asarray(values)[kept]
+        for name, values in whole.items()
+    }

@@ -1,0 +1,399 @@
+"""What is known of files: their content and what their pixels tell, by probing or from an earlier day.
+
+Hashes of the files of a listing: of a million of them, in forty megabytes.
+
+Probe rows kept by content, so that a resumed run and next month's run decode only what they have not seen.
+
+One SQLite file per version of the algorithm. It is a cache: a row that is damaged is probed again, a file that is
+damaged is started anew, and where none can be written the run goes on without.
+
+What probing one file tells, and how it is kept: one line of text with its own checksum, found by content.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from shardwright.duplicates.hashes import ImageHashes, hashes_of
+from shardwright.fingerprint import canonical_json
+from shardwright.images.decode import convert, decode
+from shardwright.images.header import ImageError, ImageHeader
+from shardwright.images.quality import Quality, measure, pixel_digest, reduced, thumbnail
+from shardwright.storage import FileHash, Refusal
+
+# Of all that makes a row of an image's bytes: raised whenever one of them gives other values.
+ALGORITHM = 1
+
+
+@dataclass(frozen=True)
+class ProbeRow:
+    """What the pixels of one image tell. Depends on the file's bytes alone, on no option.
+
+    Attributes:
+        hashes: its hashes; `None` where the pixels cannot be decoded.
+        quality: its measures, likewise.
+        pixels: SHA-256 of the displayed pixels, where it was asked for.
+        code: why it cannot be decoded, as a word; empty where it can.
+        reason: the same as a sentence.
+    """
+
+    hashes: ImageHashes | None
+    quality: Quality | None
+    pixels: bytes | None = None
+    code: str = ""
+    reason: str = ""
+
+    def to_text(self, digest: bytes) -> str:
+        """The row as text: a checksum, which covers the content's digest too, and JSON."""
+        body = canonical_json(
+            [self.hashes, self.quality, self.pixels.hex() if self.pixels else None, self.code, self.reason]
+        )
+        return f"{_checksum(digest, body):08x} {body}"
+
+    @staticmethod
+    def from_text(digest: bytes, text: str) -> ProbeRow | None:
+        """Reads what `to_text` made for the same content; `None` when it is damaged."""
+        try:
+            checksum, _, body = text.partition(" ")
+            if int(checksum, 16) != _checksum(digest, body):
+                return None
+            hashes, quality, pixels, code, reason = json.loads(body)
+            return ProbeRow(
+                ImageHashes(*hashes) if hashes else None,
+                Quality(*quality) if quality else None,
+                bytes.fromhex(pixels) if pixels else None,
+                code,
+                reason,
+            )
+        except (ValueError, TypeError):
+            return None
+
+
+class Decoded(NamedTuple):
+    """A file whose pixels were decoded.
+
+    Attributes:
+        picture: its thumbnail, mode `RGB`, as it is displayed.
+        pixels: see `ProbeRow`.
+    """
+
+    picture: Image.Image
+    pixels: bytes | None
+
+
+def rows_of(decoded: Sequence[Decoded]) -> list[ProbeRow]:
+    """What decoded files show."""
+    lumas = [one.picture.convert("L") for one in decoded]
+    told = zip(decoded, lumas, hashes_of(lumas), strict=True)
+    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in told]
+
+
+def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> Decoded | ProbeRow:
+    """Decodes one file to be looked at.
+
+    Args:
+        data: the whole file.
+        header: what `conversion.header_of` said of it: `None` for a format that has to be converted.
+        max_pixels: the most pixels such a file may have.
+        pixels: also hash all of its pixels at full size.
+
+    Returns:
+        The decoded file; the row of a JPEG or PNG that cannot be decoded.
+
+    Raises:
+        ImageError: a file of another format cannot be converted.
+    """
+    if header is None:
+        picture, header = convert(data, max_pixels=max_pixels)
+        return Decoded(reduced(picture, header), pixel_digest(picture, header) if pixels else None)
+    try:
+        return Decoded(thumbnail(data, header), pixel_digest(decode(data, header), header) if pixels else None)
+    except ImageError as error:
+        return ProbeRow(None, None, None, error.code, error.reason)
+
+
+def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> ProbeRow:
+    """Looks at the pixels of one file: `decode_file` and `rows_of`."""
+    decoded = decode_file(data, header, max_pixels=max_pixels, pixels=pixels)
+    return rows_of([decoded])[0] if isinstance(decoded, Decoded) else decoded
+
+
+def _checksum(digest: bytes, body: str) -> int:
+    return zlib.crc32(body.encode("utf-8", "surrogatepass"), zlib.crc32(digest))
+
+
+_DIGEST_BYTES = 32
+
+
+@dataclass
+class KnownFiles:
+    """What is known of each file of a listing, by position.
+
+    Attributes:
+        hashed: whether its content is known, bool (n,).
+        sha256: of each whose is, uint8 (n, 32).
+        crc32c: likewise, uint32 (n,).
+        sound: whether its pixels could be decoded, and what they tell is known, bool (n,).
+        hashes: the four hashes of sound images in the order of `ImageHashes`, uint64 (n, 4); (0, 4) where nobody asks
+            what pixels tell.
+        quality: the measures in the order of `Quality`, float64 (n, 7); likewise.
+        pixels: SHA-256 of the displayed pixels, uint8 (n, 32); (0, 32) where not asked for.
+        rejected: position -> why the file is no image that can be decoded.
+        notes: for the user.
+    """
+
+    hashed: npt.NDArray[np.bool_]
+    sha256: npt.NDArray[np.uint8]
+    crc32c: npt.NDArray[np.uint32]
+    sound: npt.NDArray[np.bool_]
+    hashes: npt.NDArray[np.uint64]
+    quality: npt.NDArray[np.float64]
+    pixels: npt.NDArray[np.uint8]
+    rejected: dict[int, Refusal] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def nothing(count: int, *, probed: bool, pixels: bool) -> KnownFiles:
+        """Nothing is known yet of so many files.
+
+        Args:
+            count: how many.
+            probed: whether it is asked what pixels tell.
+            pixels: whether it is asked for hashes of all pixels.
+        """
+        rows = count if probed else 0
+        return KnownFiles(
+            np.zeros(count, np.bool_),
+            np.zeros((count, _DIGEST_BYTES), np.uint8),
+            np.zeros(count, np.uint32),
+            np.zeros(count, np.bool_),
+            np.zeros((rows, len(ImageHashes._fields)), np.uint64),
+            np.zeros((rows, len(Quality._fields))),
+            np.zeros((rows if pixels else 0, _DIGEST_BYTES), np.uint8),
+        )
+
+    def add_content(self, position: int, content: FileHash) -> None:
+        """The file at a position has these hashes."""
+        self.hashed[position] = True
+        self.sha256[position] = np.frombuffer(content.sha256, np.uint8)
+        self.crc32c[position] = content.crc32c
+
+    def add_row(self, position: int, row: ProbeRow) -> None:
+        """The pixels of the file at a position tell this; nothing where that is not all that is asked for."""
+        if row.hashes is None or row.quality is None or not len(self.hashes):
+            return
+        if len(self.pixels):
+            if row.pixels is None:
+                return
+            self.pixels[position] = np.frombuffer(row.pixels, np.uint8)
+        self.sound[position] = True
+        self.hashes[position] = row.hashes
+        self.quality[position] = row.quality
+
+    def file(self, position: int) -> FileHash | None:
+        """Hashes of a file whose content is known, else `None`."""
+        if not self.hashed[position]:
+            return None
+        return FileHash(self.sha256[position].tobytes(), int(self.crc32c[position]))
+
+    def files(self) -> Iterator[FileHash | None]:
+        """The same of each."""
+        return map(self.file, range(len(self.hashed)))
+
+    def joined(self, read: npt.NDArray[np.int64], probed: KnownFiles) -> KnownFiles:
+        """All files as if all had been probed.
+
+        Args:
+            read: positions of those that were.
+            probed: what they tell, in that order.
+        """
+        result = KnownFiles(
+            self.hashed.copy(),
+            self.sha256,
+            self.crc32c,
+            self.sound.copy(),
+            self.hashes,
+            self.quality,
+            self.pixels,
+            {int(read[i]): refusal for i, refusal in probed.rejected.items()},
+            self.notes,
+        )
+        pixels = ["pixels"] if len(self.pixels) else []
+        for name in ("hashed", "sha256", "crc32c", "sound", "hashes", "quality", *pixels):
+            getattr(result, name)[read] = getattr(probed, name)
+        return result
+
+
+_SHA256_BYTES = 32
+
+
+class Contents:
+    """SHA-256 and CRC-32C of every file of a listing, in its order; neither where a file cannot be read.
+
+    The SHA-256 says what a file is. That it still is what it was, when it is read again to be written, the CRC-32C
+    says at a tenth of the cost.
+    """
+
+    def __init__(self) -> None:
+        self._sha256 = bytearray()
+        self._crc32c = array("I")
+        self._readable = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._readable)
+
+    def append(self, sha256: bytes | None, crc32c: int = 0) -> None:
+        """Adds the next file; `None` when it cannot be read."""
+        self._readable.append(sha256 is not None)
+        self._sha256 += sha256 or bytes(_SHA256_BYTES)
+        self._crc32c.append(crc32c)
+
+    def sha256(self, position: int) -> bytes | None:
+        """SHA-256 of a file, `None` when it cannot be read."""
+        if not self._readable[position]:
+            return None
+        return bytes(self._sha256[position * _SHA256_BYTES : (position + 1) * _SHA256_BYTES])
+
+    def crc32c(self, position: int) -> int:
+        """CRC-32C of a file that can be read."""
+        return self._crc32c[position]
+
+    def digests(self) -> npt.NDArray[np.uint8]:
+        """SHA-256 of all files, uint8 (n, 32); of those that cannot be read it says nothing."""
+        return np.frombuffer(self._sha256, np.uint8).reshape(-1, _SHA256_BYTES)
+
+    def unreadable(self) -> Iterator[int]:
+        """Positions of the files that cannot be read."""
+        return (position for position, readable in enumerate(self._readable) if not readable)
+
+
+_TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
+_SECONDS_TO_WAIT = 30.0
+
+
+def cache_file(folder: str) -> Path:
+    """Where the rows of this version of the algorithm lie."""
+    return Path(folder, f"probe-{ALGORITHM}.sqlite")
+
+
+class ProbeCache:
+    """Rows by content. Any number of processes read while one writes.
+
+    Args:
+        file: the file; `None` for a cache that keeps nothing.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    @staticmethod
+    def open(folder: str | None) -> ProbeCache:
+        """The cache in a folder, made where it is missing; one that keeps nothing where it cannot be made."""
+        if folder is None:
+            return ProbeCache(None)
+        file = cache_file(folder)
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        return ProbeCache(file if _mended(file, _make) else None)
+
+    def holds_rows(self) -> bool:
+        """Whether there is anything to be found; where there is not, no file needs to be asked for."""
+        if self._file is not None:
+            with suppress(sqlite3.Error), _connected(self._file, "ro") as connection:
+                return connection.execute("SELECT 1 FROM probed LIMIT 1").fetchone() is not None
+        return False
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[bytes], ProbeRow | None]]:
+        """Yields a function that gives the sound row of a content, or `None` where there is none."""
+        with ExitStack() as stack:
+            connection = None
+            if self._file is not None:
+                with suppress(sqlite3.Error):
+                    connection = stack.enter_context(_connected(self._file, "ro"))
+            yield partial(_find, connection)
+
+    def keep(self, rows: Mapping[bytes, ProbeRow]) -> None:
+        """Keeps rows, all or none."""
+        if self._file is None or not rows:
+            return
+        texts = [(content, row.to_text(content)) for content, row in rows.items()]
+
+        def insert(connection: sqlite3.Connection) -> None:
+            _make(connection)
+            connection.executemany("INSERT OR REPLACE INTO probed VALUES (?, ?)", texts)
+
+        _mended(self._file, insert)
+
+
+def forget_rows(folder: str, contents: Iterable[bytes]) -> int:
+    """Deletes the rows of contents from the files of every version in a folder, so that no byte of them is left.
+
+    Returns:
+        How many rows there were.
+    """
+    count = [0]
+    rows = [(content,) for content in contents]
+
+    def delete(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA secure_delete=ON")
+        _make(connection)
+        count[0] += connection.executemany("DELETE FROM probed WHERE content = ?", rows).rowcount
+
+    for file in sorted(Path(folder).glob("probe-*.sqlite")):
+        _mended(file, delete)
+    return count[0]
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.execute(_TABLE)
+    if [column[1] for column in connection.execute("PRAGMA table_info(probed)")] != ["content", "row"]:
+        raise sqlite3.DatabaseError("another table of this name")
+
+
+def _mended(file: Path, work: Callable[[sqlite3.Connection], None]) -> bool:
+    """Does something with a database; one that turns out to be damaged is started anew. Tells whether it was done."""
+    for _ in range(2):
+        try:
+            with _connected(file, "rwc") as connection, connection:
+                work(connection)
+            return True
+        except sqlite3.OperationalError:
+            return False  # No access, no space, or another process holds it for long.
+        except sqlite3.DatabaseError:
+            for name in (file, file.with_name(f"{file.name}-journal")):
+                with suppress(OSError):
+                    name.unlink()
+    return False
+
+
+def _find(connection: sqlite3.Connection | None, content: bytes) -> ProbeRow | None:
+    if connection is None:
+        return None
+    try:
+        found = connection.execute("SELECT row FROM probed WHERE content = ?", (content,)).fetchone()
+    except sqlite3.Error:
+        return None
+    return ProbeRow.from_text(content, str(found[0])) if found else None
+
+
+@contextmanager
+def _connected(file: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    uri = f"{file.absolute().as_uri()}?mode={mode}"
+    with closing(sqlite3.connect(uri, uri=True, timeout=_SECONDS_TO_WAIT)) as connection:
+        # A lost cache costs time, so nothing waits for the disk.
+        connection.execute("PRAGMA synchronous=OFF")
+        yield connection

@@ -1,0 +1,102 @@
+"""`split.previous`: where an earlier dataset had its images, so that they stay there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.config import SplitConfig
+from shardwright.dataset.ledger import DUPLICATE, WRITTEN
+from shardwright.dataset.reader import Dataset
+from shardwright.dataset.shard_names import LEDGER_FOLDER
+from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.splits import NEW
+from shardwright.staging.commit import is_committed
+from shardwright.storage import hash_file
+from shardwright.storage.listing import KeyPlaces
+
+
+def named_dataset(option: str, path: str) -> Dataset:
+    """Opens the dataset that an option names.
+
+    Raises:
+        UsageError: there is none.
+        DatasetError: it is damaged.
+    """
+    try:
+        return Dataset.open(path)
+    except DatasetError as error:
+        if is_committed(path):
+            raise
+        raise UsageError(f"{option}: {error}") from None
+
+
+def previous_digest(path: str) -> str:
+    """Digest of an earlier dataset: what stands for its path wherever there is a fingerprint.
+
+    Raises:
+        UsageError: it is no dataset.
+        DatasetError: it is damaged.
+    """
+    return named_dataset("split.previous", path).manifest.digest
+
+
+def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Where images were.
+
+    Args:
+        options: `split` of a recipe: `previous` is the digest that the earlier dataset must have.
+        path: its folder, absolute.
+        keys: sorted keys of today's images.
+
+    Returns:
+        Number of the split that each image was written into, or would have been if it were no duplicate; `NEW` for
+        images that were not there or were rejected.
+
+    Raises:
+        UsageError: its splits are not those of the configuration, or it is another fold.
+        CheckFailed: it is another dataset than the recipe says.
+        DatasetError: it is damaged.
+    """
+    dataset = Dataset.open(path)
+    if dataset.manifest.digest != options.previous:
+        raise CheckFailed(
+            f"split.previous: {path} has changed since the run began (digest {dataset.manifest.digest[:12]}, expected "
+            f"{str(options.previous)[:12]}). Run it again."
+        )
+    for part, sha256 in sorted(dataset.manifest.parts.items()):
+        if not part.startswith(LEDGER_FOLDER):
+            continue
+        found = hash_file(os.path.join(dataset.root, part))
+        if found is None or found.sha256.hex() != sha256:
+            raise DatasetError(f"split.previous: {part} of {path} is missing or damaged. Restore it.")
+    unknown = sorted(set(dataset.splits) - set(options.names))
+    if unknown:
+        raise UsageError(
+            f"split.previous: {path} has a split {unknown[0]!r}; this configuration has {', '.join(options.names)}. "
+            "Name the splits alike."
+        )
+    if options.by == "kfold":
+        _check_fold(options, dataset)
+    number = {name: i for i, name in enumerate(options.names)}
+    places = KeyPlaces(keys)
+    split_of = np.full(len(keys), NEW, dtype=np.int64)
+    for row in dataset.ledger():
+        if row.status in (WRITTEN, DUPLICATE) and row.split in number:
+            place = places.find(row.key)
+            if place >= 0:
+                split_of[place] = number[row.split]
+    return split_of
+
+
+def _check_fold(options: SplitConfig, dataset: Dataset) -> None:
+    """An image that was `train` in one fold is `eval` in another, so only the same fold tells where images belong."""
+    before = dataset.manifest.recipe.get("split", {})
+    if [before.get(name) for name in ("by", "folds", "fold")] != [options.by, options.folds, options.fold]:
+        raise UsageError(
+            f"split.previous: {dataset.root} is not fold {options.fold} of {options.folds}. Give the earlier dataset "
+            "of the same fold."
+        )

@@ -1,0 +1,214 @@
+"""Probing a whole input: read, hashed, checked and looked at in one pass, spread over processes.
+
+The result depends on the files alone: not on the number of workers, nor on what the cache holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from shardwright.images.decode import header_of
+from shardwright.images.header import ImageError
+from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, rows_of
+from shardwright.processes import in_processes
+from shardwright.progress import SILENT, Progress
+from shardwright.storage import (
+    FileHash,
+    Listing,
+    Refusal,
+    hash_bytes,
+    hash_file,
+    in_parallel,
+    is_remote,
+    read_bytes,
+    readers,
+)
+
+# Below this, starting processes takes longer than the work.
+_BYTES_WORTH_PROCESSES = 64 << 20
+# Files handed to a worker at once: enough that handing them over costs nothing, few enough that all have work to the
+# end.
+_FEWEST_AT_ONCE = 16
+_MOST_PARTS = 2000
+# So much is looked at between two times that rows are kept, each of which takes a millisecond; a kill loses no more.
+_BYTES_WORTH_KEEPING = 32 << 20
+# Pictures that wait for each other, and their pixels: decoding empties the processor's caches, and what looks at the
+# pictures takes a third less time when it has just looked at another one.
+_MOST_DECODED, _MOST_AREA = 16, 1 << 20
+_LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
+
+_Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]
+
+
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What is looked at, and how.
+
+    Attributes:
+        max_pixels: the most pixels an image may have.
+        convert: whether files of other formats than JPEG and PNG are taken too.
+        pixels: whether all pixels at full size are hashed, too.
+    """
+
+    max_pixels: int
+    convert: bool = False
+    pixels: bool = False
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Files that a worker takes at once: consecutive ones of the listing, and which of them are to be looked at."""
+
+    begin: int
+    listing: Listing
+    look: list[bool]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What became of one file. `fresh`: its row was not in the cache and is worth keeping."""
+
+    file: FileHash | None
+    row: ProbeRow | None = None
+    fresh: bool = False
+
+
+def probe_input(
+    listing: Listing,
+    skip: Iterable[int],
+    options: ProbeOptions,
+    *,
+    cache: str | None = None,
+    workers: int | None = None,
+    progress: Progress = SILENT,
+) -> KnownFiles:
+    """Probes all files of a listing.
+
+    Args:
+        listing: the files.
+        skip: positions of those that are only hashed.
+        options: what is looked at.
+        cache: folder where rows are kept by content; `None` to keep none.
+        workers: processes; by default one per processor, and threads for small inputs.
+        progress: is told of finished files.
+
+    Raises:
+        ShardwrightError: a worker process has died.
+    """
+    result = KnownFiles.nothing(len(listing.keys), probed=True, pixels=options.pixels)
+    kept = ProbeCache.open(cache)
+    known = kept if kept.holds_rows() else ProbeCache(None)
+    fresh: dict[bytes, ProbeRow] = {}
+    size = 0
+    try:
+        for begin, seen in _spread(listing, frozenset(skip), partial(_probe, known, options), workers):
+            fresh.update({one.file.sha256: one.row for one in seen if one.fresh and one.file and one.row})
+            size += sum(listing.sizes[begin : begin + len(seen)])
+            for position, one in enumerate(seen, begin):
+                _fill(result, listing, position, one)
+            if size >= _BYTES_WORTH_KEEPING:
+                kept.keep(fresh)
+                fresh, size = {}, 0
+            progress.advance(len(seen))
+    finally:
+        kept.keep(fresh)
+    return result
+
+
+def _spread(
+    listing: Listing, skip: frozenset[int], probe: partial[tuple[int, list[_Seen]]], workers: int | None
+) -> Iterator[tuple[int, list[_Seen]]]:
+    parts = _parts(listing, skip)
+    cores = os.cpu_count() or 1
+    if workers is None and sum(listing.sizes) < _BYTES_WORTH_PROCESSES:
+        return in_parallel(probe, parts, threads=cores)
+    return in_processes(probe, parts, min(workers or cores, len(parts)), _LOST)
+
+
+def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
+    count = len(listing.keys)
+    step = max(_FEWEST_AT_ONCE, readers(listing.root), -(-count // _MOST_PARTS))
+    parts = []
+    for begin in range(0, count, step):
+        here = range(begin, min(count, begin + step))
+        parts.append(_Part(begin, listing.part(here), [i not in skip for i in here]))
+    return parts
+
+
+def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, list[_Seen]]:
+    listing = part.listing
+    read, places = partial(_read, part), range(len(part.look))
+    # From a bucket many files are fetched at a time; a local one is there sooner than a thread that would read ahead.
+    remote = is_remote(listing.root)
+    files = in_parallel(read, places, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, places)
+    seen: list[_Seen] = []
+    decoded: list[tuple[int, FileHash, Decoded]] = []
+    with cache.reading() as find:
+        for file, data in files:
+            if file is None or data is None:
+                seen.append(_Seen(file))
+                continue
+            found = _look(file, data, find, options)
+            if isinstance(found, Decoded):
+                decoded.append((len(seen), file, found))
+                seen.append(_Seen(file))
+                if len(decoded) == _MOST_DECODED or sum(_area(picture) for _, _, picture in decoded) > _MOST_AREA:
+                    _measure(seen, decoded)
+            else:
+                seen.append(found)
+    _measure(seen, decoded)
+    return part.begin, seen
+
+
+def _measure(seen: list[_Seen], decoded: list[tuple[int, FileHash, Decoded]]) -> None:
+    """Looks at decoded files, and puts what they show where it belongs; none is waiting then."""
+    if decoded:
+        rows = rows_of([picture for _, _, picture in decoded])
+        for (place, file, _), row in zip(decoded, rows, strict=True):
+            seen[place] = _Seen(file, row, fresh=True)
+    decoded.clear()
+
+
+def _area(decoded: Decoded) -> int:
+    return decoded.picture.width * decoded.picture.height
+
+
+def _read(part: _Part, place: int) -> tuple[FileHash | None, bytes | None]:
+    """Hashes of a file, and its bytes if they are to be looked at."""
+    path, pin = part.listing.path(place), part.listing.pin(place)
+    if not part.look[place]:
+        return hash_file(path, pin), None
+    try:
+        data = read_bytes(path, pin)
+    except OSError:
+        return None, None
+    return hash_bytes(data), data
+
+
+def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _Seen | Decoded:
+    """What became of a file, or its picture, which is still to be looked at."""
+    try:
+        header = header_of(data, max_pixels=options.max_pixels, convert=options.convert)
+        row = find(file.sha256)
+        if row is not None and (row.pixels or row.code or not options.pixels):
+            return _Seen(file, row)
+        decoded = decode_file(data, header, max_pixels=options.max_pixels, pixels=options.pixels)
+        return decoded if isinstance(decoded, Decoded) else _Seen(file, decoded, fresh=True)
+    except ImageError as error:
+        # Not kept: it is found at once, and may depend on an option.
+        return _Seen(file, ProbeRow(None, None, None, error.code, error.reason))
+
+
+def _fill(result: KnownFiles, listing: Listing, position: int, one: _Seen) -> None:
+    if one.file is not None:
+        result.add_content(position, one.file)
+    if one.row is None:
+        return
+    if one.row.hashes is None:
+        result.rejected[position] = Refusal(listing.keys[position], one.row.code, one.row.reason)
+    else:
+        result.add_row(position, one.row)

@@ -1,0 +1,91 @@
+"""Reading all of an input once: hashed, and with `images.verify: full` looked at in the same pass."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+from types import MappingProxyType
+
+import numpy as np
+
+from shardwright.config.images import FULL
+from shardwright.duplicates.hashes import as_int64
+from shardwright.formats.base import Values
+from shardwright.ingest.features import PROBE_FEATURES
+from shardwright.ingest.known_files import KnownFiles, ProbeCache
+from shardwright.ingest.previous_dataset import Earlier
+from shardwright.ingest.probe import ProbeOptions, probe_input
+from shardwright.ingest.recipe import IngestRecipe
+from shardwright.ingest.survey import HashedInput, SurveyedInput, hash_input
+from shardwright.progress import progress
+
+_ROWS_AT_ONCE = 4096
+
+
+def probe_values(probed: KnownFiles | None, position: int) -> Values:
+    """These features of one image that was found sound."""
+    if probed is None:
+        return MappingProxyType({})
+    hashes = [[as_int64(value)] for value in probed.hashes[position].tolist()]
+    measures = [[value] for value in probed.quality[position].tolist()]
+    return dict(zip(PROBE_FEATURES, (*hashes, *measures), strict=True))
+
+
+def read_input(
+    recipe: IngestRecipe, surveyed: SurveyedInput, *, cache: str | None, workers: int | None, quiet: bool
+) -> tuple[HashedInput, KnownFiles | None]:
+    """Hashes an input, and probes it where the recipe says so.
+
+    Args:
+        recipe: the options.
+        surveyed: the input.
+        cache: folder where probe rows are kept, if any is.
+        workers: processes that probe; by default one per processor.
+        quiet: show no progress.
+
+    Returns:
+        Its content, and what its pixels tell.
+    """
+    listing = surveyed.listing
+    if recipe.images.verify != FULL:
+        with progress(len(listing.keys), "hashing", quiet=quiet) as shown:
+            return hash_input(surveyed, shown), None
+    options = ProbeOptions(
+        max_pixels=recipe.images.max_pixels,
+        convert=recipe.images.convert != "reject",
+        pixels=recipe.duplicates.pixels is not None,
+    )
+    known = surveyed.known(**wanted_of(recipe))
+    earlier, read = surveyed.earlier, None
+    alike = earlier is not None and earlier.looked_at_alike(recipe.options()["images"])
+    if known is not None and known.hashed.any():
+        # What is not going to be written needs no more than its hash.
+        enough = np.array([i in surveyed.rejected for i in range(len(listing.keys))])
+        if alike:
+            enough |= known.sound
+        read = np.flatnonzero(~(known.hashed & enough))
+    if earlier is not None and cache is not None and (read is None or not alike):
+        _keep_rows(earlier, ProbeCache.open(cache))
+    part = listing if read is None else listing.part(read.tolist())
+    skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
+    with progress(len(part.keys), "probing", quiet=quiet) as shown:
+        probed = probe_input(part, skipped, options, cache=cache, workers=workers, progress=shown)
+    if known is not None and read is not None:
+        probed = known.joined(read, probed)
+    return hash_input(surveyed, hashed=probed.files()), probed
+
+
+def wanted_of(recipe: IngestRecipe) -> dict[str, bool]:
+    """What of an earlier dataset is of use beside its hashes, for `SurveyedInput.known`."""
+    return {"probed": recipe.images.verify == FULL, "pixels": recipe.duplicates.pixels is not None}
+
+
+def _keep_rows(earlier: Earlier, cache: ProbeCache) -> None:
+    """Takes the probe rows of an earlier dataset into the cache: files that have to be read are found there by content.
+
+    Where the file that holds them is damaged none is taken: what the cache says is believed from then on.
+    """
+    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
+        rows = ((origin.sha256, origin.row) for origin in earlier.origins(whole=True) if origin.row is not None)
+        while some := dict(islice(rows, _ROWS_AT_ONCE)):
+            cache.keep(some)

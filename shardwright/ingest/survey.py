@@ -1,0 +1,460 @@
+"""What is there: the listing, the annotations read once, the content fingerprint. Nothing is written here.
+
+The files of annotations as they were before a run read anything of them.
+
+They are read several times: to tell what they say, to hash them, to cut shards. What is staged is of the fingerprint
+only if all of these met the same bytes, so it is looked at last whether they are still what they were at first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shardwright.config import Config
+from shardwright.config.dataset import RLE_TEXT
+from shardwright.config.input import TFRECORD
+from shardwright.dataset.ledger import UNLISTED
+from shardwright.dataset.manifest import SINGLE
+from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.fingerprint import canonical_json
+from shardwright.formats.base import ClassesInText, Images, Source, Survey
+from shardwright.formats.detect import open_source
+from shardwright.formats.export_record import find_export
+from shardwright.formats.image_or_mask import without_masks
+from shardwright.formats.record_listing import holds_records
+from shardwright.formats.tfrecords import Records
+from shardwright.images.decode import header_of, other_header
+from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
+from shardwright.images.read_header import read_header
+from shardwright.ingest.known_files import Contents, KnownFiles
+from shardwright.ingest.previous_dataset import Earlier
+from shardwright.ingest.recipe import IngestRecipe, InputLocation
+from shardwright.ingest.spans import Delivered, read_deliveries
+from shardwright.masks.coordinate_frame import Frames
+from shardwright.progress import SILENT, Progress
+from shardwright.storage import (
+    FileHash,
+    Listing,
+    Refusal,
+    check_table,
+    file_states,
+    hash_file,
+    in_parallel,
+    is_folder,
+    is_remote,
+    read_bytes,
+    read_start,
+    readers,
+)
+from shardwright.storage.limits import MOST_BYTES
+
+
+@dataclass(frozen=True)
+class ReadFiles:
+    """Files, and what they were.
+
+    Attributes:
+        tables: path -> hashes of its bytes; `None` of a file that could not be read.
+        further: files that are too many or too large to be hashed once more, such as XML files and TFRecords.
+        states: of these, see `file_states`.
+    """
+
+    tables: Mapping[str, FileHash | None]
+    further: Listing | None = None
+    states: bytes = b""
+
+    @staticmethod
+    def before(tables: Iterable[str]) -> ReadFiles:
+        """Hashes tables that are about to be read."""
+        return ReadFiles({path: hash_file(path) for path in tables})
+
+    def and_of(self, further: Listing | None) -> ReadFiles:
+        """With further files that are about to be read."""
+        if further is None or further is self.further:
+            return self
+        return dataclasses.replace(self, further=further, states=file_states(further))
+
+    def sha256(self, path: str) -> str | None:
+        """Of a table, hex; `None` where it could not be read, or is a folder."""
+        known = self.tables.get(path)
+        return None if known is None else known.sha256.hex()
+
+    def refuse_changed(self) -> None:
+        """Ends a run that may have read other bytes than it hashed.
+
+        Raises:
+            CheckFailed: one of the files is not what it was.
+        """
+        for path, known in self.tables.items():
+            if hash_file(path) != known:
+                raise _changed(path)
+        now = b"" if self.further is None else file_states(self.further)
+        if self.further is not None and now != self.states:
+            size = len(now) // len(self.further.keys)
+            same = (now[i : i + size] == self.states[i : i + size] for i in range(0, len(now), size))
+            raise _changed(self.further.path(list(same).index(False)))
+
+
+def _changed(path: str) -> CheckFailed:
+    return CheckFailed(f"{path}: the file has changed while the run was reading the input. Run it again.")
+
+
+# Files with these endings are images to begin with: they must be annotated, and whether they can be read is found out
+# when they are. Any other file is looked into first.
+_IMAGE_ENDINGS = frozenset(
+    (
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
+        *(".avif", ".heic", ".heif", ".jxl", ".jp2", ".mpo"),
+    )
+)
+_LOOK_INTO = 1 << 20
+_LOCAL_TOGETHER = 16
+_SHOWN = 3
+_MASK_DIGITS = 8
+
+
+@dataclass
+class SurveyedInput:
+    """An input that was listed and whose annotations were read once.
+
+    Attributes:
+        listing: files, by key.
+        source: their annotations, ready to be streamed.
+        survey: what the annotations tell.
+        rejected: position -> why that file is not going to be written.
+        labels: absolute path of the annotations, or `None`; of several spans' the newest.
+        delivered: what was listed, and of which spans.
+        lists: split -> absolute path of the file that lists its images.
+        read: the files of annotations, as they were before anything was read of them.
+        records: the source, where images are parts of TFRecord files.
+        earlier: the dataset that images may be copied from.
+        further: absolute paths of files that say how the annotations are to be read, or more of them.
+    """
+
+    listing: Listing
+    source: Source
+    survey: Survey
+    rejected: dict[int, Refusal]
+    labels: str | None
+    delivered: Delivered
+    lists: Mapping[str, str]
+    read: ReadFiles
+    records: Records | None = None
+    earlier: Earlier | None = None
+    further: tuple[str, ...] = ()
+    _known: dict[tuple[bool, bool], KnownFiles] = field(default_factory=dict)
+
+    def known(self, *, probed: bool = False, pixels: bool = False) -> KnownFiles | None:
+        """What the earlier dataset tells of the files, see `Earlier.known`; `None` where there is no such dataset."""
+        if self.earlier is None:
+            return None
+        if (probed, pixels) not in self._known:
+            self._known[probed, pixels] = self.earlier.known(self.listing, probed=probed, pixels=pixels)
+        return self._known[probed, pixels]
+
+    def labels_of(self, images: Iterable[int]) -> dict[int, tuple[str, str]]:
+        """Returns the classes of each image, and a word for its masks: for people to read, and to compare."""
+        rows: dict[int, set[tuple[int, str]]] = {i: set() for i in images}
+        # Where the annotations are files, their texts are names: these differ for the same masks, too.
+        texts_count = self.source.attachments() is None
+        for annotation in self.source.annotations():
+            if annotation.image in rows:
+                rows[annotation.image].add((annotation.label, annotation.text or "" if texts_count else ""))
+        labels = {}
+        for i, pairs in rows.items():
+            names = [self.survey.classes[label] for label in sorted({label for label, _ in pairs}) if label >= 0]
+            masks = "\n".join(f"{label} {text}" for label, text in sorted(pairs) if text)
+            word = hashlib.sha256(masks.encode()).hexdigest()[:_MASK_DIGITS]
+            labels[i] = (", ".join(names) or "none", f" (masks {word})" if masks else "")
+        return labels
+
+
+@dataclass(frozen=True)
+class HashedInput:
+    """Content of an input.
+
+    Attributes:
+        contents: hashes of every file of the listing.
+        attached: hashes of every file of `Source.attachments`, if it has any.
+        fingerprint: of all of it.
+    """
+
+    contents: Contents
+    attached: Contents | None
+    fingerprint: str
+
+
+def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput:
+    """Lists an input and reads its annotations once.
+
+    Raises:
+        UsageError: the folder, the table, a column or a class is wrong.
+        CheckFailed: nothing matched, or images without annotations where `input.unlisted` says `fail`.
+    """
+    earlier = None if location.earlier is None else Earlier.open(location.earlier)
+    delivered = read_deliveries(location, recipe.input.on_conflict)
+    listing, tables = delivered.listing, delivered.labels
+    labels = tables[-1].path if tables else None
+    files = [part.path for part in tables if not is_folder(part.path)]
+    for file in files:
+        check_table(file)
+    spans = delivered.spans(recipe.input.on_conflict)
+    export = None if spans.parts else find_export(labels, listing.root, recipe.task)
+    further = tuple(export.files) if export is not None else ()
+    read = ReadFiles.before([*files, *further, *location.lists.values()])
+    paths: frozenset[str] = frozenset()
+    note = ""
+    if labels is not None and recipe.task == "segmentation":
+        listing, paths, note = without_masks(listing, recipe.input.labels, labels)
+    no_images: dict[int, Refusal] = {}
+    source: Source
+    told = _told_records(recipe, location, listing)
+    records = None
+    if told is not None:
+        read = read.and_of(listing)
+        records = _open_records(recipe, listing, told)
+        source, listing = records, records.listing
+    else:
+        listing = _within(listing, recipe.images.max_bytes)
+        no_images = _not_images(listing)
+        source = open_source(
+            task=recipe.task,
+            options=recipe.input.labels,
+            classes=recipe.input.classes,
+            labels=labels,
+            images=Images(
+                keys=listing.keys,
+                skip=frozenset(no_images),
+                size_of=lambda position: _size(listing.path(position), recipe),
+                max_pixels=recipe.images.max_pixels,
+                paths=paths,
+            ),
+            spans=spans,
+            export=export,
+        )
+        read = read.and_of(source.attachments())
+    if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
+        raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
+    unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
+    survey = source.survey()
+    survey.notes = (*delivered.notes, *([note] if note else []), *survey.notes)
+    may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
+    _refuse_unlisted_option(recipe.task, unlisted, may_be_empty)
+    # What lies there and was refused or passed over is in the ledger already, under its true reason.
+    lying_there = {refusal.key for refusal in listing.refused} | {row.key for row in delivered.passed_over}
+    survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
+    if not any(survey.listed):
+        raise _nothing_matched(listing, no_images, survey, source)
+    rejected = {**no_images, **survey.rejected}
+    rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
+    if rest and unlisted == "fail":
+        shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
+        choices = "empty or reject" if may_be_empty else "reject or unlabelled"
+        raise CheckFailed(
+            f"{len(rest)} of {len(listing.keys)} images have no row in {source.name}: {shown}. "
+            f"Set input.unlisted to {choices}, or add rows."
+        )
+    if unlisted == "reject":
+        for i in rest:
+            rejected[i] = Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it")
+    return SurveyedInput(
+        listing, source, survey, rejected, labels, delivered, location.lists, read, records, earlier, further
+    )
+
+
+def _told_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:
+    """How it was told that an input is of TFRecord files, empty where the configuration says so; `None` for others."""
+    if recipe.input.labels.format == TFRECORD:
+        return ""
+    if recipe.input.labels.format != "auto" or location.labels is not None:
+        return None
+    images = any(os.path.splitext(key)[1].lower() in _IMAGE_ENDINGS for key in files.keys)
+    return None if images else holds_records(files) or None
+
+
+def _open_records(recipe: IngestRecipe, files: Listing, told: str) -> Records:
+    return Records(
+        files,
+        task=recipe.task,
+        options=recipe.input.labels,
+        classes=recipe.input.classes,
+        max_pixels=recipe.images.max_pixels,
+        notes=(f"labels: {TFRECORD}, since {told}",) if told else (),
+    )
+
+
+def hash_input(
+    surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Iterable[FileHash | None] | None = None
+) -> HashedInput:
+    """Hashes an input: keys, sizes, contents; never times or where it lies.
+
+    Args:
+        surveyed: the input.
+        progress: is told of each file that is read.
+        hashed: hashes of the images where they have been read already, in the order of the listing.
+    """
+    total = hashlib.sha256()
+    listing = surveyed.listing
+    contents = _add_files(listing, _hash_unknown(surveyed) if hashed is None else hashed, total, progress)
+    for refusal in listing.refused:
+        _add(total, list(refusal))
+    for row in surveyed.delivered.passed_over:
+        _add(total, [row.key, row.code, row.reason])
+    for part in surveyed.delivered.labels:
+        # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes of its own.
+        _add(total, [os.path.basename(part.path), surveyed.read.sha256(part.path)])
+    for path in surveyed.further:
+        _add(total, [os.path.basename(path), surveyed.read.sha256(path)])
+    for split, path in sorted(surveyed.lists.items()):
+        _add(total, [split, surveyed.read.sha256(path)])
+    attached = surveyed.source.attachments()
+    further = None if attached is None else _add_files(attached, _hash_files(attached), total, SILENT)
+    return HashedInput(contents, further, total.hexdigest())
+
+
+def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:
+    """The content fingerprint of a configuration's input, 64 hex digits.
+
+    Raises:
+        UsageError, CheckFailed: see `survey_input`.
+    """
+    return hash_input(survey_input(IngestRecipe.of(config), location), progress).fingerprint
+
+
+def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
+    """Hashes of all files, of which those that are not known yet are read."""
+    known = surveyed.known()
+    if known is None or not known.hashed.any():
+        yield from _hash_files(surveyed.listing)
+        return
+    read = _hash_files(surveyed.listing, np.flatnonzero(~known.hashed).tolist())
+    for i in range(len(surveyed.listing.keys)):
+        yield known.file(i) if known.hashed[i] else next(read)
+
+
+def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
+    places = range(len(listing.keys)) if positions is None else positions
+    threads = readers(listing.root)
+    # From a bucket each is a request. Of small local files, handing them to a thread would take a tenth of the time.
+    remote = is_remote(listing.root)
+    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(places) // (threads * threads)))
+    hashed = in_parallel(
+        # What is too large to be read, such as an XML file, is rejected as unreadable. It is not hashed either.
+        lambda some: [
+            hash_file(listing.path(i), listing.pin(i)) if listing.sizes[i] <= MOST_BYTES else None for i in some
+        ],
+        (places[begin : begin + together] for begin in range(0, len(places), together)),
+        threads=threads,
+        weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
+    )
+    for some in hashed:
+        yield from some
+
+
+def _add_files(
+    listing: Listing, hashes: Iterable[FileHash | None], total: hashlib._Hash, progress: Progress
+) -> Contents:
+    contents = Contents()
+    for i, digest in enumerate(hashes):
+        contents.append(*digest or (None,))
+        _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
+        progress.advance()
+    return contents
+
+
+def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:
+    total.update(canonical_json(row).encode("utf-8") + b"\n")
+
+
+def _within(listing: Listing, most: int) -> Listing:
+    """The same files, of which those that are too large are refused: nobody hashes or reads them."""
+    small = [i for i, size in enumerate(listing.sizes) if size <= most]
+    if len(small) == len(listing.keys):
+        return listing
+    if not small:
+        raise UsageError(
+            f"input.images: each of the {len(listing.keys)} files has more bytes than images.max_bytes ({most}). "
+            "Check the path, or raise images.max_bytes."
+        )
+    refused = [
+        Refusal(listing.keys[i], "too_many_bytes", f"the file has {size:,} bytes, images.max_bytes is {most:,}")
+        for i, size in enumerate(listing.sizes)
+        if size > most
+    ]
+    checksums = [listing.checksums[i] for i in small] if listing.checksums else ()
+    return dataclasses.replace(listing.part(small), refused=[*listing.refused, *refused], checksums=checksums)
+
+
+def _not_images(listing: Listing) -> dict[int, Refusal]:
+    unsure = [i for i, key in enumerate(listing.keys) if os.path.splitext(key)[1].lower() not in _IMAGE_ENDINGS]
+    reasons = in_parallel(
+        lambda i: _why_no_image(listing.path(i), listing.pin(i)), unsure, readers(listing.root), lambda _: _LOOK_INTO
+    )
+    return {
+        i: Refusal(listing.keys[i], NOT_AN_IMAGE, reason)
+        for i, reason in zip(unsure, reasons, strict=True)
+        if reason is not None
+    }
+
+
+def _why_no_image(path: str, pin: str) -> str | None:
+    try:
+        read_header(read_start(path, _LOOK_INTO, pin), max_pixels=1)
+    except ImageError as error:
+        return error.reason if error.code in (NOT_AN_IMAGE, EMPTY_FILE) else None
+    except OSError:
+        return None  # Hashing meets it again and says so in the ledger.
+    return None
+
+
+def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
+    """The size that annotations without one of their own are held against."""
+    options = recipe.images
+    try:
+        data = read_bytes(path)
+        header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
+        header = header or other_header(data, max_pixels=options.max_pixels)
+    except (ImageError, OSError):
+        return None  # Why, the ledger says when the image is due.
+    frames = Frames(header.height, header.width, header.orientation)
+    return frames.size(frames.are_displayed(recipe.input.labels.frame, None))
+
+
+def _refuse_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:
+    if unlisted == "unlabelled" and may_be_empty:
+        # Nothing in a record would tell such an image from one that is known to have no masks or no class.
+        none = "masks" if task == "segmentation" else "classes"
+        what = f"'unlabelled' is for images of one class; here no {none} is an answer of its own"
+        raise ConfigError("input.unlisted", what, "Use empty, reject or fail.")
+    if unlisted == "empty" and not may_be_empty:
+        raise ConfigError(
+            "input.unlisted",
+            "'empty' means no masks and no classes; an image needs one",
+            "Use reject or fail.",
+        )
+
+
+def _nothing_matched(
+    listing: Listing, no_images: dict[int, Refusal], survey: Survey, source: Source
+) -> CheckFailed | UsageError:
+    images = [key for i, key in enumerate(listing.keys) if i not in no_images][:_SHOWN]
+    if not images:
+        refused = [*no_images.values(), *listing.refused][:_SHOWN]
+        shown = ", ".join(f"{refusal.key} ({refusal.code})" for refusal in refused)
+        return UsageError(f"input.images: no images below {listing.root}, only {shown}. Check the path.")
+    if not survey.names:
+        return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
+    option = "key_pattern say which parts of the path they are put together from"
+    if source.attachments() is not None:
+        option = "pattern find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
+    return CheckFailed(
+        f"0 rows of {source.name} matched an image. It names {', '.join(survey.names)}; "
+        f"the images are {', '.join(images)}. Names must equal the path below {listing.root}, or the bare file name; "
+        f"or let input.labels.{option}." + (f" {survey.hint}" if survey.hint else "")
+    )

@@ -1,0 +1,1 @@
+"""What was made of what, and which model is blessed."""

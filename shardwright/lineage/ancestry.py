@@ -1,0 +1,287 @@
+"""What an artifact descends from: the `lineage.json` files, followed from child to parent by digest.
+
+A parent is known by what it is, never by where it lay: every artifact that is found in the places searched goes by its
+fingerprint, a dataset also by the digest of its manifest, a model by the hash of its weights. Artifacts are read as
+those of strangers: what does not agree with itself is told, not believed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
+from shardwright.errors import DatasetError, NotThere, ShardwrightError
+from shardwright.fingerprint import fingerprint, is_whole
+from shardwright.lineage.blessing import BLESSING_FILE, model_digest, parse_blessing
+from shardwright.lineage.places import holds, known_places
+from shardwright.lineage.record import LINEAGE_FILE, files_digest, parse_lineage
+from shardwright.storage import hash_file, is_folder, is_remote, read_bytes
+
+MODEL, EVALUATION = "model", "evaluation"
+# They go by the fingerprint of the model that they belong to, so it does not name them.
+_NAMED_AFTER_OTHERS = (EVALUATION, "blessing", "training")
+_DATASETS = ("ingest", "transform")
+# Where a model keeps the weights that another training may begin with.
+_SERVED = "Format-Serving"
+_WEIGHTS = ("assets.extra/model.keras", f"{_SERVED}/assets.extra/model.keras")
+INPUT, WARM_START, _SOURCE = "input", "warm_start", "source-"
+# Parents that are files or data from outside: nothing of ours says where they lie.
+_OUTSIDE = ("schema",)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What one folder says about itself.
+
+    Attributes:
+        place: folder or URL.
+        kind: `ingest`, `transform`, `model`, `evaluation`, ...
+        fingerprint: its own.
+        digest: of its manifest, where it is a dataset; else empty.
+        parents: role -> fingerprint or digest of what it was made from.
+        recipe: the options that shaped it.
+        versions: package -> version.
+        image: the container image that it was made in; empty where none is told.
+        problems: where it does not agree with itself; one sentence each.
+    """
+
+    place: str
+    kind: str
+    fingerprint: str
+    digest: str = ""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Its parents that are artifacts of ours: role -> fingerprint or digest."""
+        return {
+            role: value
+            for role, value in sorted(self.parents.items())
+            # Of several sources, the input is a hash of all of them.
+            if role not in _OUTSIDE and not (role == INPUT and (self._derived or self.kind == "ingest"))
+        }
+
+    @property
+    def data(self) -> str:
+        """Fingerprint of the data from outside that it was made of; empty where it was made of artifacts."""
+        return self.parents.get(INPUT, "") if self.kind == "ingest" and not self._derived else ""
+
+    @property
+    def _derived(self) -> bool:
+        """Whether it was made of other datasets' records (`shardwright.edit.derive`)."""
+        return any(role.startswith(_SOURCE) for role in self.parents)
+
+
+def read_artifact(place: str, *, whole: bool = True) -> Artifact:
+    """Reads what a folder says about itself, and compares it.
+
+    Args:
+        place: folder or URL with a `lineage.json` or a `manifest.json`.
+        whole: also read all files of a model. Those of a dataset are for `shardwright verify`.
+
+    Raises:
+        DatasetError: it has neither.
+    """
+    problems: list[str] = []
+    row = _lineage_row(place, problems)
+    manifest = _manifest(place, problems)
+    if row is None and manifest is None:
+        raise DatasetError(f"{place}: no {LINEAGE_FILE}, so nothing says where it comes from.{_told(problems)}")
+    if row is None:
+        assert manifest is not None
+        parents = {} if manifest.parent is None else {INPUT: manifest.parent}
+        row = {
+            "kind": manifest.kind,
+            "fingerprint": manifest.fingerprint,
+            "parents": parents,
+            "recipe": manifest.recipe,
+        }
+    elif manifest is not None:
+        problems += _disagreements(row, manifest)
+    elif row["kind"] in _DATASETS and not problems:
+        problems.append(f"{MANIFEST_FILE} is missing: it is no finished dataset, or not a whole one any more")
+    if whole:
+        problems += _changed_files(place, row.get("files", ""))
+    return Artifact(
+        place,
+        row["kind"],
+        row["fingerprint"],
+        manifest.digest if manifest else "",
+        row["parents"],
+        row["recipe"],
+        row.get("versions", {}),
+        row.get("image", ""),
+        tuple(problems),
+    )
+
+
+class Family:
+    """All artifacts that are found in some places, by what they are.
+
+    Args:
+        places: folders and URLs that hold a `lineage.json` or a `manifest.json`; unreadable ones are passed over.
+    """
+
+    def __init__(self, places: Iterable[str]) -> None:
+        self.artifacts: dict[str, Artifact] = {}
+        self._known: dict[str, list[Artifact]] = {}
+        self._weights: dict[str, list[Artifact]] | None = None
+        for place in sorted(set(places), key=lambda place: (place.count("/"), place)):
+            try:
+                artifact = read_artifact(place, whole=False)
+            except ShardwrightError:
+                continue
+            self.artifacts[place] = artifact
+            names = (
+                {artifact.digest} if artifact.kind in _NAMED_AFTER_OTHERS else {artifact.digest, artifact.fingerprint}
+            )
+            for name in names - {""}:
+                self._known.setdefault(name, []).append(artifact)
+
+    def find(self, role: str, value: str) -> Artifact | None:
+        """The artifact that a parent is, the soundest of equal ones; `None` where it is in none of the places."""
+        known = self._by_weights() if role == WARM_START else self._known
+        return min(known.get(value, ()), key=lambda one: len(one.problems), default=None)
+
+    def ancestors(self, start: Artifact, without: Collection[str] = ()) -> Iterator[Artifact]:
+        """An artifact and all that it descends from, but by the roles `without`; each once, children before parents."""
+        seen: set[str] = set()
+        left = [start]
+        while left:
+            artifact = left.pop(0)
+            if artifact.place not in seen:
+                seen.add(artifact.place)
+                yield artifact
+                links = [link for link in artifact.links.items() if link[0] not in without]
+                left += [one for role, value in links if (one := self.find(role, value)) is not None]
+
+    def evaluations(self, model: Artifact) -> list[Artifact]:
+        """The evaluations of a model, each once."""
+        of_it = {
+            canonical: one
+            for one in self.artifacts.values()
+            if one.kind == EVALUATION and one.parents.get(MODEL) == model.fingerprint
+            for canonical in [tuple(sorted(one.parents.items()))]
+        }
+        return list(of_it.values())
+
+    def _by_weights(self) -> dict[str, list[Artifact]]:
+        if self._weights is None:
+            self._weights = {}
+            for artifact in self.artifacts.values():
+                for name in _WEIGHTS if artifact.kind == MODEL else ():
+                    found = hash_file(os.path.join(artifact.place, name))
+                    if found is not None:
+                        self._weights.setdefault(found.sha256.hex(), []).append(artifact)
+        return self._weights
+
+
+def family_of(path: str, search: Iterable[str] = ()) -> tuple[Artifact, Family]:
+    """An artifact, and those found beside it, in its run's folder and in further places; no model is read to the end.
+
+    Args:
+        path: the artifact: its folder or URL, a push folder or a run's folder (for the model in force).
+        search: further folders and URLs, which are searched to the bottom.
+
+    Raises:
+        DatasetError: there is no artifact.
+    """
+    place = artifact_at(path)
+    start = read_artifact(place, whole=False)
+    return start, Family([place, *known_places(place, search)])
+
+
+def artifact_at(path: str) -> str:
+    """The folder of the artifact that a path means: its own, or that of the model in force.
+
+    Raises:
+        DatasetError: there is none.
+    """
+    root = path.rstrip("/") if is_remote(path) else os.path.abspath(path)
+    if holds(root, LINEAGE_FILE) or holds(root, MANIFEST_FILE):
+        return root
+    for folder in (root, f"{root}/pushed"):
+        try:
+            named = parse_blessing(read_bytes(f"{folder}/{BLESSING_FILE}")).model
+        except (OSError, ValueError):
+            continue
+        if holds(f"{folder}/{named}", LINEAGE_FILE):
+            return f"{folder}/{named}"
+    if not is_folder(root):
+        raise NotThere(f"{root}: there is no such folder, so nothing says where it comes from. Check the path.")
+    raise DatasetError(
+        f"{root}: no {LINEAGE_FILE} and no model in force, so nothing says where it comes from. Give a model, a "
+        "dataset or the folder of a run that shardwright made."
+    )
+
+
+def _lineage_row(place: str, problems: list[str]) -> dict[str, Any] | None:
+    try:
+        text = read_bytes(f"{place}/{LINEAGE_FILE}").decode("utf-8")
+    except FileNotFoundError:
+        problems.append(f"{LINEAGE_FILE} is missing")
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{LINEAGE_FILE} cannot be read ({error})")
+        return None
+    try:
+        row = parse_lineage(text)
+    except ValueError as error:
+        problems.append(f"{LINEAGE_FILE} holds no lineage ({error})")
+        return None
+    if not is_whole(text):
+        problems.append(f"{LINEAGE_FILE} was changed after it was written: its digest does not agree")
+    return row
+
+
+def _manifest(place: str, problems: list[str]) -> Manifest | None:
+    try:
+        return Manifest.from_json(read_bytes(f"{place}/{MANIFEST_FILE}").decode("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, DatasetError) as error:
+        problems.append(str(error))
+        return None
+
+
+def _disagreements(row: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
+    told = {"fingerprint": row["fingerprint"], "parent": row["parents"].get(INPUT), "kind": row["kind"]}
+    told["recipe_fingerprint"] = fingerprint(row["recipe"])
+    for name, value in told.items():
+        if value != getattr(manifest, name):
+            yield (
+                f"{LINEAGE_FILE} and {MANIFEST_FILE} do not agree: {name} {str(value)[:12]} and "
+                f"{str(getattr(manifest, name))[:12]}"
+            )
+
+
+def _changed_files(place: str, files: str) -> Iterator[str]:
+    if files and files != files_digest(_served(place)):
+        yield "its files are not those that it was made with"
+    folder, name = os.path.split(place)
+    if is_remote(place):
+        return
+    try:
+        blessing = parse_blessing(read_bytes(f"{folder}/{BLESSING_FILE}"))
+        wrong = blessing.model == name and blessing.digest != model_digest(place)
+    except (OSError, ValueError):
+        return
+    if wrong:
+        yield f"its files are not those that {BLESSING_FILE} blessed"
+
+
+def _served(place: str) -> str:
+    """Where the files of a model lie: a Trainer's has them one folder below."""
+    below = f"{place}/{_SERVED}"
+    return below if holds(below, LINEAGE_FILE) else place
+
+
+def _told(problems: list[str]) -> str:
+    return f" {'; '.join(problems)}." if problems else ""

@@ -1,0 +1,113 @@
+"""`BLESSED.json`: which of the pushed models is in force, and why.
+
+A push folder holds one folder per pushed model and this file, which is replaced atomically: whoever reads it finds the
+old blessing or the new one, and the model it names is complete, since it was copied before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shardwright import untrusted
+from shardwright.errors import DatasetError
+from shardwright.fingerprint import sha256_file
+from shardwright.storage import is_folder, read_bytes
+from shardwright.storage.durable import write_file
+from shardwright.untrusted import foreign_json
+
+BLESSING_FILE = "BLESSED.json"
+_BLESSING = untrusted.record(
+    {"model": untrusted.file_name, "digest": untrusted.text},
+    {
+        "metrics": untrusted.mapped(untrusted.number),
+        "fingerprints": untrusted.mapped(untrusted.text),
+        "examples": untrusted.mapped(untrusted.text),
+    },
+)
+# In `Blessing.examples`.
+PLACE, DIGEST = "place", "digest"
+
+
+@dataclass(frozen=True)
+class Blessing:
+    """A blessed model.
+
+    Attributes:
+        model: its folder, relative to the push folder.
+        digest: hash of the model's files, see `model_digest`.
+        metrics: what it reached.
+        fingerprints: role (`training`, `dataset`, ...) -> fingerprint of what it was made from.
+        examples: `place` and `digest` of the dataset of its images. Told by compiled pipelines alone: on one machine
+            all artifacts are found by what they are.
+    """
+
+    model: str
+    digest: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
+    """Reads the blessing in force.
+
+    Args:
+        push_directory: folder or URL that models are pushed to; it may be missing.
+
+    Returns:
+        The blessing, or `None` when no model was ever blessed there.
+
+    Raises:
+        DatasetError: the file is damaged, or the model it names is gone.
+    """
+    file = os.path.join(push_directory, BLESSING_FILE)
+    try:
+        blessing = parse_blessing(read_bytes(file))
+        model = os.path.join(push_directory, blessing.model)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise DatasetError(f"{file}: no readable blessing ({error}). Restore it, or delete it to start anew.") from None
+    if not is_folder(model):
+        raise DatasetError(f"{file}: names the model {model}, which is not there. Restore it, or delete the file.")
+    return blessing
+
+
+def parse_blessing(text: bytes) -> Blessing:
+    """Reads the content of a `BLESSED.json`, whose model is a folder beside it; `ValueError` when it is none."""
+    return Blessing(**_BLESSING(foreign_json(text), ""))
+
+
+def write_blessing(push_directory: str | os.PathLike[str], blessing: Blessing) -> None:
+    """Replaces the blessing in force, atomically."""
+    target = Path(push_directory, BLESSING_FILE)
+    text = json.dumps(_plain(blessing), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_file(target, text)
+
+
+def baseline_digest(push_directory: str | os.PathLike[str]) -> str:
+    """Digest of the blessed model, empty where there is none: what BaselineResolver's cache key holds."""
+    blessing = read_blessing(push_directory)
+    return blessing.digest if blessing else ""
+
+
+def model_digest(folder: str | os.PathLike[str]) -> str:
+    """SHA-256 over the relative paths and the hashes of all files in a model's folder."""
+    digest = hashlib.sha256()
+    root = Path(folder)
+    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+        digest.update(f"{sha256_file(file)}  {file.relative_to(root).as_posix()}\n".encode())
+    return digest.hexdigest()
+
+
+def _plain(blessing: Blessing) -> dict[str, Any]:
+    told = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(blessing).items()}
+    if not blessing.examples:
+        del told["examples"]  # Versions that know nothing of it read the file.
+    return told

@@ -1,0 +1,78 @@
+"""Where artifacts lie: beside each other, in the folder of a run, below places that a user names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from shardwright.dataset.manifest import MANIFEST_FILE
+from shardwright.errors import UsageError
+from shardwright.lineage.record import LINEAGE_FILE
+from shardwright.storage import buckets, in_parallel, is_folder, is_remote, list_names, readers
+from shardwright.storage.objects import split_url
+
+# Marks the folder of a run on this machine, and the folders in it that hold artifacts.
+METADATA_FILE = "metadata.sqlite"
+ARTIFACTS, PUSHED = "artifacts", "pushed"
+# Below these an artifact keeps only its own files.
+_INSIDE = re.compile(r"Split-.*|Format-.*|\.system|variables|index|ledger|origins|assets")
+
+
+def run_root_of(place: str) -> str | None:
+    """The folder of the run that a place on this machine lies in; `None` where it lies in none."""
+    folder = place
+    while not is_remote(folder) and folder != os.path.dirname(folder):
+        if os.path.isfile(os.path.join(folder, METADATA_FILE)):
+            return folder
+        folder = os.path.dirname(folder)
+    return None
+
+
+def known_places(place: str, search: Iterable[str] = ()) -> Iterator[str]:
+    """Where artifacts lie that may have to do with one: in its run, or beside it; and below further folders.
+
+    Args:
+        place: the one.
+        search: further folders and URLs.
+
+    Raises:
+        UsageError: one of them is no folder.
+    """
+    run_root = run_root_of(place)
+    if run_root is not None:
+        for folder in (ARTIFACTS, PUSHED):
+            yield from places_below(f"{run_root}/{folder}")
+    else:
+        parent = place.rpartition("/")[0]
+        siblings = [f"{parent}/{name}" for name in list_names(parent)]
+        yield from (one for one in in_parallel(_artifact_or_none, siblings, readers(place)) if one)
+    for folder in search:
+        folder = folder.rstrip("/") if is_remote(folder) else os.path.abspath(folder)
+        if not is_folder(folder):
+            raise UsageError(f"{folder}: is no folder. Name one that holds artifacts.")
+        yield from places_below(folder)
+
+
+def places_below(folder: str) -> Iterator[str]:
+    """Every folder below one, and itself, that says where it comes from; links are not followed."""
+    if is_remote(folder):
+        scheme, bucket, _ = split_url(folder)
+        for info in buckets.list_objects(f"{folder}/"):
+            if info.name.rpartition("/")[2] == LINEAGE_FILE:
+                yield f"{scheme}://{bucket}/{info.name.rpartition('/')[0]}"
+        return
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _INSIDE.fullmatch(name))
+        if LINEAGE_FILE in files or MANIFEST_FILE in files:
+            yield here
+
+
+def holds(place: str, name: str) -> bool:
+    """Whether a file lies in a folder or below a URL."""
+    file = f"{place}/{name}"
+    return buckets.stat(file) is not None if is_remote(file) else os.path.isfile(file)
+
+
+def _artifact_or_none(place: str) -> str | None:
+    return place if holds(place, LINEAGE_FILE) or holds(place, MANIFEST_FILE) else None

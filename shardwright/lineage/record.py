@@ -1,0 +1,133 @@
+"""`lineage.json` beside every artifact: what it was made of, by which recipe, code and packages.
+
+The file tells where something came from; it takes part in no fingerprint, since package versions may differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from shardwright import untrusted
+from shardwright.errors import DatasetError
+from shardwright.fingerprint import fingerprint as fingerprint_of
+from shardwright.fingerprint import sealed_json
+from shardwright.storage import buckets, hash_file, is_remote
+from shardwright.storage.durable import write_file
+from shardwright.storage.objects import split_url
+from shardwright.untrusted import foreign_json
+from shardwright.version import __version__
+
+LINEAGE_FILE = "lineage.json"
+_LINEAGE = untrusted.record(
+    {
+        "kind": untrusted.text,
+        "fingerprint": untrusted.text,
+        "parents": untrusted.mapped(untrusted.text),
+        "recipe": untrusted.mapped(untrusted.anything),
+    },
+    {
+        "versions": untrusted.mapped(untrusted.text),
+        "image": untrusted.text,
+        "files": untrusted.text,
+        "digest": untrusted.text,
+    },
+    closed=False,
+)
+# Names the container image that the code runs in, in containers that know it; with its digest where that is known.
+IMAGE_VARIABLE = "SHARDWRIGHT_IMAGE"
+_PACKAGES = ("tfx", "tensorflow", "keras", "apache-beam", "tensorflow-data-validation", "tensorflow-transform", "jax")
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Versions of Python, Shardwright and the packages that shape its results; absent ones are left out."""
+    versions = {"python": platform.python_version(), "shardwright": __version__}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def write_lineage(
+    directory: str | os.PathLike[str],
+    *,
+    kind: str,
+    fingerprint: str,
+    parents: Mapping[str, str],
+    recipe: Mapping[str, Any],
+    files: bool = False,
+) -> None:
+    """Writes `lineage.json` into an artifact's folder.
+
+    Args:
+        directory: root folder of the artifact.
+        kind: what it is, e.g. `dataset`, `model`.
+        fingerprint: its own fingerprint.
+        parents: role -> fingerprint of what it was made from.
+        recipe: the options that shaped it.
+        files: also say what the folder's files are, so that a change to them shows. For what has no manifest; all files
+            must be there.
+    """
+    row = {
+        "kind": kind,
+        "fingerprint": fingerprint,
+        "parents": dict(parents),
+        "recipe": dict(recipe),
+        "versions": package_versions(),
+    }
+    if files:
+        row["files"] = files_digest(os.fspath(directory))
+    if os.environ.get(IMAGE_VARIABLE):
+        row["image"] = os.environ[IMAGE_VARIABLE]
+    write_file(Path(directory, LINEAGE_FILE), sealed_json(row))
+
+
+def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads `lineage.json` of an artifact.
+
+    Raises:
+        DatasetError: the file is missing or damaged.
+    """
+    file = Path(directory, LINEAGE_FILE)
+    try:
+        return parse_lineage(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{file}: no readable lineage ({error}). Was this folder written by shardwright?") from None
+
+
+def parse_lineage(text: str) -> dict[str, Any]:
+    """Reads the content of a `lineage.json`; `ValueError` when it is none."""
+    row = _LINEAGE(foreign_json(text), "")
+    try:
+        fingerprint_of(row["recipe"])  # It goes into canonical JSON again.
+    except RecursionError:
+        raise ValueError("lists or mappings within each other without end") from None
+    return dict(row)
+
+
+def files_digest(folder: str) -> str:
+    """SHA-256 over the relative names and the hashes of all files of a folder or of a URL, but for `lineage.json`."""
+    digest = hashlib.sha256()
+    for name in sorted(_names_below(folder)):
+        if name != LINEAGE_FILE:
+            found = hash_file(os.path.join(folder, name))
+            digest.update(
+                f"{found.sha256.hex() if found else 'unreadable'}  {name}\n".encode("utf-8", "surrogateescape")
+            )
+    return digest.hexdigest()
+
+
+def _names_below(folder: str) -> list[str]:
+    if is_remote(folder):
+        start = len(split_url(folder)[2]) + 1
+        return [info.name[start:] for info in buckets.list_objects(f"{folder}/")]
+    return [file.relative_to(folder).as_posix() for file in Path(folder).rglob("*") if file.is_file()]

@@ -1,0 +1,113 @@
+"""Settings of the loader that fit a dataset and a machine, with their reasons: arithmetic on what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardwright.loader.memory import LoaderMemory, loader_memory
+
+# What is shuffled at a time is to span some shards, as many batches, and at most so many bytes.
+_BATCHES_MIXED = 64
+_MOST_SHUFFLED = 256 << 20
+_SHARDS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One setting.
+
+    Attributes:
+        setting: YAML path, or what it is called.
+        value: what to write.
+        reason: why.
+    """
+
+    setting: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the advice depends on.
+
+    Attributes:
+        records: records of the split.
+        shards: its shards.
+        record_bytes: bytes of a record, on average.
+        size: height and width of its images.
+        channels: channels of the target, a byte each; 0 where it is a number.
+        batch: images in a batch.
+        processors: processors of this machine.
+        exact_share: images/s of `order: exact` as a share of `order: fast`.
+    """
+
+    records: int
+    shards: int
+    record_bytes: float
+    size: tuple[int, int]
+    channels: int
+    batch: int
+    processors: int
+    exact_share: float
+
+
+def advise(found: Loaded) -> list[Advice]:
+    """Settings with reasons, and the memory they take."""
+    buffer = shuffle_buffer(found)
+    cycle = min(found.shards, _SHARDS_AT_ONCE)
+    memory = memory_of(found, buffer)
+    return [
+        Advice(
+            "cycle length",
+            str(cycle),
+            f"the loader reads {cycle} of {found.shards} shards at a time"
+            + ("; more shards would mix better" if found.shards < _SHARDS_AT_ONCE else "")
+            + "; it is fixed, since the order of records depends on it",
+        ),
+        Advice(
+            "loader.shuffle_buffer",
+            str(buffer),
+            f"{buffer / found.batch:.0f} batches of {found.batch}, {buffer * found.record_bytes / 1e6:.0f} MB of "
+            f"encoded records{_why_not_more(found, buffer)}",
+        ),
+        Advice(
+            "loader.order",
+            "exact" if found.exact_share >= 0.9 else "fast",
+            f"exact gives {found.exact_share:.0%} of the images/s of fast here, and a training that is stopped goes on "
+            "at the very step",
+        ),
+        Advice(
+            "memory",
+            f"{memory.total / 1e9:.2f} GB",
+            f"libraries {memory.libraries / 1e6:.0f} MB, reading {memory.readers / 1e6:.0f} MB, shuffling "
+            f"{memory.shuffle / 1e6:.0f} MB, batches {memory.batches / 1e6:.0f} MB",
+        ),
+    ]
+
+
+def shuffle_buffer(found: Loaded) -> int:
+    """Records to mix at a time: many batches, no more than there are, in bounded memory; at least two batches."""
+    fitting = int(_MOST_SHUFFLED // max(1.0, found.record_bytes))
+    return max(2 * found.batch, min(_BATCHES_MIXED * found.batch, fitting, found.records))
+
+
+def memory_of(found: Loaded, buffer: int) -> LoaderMemory:
+    """What the loader takes with a buffer of so many records."""
+    return loader_memory(
+        record=found.record_bytes,
+        shuffle_buffer=min(buffer, found.records),
+        batch=found.batch,
+        size=found.size,
+        channels=found.channels,
+        shards=found.shards,
+        processors=found.processors,
+    )
+
+
+def _why_not_more(found: Loaded, buffer: int) -> str:
+    if buffer == found.records:
+        return ": all there are"
+    if buffer == _BATCHES_MIXED * found.batch:
+        return ": enough, since shards are mixed too"
+    return f": no more than {_MOST_SHUFFLED >> 20} MB, or two batches"

@@ -1,0 +1,79 @@
+"""What is known of a dataset before its first batch: the size of its images, the figures of its pixels."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from shardwright.dataset.reader import Dataset
+from shardwright.errors import DatasetError
+from shardwright.images.read_header import read_header
+from shardwright.storage import read_bytes
+from shardwright.tfrecords.records import decode_example
+from shardwright.untrusted import anything, count, foreign_json, listed, mapped, measured, optional, record, text
+
+# What is in a dataset was checked when it was written.
+_ANY_SIZE = 2**31
+STATISTICS_FILE = "statistics.json"
+_STATISTICS = record(
+    {"mean": listed(measured, length=3), "std": listed(measured, length=3)},
+    {
+        "class_frequency": mapped(measured),
+        "pixel_frequency": mapped(measured),
+        "size": optional(listed(count, length=2)),
+        "policy": text,
+        "ingested": mapped(anything),
+    },
+    closed=False,
+)
+
+
+def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the figures that the transform measured over the train split.
+
+    Args:
+        directory: a transformed dataset, or the TransformGraph made with it.
+
+    Returns:
+        `mean` and `std` per channel (RGB, 0..255 scale), `class_frequency` and `pixel_frequency` by class name, `size`
+        [height, width], `policy`.
+
+    Raises:
+        DatasetError: the figures are not there.
+    """
+    file = os.path.join(directory, STATISTICS_FILE)
+    try:
+        return dict(_STATISTICS(foreign_json(read_bytes(file)), ""))
+    except (OSError, ValueError) as error:
+        raise DatasetError(
+            f"{file}: no readable statistics ({error}). Give what ImageTransform wrote, or other figures."
+        ) from None
+
+
+def image_size(dataset: Dataset) -> tuple[int, int]:
+    """Height and width of a dataset's images: of its recipe, or of its first record where no recipe set a size.
+
+    Raises:
+        DatasetError: the dataset holds no record, or its images kept sizes of their own.
+    """
+    if dataset.manifest.kind == "transform":
+        # With `transform.resize: keep` the recipe names none.
+        size = dataset.manifest.recipe["size"] or dataset_statistics(dataset.root)["size"]
+        if size is None:
+            raise DatasetError(
+                f"{dataset.root}: its images have several sizes (transform.resize: keep), and batches need one. Set "
+                "transform.size and another transform.resize, or images.size for the ingest."
+            )
+        height, width = size
+        return int(height), int(width)
+    for split in dataset.splits:
+        for _, payload in dataset.records(split):
+            example = decode_example(payload)
+            sides = [example.get(dataset.manifest.stored(f"image/{side}")) for side in ("height", "width")]
+            if sides[0] is not None and sides[1] is not None:
+                return int(sides[0][0]), int(sides[1][0])
+            # A preset that stores no size.
+            encoded = b"".join(example[dataset.manifest.stored("image/encoded")])
+            header = read_header(encoded, max_pixels=_ANY_SIZE)
+            return header.height, header.width
+    raise DatasetError(f"{dataset.root}: holds no record, so there is nothing to load.")

@@ -1,0 +1,221 @@
+"""What the loader needs of a host's memory, by arithmetic; `shardwright bench loader` prints it beside what it took.
+
+Which decoded images the Trainer keeps in memory between epochs, by arithmetic: `preflight` counts them, too.
+
+`cache`: decoded images and masks are kept from the first epoch on, in memory or in a folder, and bounded.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardwright.errors import UsageError
+from shardwright.fingerprint import fingerprint
+from shardwright.storage.locks import lock_file
+
+# Python, NumPy and TensorFlow, imported and run once, before the first image: measured, rounded up.
+_LIBRARIES = 600 << 20
+# What `shardwright.loader` keeps in flight: shards read at a time, a read buffer each; encoded records that are under
+# way to a decoder; batches of them that `order: exact` reads ahead; batches that are filled, are finished or wait;
+# decoded images of each thread that wait for their batch.
+_SHARDS_AT_ONCE = 16
+_READ_BUFFER = 256 << 10
+_UNDER_WAY, _UNDER_WAY_A_PROCESSOR = 64, 2
+_READ_AHEAD = 4
+_BATCHES = 5
+_IMAGES_A_THREAD = 4
+
+
+@dataclass(frozen=True)
+class LoaderMemory:
+    """Bytes by what they are for.
+
+    Attributes:
+        libraries: Python and what is imported.
+        readers: read buffers of the shards that are open.
+        shuffle: records that are mixed or wait for a decoder, still encoded.
+        batches: those in flight, and the decoded images that wait for them.
+        kept: decoded images that stay from the first epoch on (`shardwright.loader.memory`).
+    """
+
+    libraries: int
+    readers: int
+    shuffle: int
+    batches: int
+    kept: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.libraries + self.readers + self.shuffle + self.batches + self.kept
+
+
+def loader_memory(
+    *,
+    record: float,
+    shuffle_buffer: int,
+    batch: int,
+    size: tuple[int, int],
+    channels: int,
+    shards: int,
+    processors: int,
+    value_bytes: int = 4,
+    kept: int = 0,
+) -> LoaderMemory:
+    """Estimates the memory of one host's loader.
+
+    Args:
+        record: bytes of a stored record.
+        shuffle_buffer: records that are mixed at a time.
+        batch: images of this host's batch.
+        size: height and width of an image.
+        channels: channels of the target, a byte each; 0 where a label is a number.
+        shards: shards that this host reads.
+        processors: threads that decode.
+        value_bytes: bytes of a value of the image, 4 for float32.
+        kept: bytes of decoded images that stay.
+    """
+    height, width = size
+    # While a batch is normalized its uint8 form is there, too.
+    one = batch * height * width * (3 * value_bytes + 3 + channels)
+    waiting = max(_UNDER_WAY, _UNDER_WAY_A_PROCESSOR * processors) + _READ_AHEAD * batch
+    return LoaderMemory(
+        libraries=_LIBRARIES,
+        readers=min(shards, _SHARDS_AT_ONCE) * _READ_BUFFER,
+        shuffle=int((shuffle_buffer + waiting) * record),
+        batches=_BATCHES * one + _IMAGES_A_THREAD * max(1, processors) * height * width * (3 + channels),
+        kept=kept,
+    )
+
+
+# What is kept takes no more, whatever memory a machine has.
+MOST = 1 << 30
+# Nor more than this part of what a cache may take, so that it is not refused a moment later.
+_OF_ROOM = 0.5
+_CLASSES_A_BYTE = 8
+_FLOAT = 4
+
+
+def decoded_bytes(size: tuple[int, int], classes: int, words: int = 0) -> int:
+    """Bytes of an image as the loader keeps it: pixels, masks as bits (one for pixels that are ignored), words.
+
+    Args:
+        size: height and width.
+        classes: how many there are.
+        words: of all vocabularies that are read.
+    """
+    return size[0] * size[1] * (3 - (-(classes + 1) // _CLASSES_A_BYTE)) + _FLOAT * words
+
+
+def kept_bytes(
+    shards: Sequence[int], each: int, *, order: str, hosts: int, remote: bool, room: float = math.inf
+) -> int:
+    """Bytes of the train split that stay in memory from the first epoch on; 0 where none do.
+
+    They do where it makes no difference to what is learned, whatever memory this machine has: a cache gives several
+    shards, or several pieces of one (those that hosts share, or that are read from a bucket), in the order of the first
+    epoch again, and one shard has no other.
+
+    Args:
+        shards: records of every shard of the split.
+        each: see `decoded_bytes`.
+        order: `loader.order`.
+        hosts: machines that train together.
+        remote: whether the dataset lies on an object store.
+        room: bytes that a cache may take on such a machine.
+    """
+    filled = [records for records in shards if records]
+    if order == "exact" or hosts > 1 or remote or len(filled) > 1:
+        return 0
+    needed = sum(filled) * each
+    return needed if needed <= min(MOST, _OF_ROOM * room) else 0
+
+
+MEMORY = "memory"
+
+# What part of what is free a cache may take.
+_OF_MEMORY, _OF_DISK = 0.5, 0.9
+
+# The locks of the folders that this process fills: held until it ends.
+_held: dict[str, int] = {}
+
+
+def cached(examples: Any, cache: str, bytes_: int, identity: Any) -> Any:
+    """Examples that are made once.
+
+    Args:
+        examples: a `tf.data.Dataset`.
+        cache: `memory`, or a folder on this machine; made where missing.
+        bytes_: what all of them take.
+        identity: plain values that tell these examples from all others.
+
+    Raises:
+        UsageError: they do not fit, or another process is filling this cache.
+    """
+    if cache == MEMORY:
+        _check_room(bytes_, room_in_memory(), "half of the memory that is free", "a folder")
+        return examples.cache()
+    folder = Path(cache)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"cache: {folder} cannot be made ({error.strerror}). Give another folder, or 'memory'."
+        ) from None
+    file = folder / f"decoded-{fingerprint(identity)[:24]}"
+    # TensorFlow writes the index last.
+    if not Path(f"{file}.index").is_file():
+        _begin(file)
+        free = int(shutil.disk_usage(folder).free * _OF_DISK)
+        _check_room(bytes_, free, f"nine tenths of what is free at {folder}", "a folder on a larger disk")
+    return examples.cache(str(file))
+
+
+def room_in_memory() -> int:
+    """Bytes that a cache in memory may take."""
+    return int(_available_memory() * _OF_MEMORY)
+
+
+def _begin(file: Path) -> None:
+    """Takes the right to fill a cache, and clears away what a process left that was killed over it."""
+    if str(file) in _held:
+        return
+    lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not lock_file(lock):
+        os.close(lock)
+        raise UsageError(f"cache: another process is filling {file}. Wait for it, or give another folder.")
+    _held[str(file)] = lock
+    for left in file.parent.glob(f"{file.name}*"):
+        if not left.name.endswith(".lock"):
+            left.unlink()
+
+
+def _check_room(needed: int, room: int, what: str, instead: str) -> None:
+    if needed > room:
+        raise UsageError(
+            f"cache: the decoded examples take {needed / 1e9:.2f} GB, and {what} is {room / 1e9:.2f} GB. Leave `cache` "
+            f"out, or give {instead}."
+        )
+
+
+def _available_memory() -> int:
+    """Bytes of memory that can be had, and within the limit of the container."""
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            pages = int(line.split()[1]) * 1024
+    return pages if limit is None or used is None else min(pages, limit - used)
+
+
+def _number(file: str) -> int | None:
+    try:
+        return int(Path(file).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None

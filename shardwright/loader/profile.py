@@ -1,0 +1,452 @@
+"""Where the loader's work goes on a dataset: the shares of single steps, the most that decoding allows, what to set.
+
+Methods take turns, each alone: whatever else the machine does meets all of them alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from shardwright.dataset.reader import Dataset
+from shardwright.errors import DatasetError, UsageError
+from shardwright.images import tf_ops
+from shardwright.loader.advice import Advice, Loaded, advise
+from shardwright.loader.error_context import calls_at_once, threads_of_decoding
+from shardwright.processes import peak_memory
+from shardwright.storage import is_remote
+from shardwright.tfrecords.records import find_feature
+
+ROUNDS = 5
+TRAIN = "train"
+_MOST_IN_MEMORY = 256 << 20
+# Batches before the clock starts: a shuffle buffer is filled, and TensorFlow tunes itself.
+_READY = 40
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How fast a method is, by the median of rounds.
+
+    Attributes:
+        rounds: images a second in each round.
+        work: seconds of processor an image, of all threads, in each round.
+        beside: images a second of the ceiling, the mean of its turns before and after each; empty without a ceiling.
+        work_beside: its seconds of processor an image, likewise.
+    """
+
+    rounds: tuple[float, ...]
+    work: tuple[float, ...]
+    beside: tuple[float, ...] = ()
+    work_beside: tuple[float, ...] = ()
+
+    @property
+    def images(self) -> float:
+        """Images a second."""
+        return median(self.rounds)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of processor an image."""
+        return median(self.work)
+
+    @property
+    def share(self) -> float:
+        """This rate as a share of the ceiling: the median of the rounds."""
+        return median(ours / most for ours, most in zip(self.rounds, self.beside, strict=True))
+
+    @property
+    def work_share(self) -> float:
+        """The same by seconds of processor, which other work on the machine touches less."""
+        return median(least / ours for ours, least in zip(self.work, self.work_beside, strict=True))
+
+    @property
+    def added(self) -> float:
+        """Seconds of processor an image beyond the ceiling's: the median of the rounds."""
+        return median(ours - least for ours, least in zip(self.work, self.work_beside, strict=True))
+
+    def share_of(self, other: Rate) -> float:
+        """This rate as a share of another: the median of the rounds, each by its neighbour in time."""
+        return median(ours / theirs for ours, theirs in zip(self.rounds, other.rounds, strict=True))
+
+
+def take_turns(
+    methods: Mapping[str, Callable[[], Iterator[Any]]],
+    batch: int,
+    batches: int,
+    *,
+    ceiling: Callable[[], Iterator[Any]] | None = None,
+    rounds: int = ROUNDS,
+    ready: int = _READY,
+    clock: Callable[[], float] = time.perf_counter,
+    work_clock: Callable[[], float] = time.process_time,
+) -> dict[str, Rate]:
+    """Measures endless iterators of batches, once they run.
+
+    Who takes batches does nothing else, so that whatever was made ready is gone before the clock starts, and nothing is
+    ready when it stops: a larger buffer gains nothing.
+
+    Args:
+        methods: name -> what starts one.
+        batch: images in a batch.
+        batches: how many are taken in a turn.
+        ceiling: starts what methods are held against; it has a turn before and after each of theirs.
+        rounds: how often each has its turn.
+        ready: batches that are taken before each turn and not counted.
+        clock: seconds that pass.
+        work_clock: seconds of processor that are spent.
+    """
+
+    def turn(start: Callable[[], Iterator[Any]]) -> tuple[float, float]:
+        # Started anew each time: one that waits for its turn would go on reading ahead in that of another.
+        iterator = start()
+        for _ in range(ready):
+            next(iterator)
+        started, worked = clock(), work_clock()
+        for _ in range(batches):
+            next(iterator)
+        return images / (clock() - started), (work_clock() - worked) / images
+
+    images = batch * batches
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
+    beside: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
+    for _ in range(rounds):
+        before = turn(ceiling) if ceiling else None
+        for name, start in methods.items():
+            found[name].append(turn(start))
+            if ceiling and before:
+                after = turn(ceiling)
+                beside[name].append((mean((before[0], after[0])), mean((before[1], after[1]))))
+                before = after
+    return {
+        name: Rate(
+            tuple(rate for rate, _ in turns),
+            tuple(work for _, work in turns),
+            tuple(rate for rate, _ in beside[name]),
+            tuple(work for _, work in beside[name]),
+        )
+        for name, turns in found.items()
+    }
+
+
+STEPS = ("read", "parse", "decode", "mask", "augment", "batch")
+_RECORDS = 512
+_MOST_TIMED = 512
+
+
+@dataclass(frozen=True)
+class Share:
+    """A step of the loader's work.
+
+    Attributes:
+        step: its name.
+        seconds: seconds of processor an image.
+        share: of all steps.
+    """
+
+    step: str
+    seconds: float
+    share: float
+
+
+def shares(work: dict[str, float], total: float) -> list[Share]:
+    """The steps in their order; `batch` is what is left of the whole.
+
+    Args:
+        work: step -> seconds of processor an image, of all steps but `batch`.
+        total: seconds of processor an image of the whole loader.
+    """
+    known = {step: max(0.0, work.get(step, 0.0)) for step in STEPS[:-1]}
+    known["batch"] = max(0.0, total - sum(known.values()))
+    whole = sum(known.values()) or 1.0
+    return [Share(step, known[step], known[step] / whole) for step in STEPS]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured figure.
+
+    Attributes:
+        name: what was measured.
+        value: the figure.
+        unit: `x` for a ratio, `1/s`, `GB`.
+        note: what it was measured on.
+    """
+
+    name: str
+    value: float
+    unit: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LoaderReport:
+    """What `shardwright bench loader DIR` says.
+
+    Attributes:
+        shares: where the work goes.
+        figures: ceiling, rates, memory.
+        advice: settings with reasons.
+    """
+
+    shares: tuple[Share, ...]
+    figures: tuple[Measured, ...]
+    advice: tuple[Advice, ...]
+
+
+def loader_report(
+    directory: str, split: str, *, batch: int, augment: tuple[str, ...], rounds: int = ROUNDS
+) -> LoaderReport:
+    """Measures the loader on a dataset.
+
+    Args:
+        directory: folder of a dataset on this machine, of images of one size.
+        split: name of the split.
+        batch: images in a batch.
+        augment: augmentations that are on, see `loader.load`.
+        rounds: how often everything is measured.
+
+    Raises:
+        DatasetError: there is no such dataset or split, or nothing in it.
+        UsageError: it cannot be loaded with these options.
+    """
+    from shardwright.loader.dataset_info import image_size
+
+    if is_remote(directory):
+        raise UsageError(
+            f"{directory}: what is far away is measured by its distance. Copy the dataset to this machine."
+        )
+    dataset = Dataset.open(directory)
+    count = dataset.num_records(split)
+    if not count:
+        raise DatasetError(f"{dataset.root}: split {split!r} holds no record, so there is nothing to measure.")
+    if count < batch:
+        raise UsageError(f"--batch {batch}: split {split!r} has only {count} records. Give {count} or less.")
+    size = image_size(dataset)
+    masked = dataset.manifest.task == "segmentation"
+    recipe = dataset.manifest.recipe
+    encoding = str(recipe.get("encoding") or recipe.get("images", {}).get("reencode"))
+    if encoding == "raw":
+        raise UsageError(f"{dataset.root}: raw pixels are not encoded, so there is no decoding to compare with.")
+    encoded = encoded_images(dataset, split)
+    start = partial(training, directory, batch, split=split)
+    # Before the ceiling: the loader says best what is wrong with a dataset.
+    next(start())
+    rates = take_turns(
+        {
+            "loader": start,
+            "float32": partial(start, normalize="unit", dtype="float32"),
+            "whole": partial(start, normalize="unit", dtype="float32", augment=augment),
+            "exact": partial(start, order="exact"),
+            **({"no masks": partial(start, targets="labels")} if masked else {}),
+        },
+        batch,
+        max(1, min(len(encoded), _MOST_TIMED) // batch),
+        ceiling=partial(ceiling, encoded, encoding, batch),
+        rounds=rounds,
+    )
+    work = _steps(dataset, split, encoded, encoding, rounds)
+    work["augment"] = rates["whole"].seconds - rates["float32"].seconds if augment else 0.0
+    work["mask"] = rates["loader"].seconds - rates["no masks"].seconds if masked else 0.0
+    found = Loaded(
+        records=count,
+        shards=len(dataset.shards(split)),
+        record_bytes=sum(shard.bytes for shard in dataset.shards(split)) / count,
+        size=size,
+        channels=len(dataset.manifest.classes) if masked else 0,
+        batch=batch,
+        processors=len(os.sched_getaffinity(0)),
+        exact_share=rates["exact"].share_of(rates["loader"]),
+    )
+    return LoaderReport(
+        tuple(shares(work, rates["whole"].seconds)),
+        (*_figures(rates), Measured("memory of one epoch", loading_memory(directory, split, batch) / 1e9, "GB")),
+        tuple(advise(found)),
+    )
+
+
+def _steps(
+    dataset: Dataset,
+    split: str,
+    encoded: Sequence[bytes],
+    encoding: str,
+    rounds: int,
+) -> dict[str, float]:
+    """Seconds of processor an image of every step that can be taken alone."""
+    manifest = dataset.manifest
+    names = [f"image/segmentation/{name}/rle" for name in manifest.classes] if manifest.task == "segmentation" else []
+    stored = [manifest.stored(name) for name in ("image/encoded", "image/key", *names)]
+    features = {name: manifest.features[name] for name in stored if name in manifest.features}
+    records = first_records(dataset, split, _RECORDS)
+    files = [shard.file for shard in dataset.shards(split)]
+    return {
+        "read": _work(reading_work(files), dataset.num_records(split), rounds),
+        "parse": _work(parsing_work(records, features), len(records), rounds),
+        "decode": _work(decoding_work(encoded, encoding), len(encoded), rounds),
+    }
+
+
+def _work(step: Callable[[], object], count: int, rounds: int) -> float:
+    step()
+    best = float("inf")
+    for _ in range(rounds):
+        started = time.process_time()
+        step()
+        best = min(best, time.process_time() - started)
+    return best / count
+
+
+def _figures(rates: dict[str, Rate]) -> list[Measured]:
+    told = {"loader": "uint8", "float32": "normalized to float32", "whole": "float32, augmented"}
+    return [
+        Measured(
+            "decoding alone",
+            median(rates["loader"].beside),
+            "1/s",
+            note="the same bytes from memory, all threads, same batches",
+        ),
+        *(
+            Measured(
+                f"loader / decoding alone, {about}",
+                rates[name].share,
+                "x",
+                note=f"{rates[name].images:,.0f} images/s",
+            )
+            for name, about in told.items()
+        ),
+        Measured(
+            "exact / fast", rates["exact"].share_of(rates["loader"]), "x", note=f"{rates['exact'].images:,.0f} images/s"
+        ),
+    ]
+
+
+Tensor = Any
+# What a damaged record ends in.
+LoadingError = tf.errors.OpError
+# As the loader reads.
+_READ_BUFFER = 256 << 10
+_READY_BATCHES = 2
+
+
+def decoder(encoding: str) -> Callable[[Tensor], Tensor]:
+    """The op that decodes what is stored: `jpeg`, `tensor`, or anything that `pixels.decode` takes."""
+    return {"jpeg": tf_ops.decode_jpeg, "tensor": tf_ops.parse_tensor}.get(encoding, tf_ops.decode)
+
+
+def ceiling(encoded: Sequence[bytes], encoding: str, batch: int, *, labelled: bool = False) -> Iterator[Any]:
+    """Nothing but decoding: the bytes are in memory, all threads decode, batches are made as the loader makes them.
+
+    Args:
+        encoded: the images.
+        encoding: how they are stored.
+        batch: images in a batch.
+        labelled: put a number beside each image, so that batches have the form of the loader's.
+    """
+    decode = decoder(encoding)
+    held: Any = np.array(encoded, object)
+    images = tf.data.Dataset.from_tensor_slices((held, np.zeros(len(held), np.int32)) if labelled else held).repeat()
+    # TensorFlow makes one op of `map` and `batch` here; so does the loader, with as many calls at a time.
+    calls = calls_at_once(batch, threads_of_decoding())
+    images = images.map(
+        lambda data, *label: (decode(data), *label) if label else decode(data), calls, deterministic=False
+    )
+    return iter(images.batch(batch, drop_remainder=True).prefetch(_READY_BATCHES))
+
+
+def reading_work(files: Sequence[str]) -> Callable[[], object]:
+    """Reads all records and does nothing with them."""
+
+    def records(file: Tensor) -> Any:
+        return tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER)
+
+    return _all_of(tf.data.Dataset.from_tensor_slices(list(files)).interleave(records, cycle_length=len(files)))
+
+
+def parsing_work(records: Sequence[bytes], features: dict[str, str]) -> Callable[[], object]:
+    """Parses records that are in memory.
+
+    Args:
+        records: serialized examples.
+        features: name -> `bytes`, of which there is one, or `int64`, of which there is any number.
+    """
+    spec = {
+        name: tf.io.FixedLenFeature([], tf.string) if kind == "bytes" else tf.io.RaggedFeature(tf.int64)
+        for name, kind in features.items()
+    }
+    held = tf.data.Dataset.from_tensor_slices(np.array(records, object))
+    return _all_of(held.map(lambda record: tf.io.parse_single_example(record, spec)))
+
+
+def decoding_work(encoded: Sequence[bytes], encoding: str) -> Callable[[], object]:
+    """Decodes images that are in memory."""
+    held = tf.data.Dataset.from_tensor_slices(np.array(encoded, object))
+    return _all_of(held.map(decoder(encoding), num_parallel_calls=tf.data.AUTOTUNE, deterministic=False))
+
+
+def _all_of(elements: Any) -> Callable[[], object]:
+    """Takes all elements without handing any to Python."""
+    return lambda: elements.reduce(np.int64(0), lambda count, *_: count + 1).numpy()
+
+
+def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) -> Iterator[Any]:
+    """The loader's endless batches for a training, as uint8 where nothing else is asked for."""
+    from shardwright.loader import load
+
+    fixed = {"shuffle": True, "seed": 0, "repeat": True, "deterministic": False}
+    given = {"normalize": "none", "dtype": "uint8", **fixed, **options}
+    return iter(load(dataset, split, batch, **given))
+
+
+def encoded_images(dataset: Dataset, split: str) -> list[bytes]:
+    """The stored images of a split, as many as fit into a quarter of a gigabyte."""
+    name, found, size = dataset.manifest.stored("image/encoded"), [], 0
+    for _, record in dataset.records(split):
+        (data,) = find_feature(record, name) or [b""]
+        found.append(bytes(data))
+        size += len(found[-1])
+        if size > _MOST_IN_MEMORY:
+            break
+    return found
+
+
+def first_records(dataset: Dataset, split: str, count: int) -> list[bytes]:
+    """The first records of a split."""
+    return [record for _, record in islice(dataset.records(split), count)]
+
+
+def loading_memory(dataset: str, split: str, batch: int) -> int:
+    """Bytes of the most memory that a process has had which loads an epoch with default settings.
+
+    Args:
+        dataset: folder of the dataset.
+        split: name of the split.
+        batch: images in a batch.
+    """
+    call = [sys.executable, "-m", "shardwright.loader.profile", dataset, split, str(batch)]
+    done = subprocess.run(call, check=True, capture_output=True, text=True)
+    return int(json.loads(done.stdout.splitlines()[-1])["peak"])
+
+
+def _main(dataset: str, split: str, batch: str) -> None:
+    from shardwright.loader import load
+
+    images = 0
+    for image, *_ in load(dataset, split, int(batch), shuffle=True, seed=0):
+        images += image.shape[0]
+    print(json.dumps({"images": images, "peak": peak_memory()}))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

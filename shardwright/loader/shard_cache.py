@@ -1,0 +1,166 @@
+"""Copies of shards from an object store in a folder of this machine: checked, shared between processes, bounded.
+
+A dataset has a folder of its own, named by the digest of its manifest, laid out as the dataset is. A file appears there
+when its SHA-256 is the manifest's, so whatever is there is whole; two processes that fetch the same one do it twice,
+and harm nothing. Who uses a folder holds a shared lock on it until its process ends; a folder without one is deleted
+when the room is needed, the one that was used the longest time ago first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.errors import DatasetError, UsageError
+from shardwright.storage import in_parallel, open_file
+from shardwright.storage.durable import replace as replace_file
+from shardwright.storage.locks import lock_file
+
+_CHUNK = 4 << 20
+_FILES_AT_ONCE = 4
+_LOCK = "lock"
+
+# The locks that this process holds: folder -> descriptor.
+_held: dict[str, int] = {}
+
+
+def default_folder() -> str:
+    """Where copies lie unless the user says otherwise."""
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "shardwright", "shards")
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Where copies of shards are kept.
+
+    Attributes:
+        folder: on this machine; made where missing. Empty: `default_folder()`.
+        most_bytes: what all copies there may take together.
+
+    Raises:
+        UsageError: there is no room by definition.
+    """
+
+    folder: str = ""
+    most_bytes: int = 100 * 10**9
+
+    def __post_init__(self) -> None:
+        if self.most_bytes < 1:
+            raise UsageError(f"most_bytes is {self.most_bytes}; give the bytes that copies of shards may take.")
+
+
+def local_copy(dataset: Dataset, shards: Sequence[LocatedShard], copies: Copies) -> Dataset:
+    """A dataset of which some shards, and their indexes, lie on this machine.
+
+    Args:
+        dataset: one on an object store.
+        shards: those that are wanted.
+        copies: where to keep them.
+
+    Returns:
+        The dataset with the local folder as its root. Only the shards that were asked for are there.
+
+    Raises:
+        UsageError: there is no room for them.
+        DatasetError: a file on the object store is missing, or not what the manifest says.
+        StorageError: the object store does not answer.
+    """
+    root = Path(copies.folder or default_folder()).absolute()
+    folder = root / dataset.manifest.digest[:32]
+    wanted = {shard.path: (shard.file, shard.bytes, shard.sha256) for shard in shards}
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with open(root / _LOCK, "a", encoding="ascii") as turn:
+            lock_file(turn, wait=True)
+            _hold(folder)
+            missing = [path for path, (_, size, _) in wanted.items() if not _is_there(folder / path, size)]
+            _make_room(root, folder, sum(wanted[path][1] for path in missing), copies)
+    except OSError as error:
+        raise UsageError(f"{root}: cannot hold copies of shards ({error.strerror}). Give another folder.") from None
+    for shard in shards:
+        name = shard.index.removeprefix(f"{dataset.root}/")
+        if not (folder / name).is_file():
+            wanted[name] = (shard.index, -1, dataset.manifest.parts.get(name, ""))
+            missing.append(name)
+    list(in_parallel(lambda path: _fetch(wanted[path][0], folder / path, wanted[path][2]), missing, _FILES_AT_ONCE))
+    return replace(dataset, root=str(folder))
+
+
+def _is_there(file: Path, size: int) -> bool:
+    try:
+        return file.stat().st_size == size
+    except OSError:
+        return False
+
+
+def _fetch(url: str, file: Path, sha256: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".fetching-")
+    try:
+        with os.fdopen(handle, "wb") as out, open_file(url) as source:
+            while data := source.read(_CHUNK):
+                digest.update(data)
+                out.write(data)
+        if digest.hexdigest() != sha256:
+            raise DatasetError(f"{url}: its SHA-256 is not the manifest's. `shardwright verify` tells what is damaged.")
+        replace_file(name, file)
+    except FileNotFoundError:
+        raise DatasetError(f"{url}: named by the manifest, but it is not there. Write the dataset anew.") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written ({error}). Give another folder for copies.") from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _hold(folder: Path) -> None:
+    """Marks a folder as used by this process, and now."""
+    folder.mkdir(exist_ok=True)
+    if str(folder) not in _held:
+        _held[str(folder)] = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock_file(_held[str(folder)], shared=True, wait=True)
+    os.utime(folder / _LOCK)
+
+
+def _make_room(root: Path, folder: Path, needed: int, copies: Copies) -> None:
+    """Deletes copies of other datasets until what is needed fits; the caller's turn."""
+    others = [entry for entry in root.iterdir() if entry.is_dir() and entry != folder]
+    sizes = {entry: _size(entry) for entry in [folder, *others]}
+    for other in sorted(others, key=_last_used):
+        if sum(sizes.values()) + needed > copies.most_bytes and _remove_unused(other):
+            del sizes[other]
+    there = sum(sizes.values())
+    if there + needed > copies.most_bytes:
+        raise UsageError(
+            f"{root}: copies of {needed / 1e9:.2f} GB of shards do not fit: {there / 1e9:.2f} GB are in use there, and "
+            f"{copies.most_bytes / 1e9:.2f} GB are allowed. Allow more, or read the dataset directly (copies=False)."
+        )
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*.tfrecord"))
+
+
+def _last_used(folder: Path) -> float:
+    try:
+        return (folder / _LOCK).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _remove_unused(folder: Path) -> bool:
+    """Deletes a folder that no process uses; says whether it did."""
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not lock_file(lock):
+            return False
+        shutil.rmtree(folder)
+        return True
+    finally:
+        os.close(lock)

@@ -1,0 +1,221 @@
+"""Mask images: what number or colour every pixel of a mask file says, and where each of them lies, as runs.
+
+A mask is a PNG, BMP or TIFF whose pixels are numbers: grey values of 1 to 16 bits as they are stored, the indices of a
+palette, or RGB colours. The size is checked by the header before any pixel is decoded. Pillow decodes; its pixels are
+taken only where it hands over what the file holds (it spreads grey of 2 and 4 bits over 0 to 255, which is undone, and
+cuts colours of 16 bits, which are refused). Files that were compressed with loss are refused: they blur the numbers.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import BmpImagePlugin, Image, PngImagePlugin, TiffImagePlugin
+
+from shardwright.images.colours import COLOUR, show_value
+from shardwright.images.header import ImageError
+from shardwright.images.read_header import read_header
+from shardwright.masks.rle import RleError, Runs, normalize
+
+_PNG, _BMP, _TIFF, _JPEG = b"\x89PNG\r\n\x1a\n", b"BM", (b"II*\0", b"MM\0*"), b"\xff\xd8\xff"
+_LOSSY = ("jpeg", "tiff_jpeg", "webp", "jpeg2000")
+# What Pillow spread grey of so many bits by.
+_SPREAD = {2: 85, 4: 17}
+_GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6
+_SHOWN = 8
+
+
+class MaskFileError(RleError):
+    """A mask image cannot be read as one; the message says why and what to do."""
+
+    code = "bad_mask"
+
+
+class UnknownValueError(MaskFileError):
+    """A mask image holds a number or a colour that is no class."""
+
+    code = "unknown_class"
+
+
+class MaskImage(NamedTuple):
+    """A decoded mask.
+
+    Attributes:
+        values: (height, width): uint8 or uint16 of grey values or palette indices, uint32 of colours (`COLOUR` plus
+            the colour as a number).
+        bits: of a value; 1 for black and white.
+    """
+
+    values: npt.NDArray[Any]
+    bits: int
+
+    @property
+    def coloured(self) -> bool:
+        """Whether the values are colours."""
+        return self.values.dtype == np.uint32
+
+
+def mask_size(data: bytes, *, max_pixels: int) -> tuple[int, int]:
+    """Height and width of a mask image, by its header.
+
+    Args:
+        data: the whole file.
+        max_pixels: the most pixels a mask may have.
+
+    Raises:
+        MaskFileError: no PNG, BMP or TIFF, too large, truncated or damaged.
+    """
+    width, height = _open(data, max_pixels).size
+    return int(height), int(width)
+
+
+def png_size(start: bytes) -> tuple[int, int] | None:
+    """Height and width by the first 24 bytes of a PNG; `None` for anything else."""
+    if len(start) < 24 or not start.startswith(_PNG) or start[12:16] != b"IHDR":
+        return None
+    return int.from_bytes(start[20:24], "big"), int.from_bytes(start[16:20], "big")
+
+
+def read_mask(data: bytes, *, max_pixels: int) -> MaskImage:
+    """Decodes a mask image.
+
+    Args:
+        data: the whole file.
+        max_pixels: the most pixels a mask may have.
+
+    Raises:
+        MaskFileError: see `mask_size`; or its pixels are no numbers and no opaque colours, or were compressed with
+            loss.
+    """
+    image = _open(data, max_pixels)
+    frames = _attempt(lambda: getattr(image, "n_frames", 1))
+    if frames != 1:
+        raise MaskFileError(f"it holds {frames} pictures; save one of them")
+    compression = str(image.info.get("compression", ""))
+    if compression in _LOSSY:
+        raise MaskFileError(f"it is a TIFF with {compression} inside, which is lossy; save it as PNG")
+    bits, colour = (data[24], data[25]) if data.startswith(_PNG) else (8, None)
+    if bits == 16 and colour in (_RGB, _GREY_ALPHA, _RGBA):
+        raise MaskFileError("it is a PNG of 16 bits with colours or alpha; save it with 8 bits, or as grey")
+    pixels = _attempt(lambda: np.asarray(image))
+    if pixels.dtype == bool:
+        return MaskImage(pixels.astype(np.uint8), 1)
+    if pixels.ndim == 3:
+        return _coloured(pixels)
+    if colour == _GREY and bits in _SPREAD:
+        pixels = pixels // np.uint8(_SPREAD[bits])
+    if pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() > 0xFFFF:
+        raise MaskFileError(f"its pixels are {image.mode}, from {pixels.min()} to {pixels.max()}; save whole numbers")
+    if pixels.dtype != np.uint8:
+        pixels = pixels.astype(np.uint16)
+    return MaskImage(pixels, bits if pixels.dtype == np.uint8 else 16)
+
+
+def value_runs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Runs]:
+    """Every run of equal values down the columns, in one pass over the pixels.
+
+    Args:
+        values: (height, width), at least one pixel.
+
+    Returns:
+        The value of each run, and the runs, int64 (n, 2): column by column, they cover the whole image.
+    """
+    flat = values.ravel(order="F")
+    begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1]).astype(np.int64)
+    lengths = np.diff(begins, append=flat.size)
+    return flat[begins], np.stack([begins, lengths], axis=1)
+
+
+def label_runs(
+    mask: MaskImage, labels: Mapping[int, int | None], *, others: int | None = None, refuse: bool = True
+) -> dict[int, Runs]:
+    """The masks of the classes in a mask image.
+
+    Args:
+        mask: the image.
+        labels: value -> label; `None` for the background.
+        others: label of values that are not in `labels`, where they are not refused.
+        refuse: whether a value that is not in `labels` is an error.
+
+    Returns:
+        Label -> runs, for the labels that occur.
+
+    Raises:
+        UnknownValueError: a value is not in `labels`; names it and how many pixels have it.
+    """
+    found, runs = value_runs(mask.values)
+    values, inverse = np.unique(found, return_inverse=True)
+    unknown = [value for value in values.tolist() if value not in labels] if refuse else []
+    if unknown:
+        pixels = int(runs[found == unknown[0], 1].sum())
+        further = f" and {len(unknown) - 1} other values" if len(unknown) > 1 else ""
+        known = [show_value(value) for value in labels]
+        shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
+        raise UnknownValueError(
+            f"{pixels} pixels are {show_value(unknown[0])}{further}, which is no class; known are {shown}"
+        )
+    label_of = [labels.get(value, others) for value in values.tolist()]
+    masks = {}
+    for label in sorted({label for label in label_of if label is not None}):
+        # Two values of one label may touch.
+        wanted = np.array([other == label for other in label_of])
+        masks[label] = normalize(runs[wanted[inverse.reshape(-1)]])
+    return masks
+
+
+def grey_of(mask: MaskImage) -> MaskImage | None:
+    """The grey values of a mask that was saved as colours of three equal parts, or `None` where one is not."""
+    values = mask.values & np.uint32(0xFF)
+    if not np.array_equal(mask.values, values * np.uint32(0x010101) + np.uint32(COLOUR)):
+        return None
+    return MaskImage(values.astype(np.uint8), 8)
+
+
+def _open(data: bytes, max_pixels: int) -> Image.Image:
+    """A Pillow image of which only the header has been read, its size checked."""
+    opener: Callable[[Any], Image.Image]
+    if data.startswith(_PNG):
+        try:
+            read_header(data, max_pixels=max_pixels)
+        except ImageError as error:
+            raise MaskFileError(error.reason) from None
+        opener = PngImagePlugin.PngImageFile
+    elif data.startswith(_BMP):
+        opener = BmpImagePlugin.BmpImageFile
+    elif data.startswith(_TIFF):
+        opener = TiffImagePlugin.TiffImageFile
+    elif data.startswith(_JPEG):
+        raise MaskFileError("it is a JPEG, whose compression is lossy and blurs the numbers; save masks as PNG")
+    else:
+        begin = f"they begin with {data[:8].hex(' ')}" if data else "there are none"
+        raise MaskFileError(f"its bytes are no PNG, BMP or TIFF ({begin})")
+    # The plugins themselves, since Image.open has a limit of its own that all of the process shares.
+    image = _attempt(lambda: opener(io.BytesIO(data)))
+    width, height = image.size
+    if min(width, height) < 1 or width * height > max_pixels:
+        raise MaskFileError(f"its header says {height}x{width} (height x width); images.max_pixels is {max_pixels}")
+    return image
+
+
+def _coloured(pixels: npt.NDArray[Any]) -> MaskImage:
+    if pixels.dtype != np.uint8 or pixels.shape[2] not in (2, 3, 4):
+        raise MaskFileError(f"its pixels are {pixels.dtype} with {pixels.shape[2]} parts; save it as grey or RGB")
+    if pixels.shape[2] in (2, 4):
+        if pixels[..., -1].min() < 255:
+            raise MaskFileError("it has pixels that are not opaque; save it without alpha")
+        pixels = pixels[..., :-1]
+    if pixels.shape[2] == 1:
+        return MaskImage(np.ascontiguousarray(pixels[..., 0]), 8)
+    parts = pixels.astype(np.uint32)
+    return MaskImage(parts[..., 0] << 16 | parts[..., 1] << 8 | parts[..., 2] | np.uint32(COLOUR), 24)
+
+
+def _attempt(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:  # Pillow lets through whatever its parsers stumble over, by many types.
+        raise MaskFileError(f"it cannot be decoded ({type(error).__name__}); save it anew") from None

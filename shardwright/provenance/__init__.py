@@ -1,1 +1,0 @@
-"""What was made of what: lineage, digests, and which model and dataset are in force."""

@@ -1,0 +1,122 @@
+"""The lower part of the page: what was not written and why, the shards, and what the dataset was made of."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+
+from shardwright.dataset.ledger import REJECTED, WRITTEN, LedgerRow
+from shardwright.dataset.manifest import BUILD_FILE
+from shardwright.dataset.reader import Dataset
+from shardwright.display.html import card, more, section, shown, table
+from shardwright.display.numbers import number, size_text
+from shardwright.storage import read_bytes
+from shardwright.untrusted import foreign_json
+
+# Rows of the page; the ledger has them all.
+_ROWS_SHOWN = 1500
+_OPEN_ROWS = 40
+_REASON = 300
+_SHARDS_SHOWN = 400
+
+
+def rejected(dataset: Dataset) -> str:
+    """Every input that was not written, by reason."""
+    rows: dict[tuple[str, str], list[LedgerRow]] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    kept = 0
+    if dataset.manifest.totals.get("written", 0) < dataset.manifest.totals.get("inputs", 0):
+        for row in dataset.ledger():
+            if row.status == WRITTEN:
+                continue
+            counts[row.status, row.code] += 1
+            # Of every reason some are shown, however many have another one.
+            if kept < _ROWS_SHOWN or counts[row.status, row.code] <= _OPEN_ROWS:
+                rows.setdefault((row.status, row.code), []).append(row)
+                kept += 1
+    if not counts:
+        return section("rejected", "Not written", "<p>Every input was written.</p>")
+    order = sorted(counts, key=lambda kind: (kind[0] != REJECTED, -counts[kind], kind))
+    cards = "".join(_reason(kind, counts[kind], rows[kind]) for kind in order)
+    return section("rejected", "Not written", cards, lead=f"{number(sum(counts.values()))} inputs, by reason.")
+
+
+def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
+    status, code = kind
+    style = "bad" if status == REJECTED else "warn"
+    cells = [(shown(row.key, 120), shown(row.reason, _REASON)) for row in rows]
+    head = ("Input", "Why")
+    caption = "Inputs and reasons"
+    body = table(head, cells[:_OPEN_ROWS], caption=caption)
+    if len(cells) > _OPEN_ROWS:
+        body += more(
+            f"{number(len(cells) - _OPEN_ROWS)} more",
+            table(head, cells[_OPEN_ROWS:], caption="Further inputs and reasons"),
+        )
+    note = f"{number(count - len(cells))} more are in the ledger." if count > len(cells) else ""
+    title = f'<span class="badge {style}">{shown(status)}</span> {shown(code)} · {number(count)}'
+    return card(title, body, note=note, wide=True)
+
+
+def shards(dataset: Dataset) -> str:
+    """The table of shards."""
+    rows = [
+        (
+            f"<code>{shown(shard.path)}</code>",
+            number(shard.records),
+            size_text(shard.bytes),
+            shown(shard.first_key or "–", 60),
+            f"<code>{shown(shard.sha256[:12])}</code>",
+        )
+        for shard in dataset.manifest.shards
+    ]
+    head = ("Shard", "Images", "Size", "First key", "SHA-256")
+    body = table(head, rows[:_SHARDS_SHOWN], caption="Files of the dataset", numbers=(1, 2))
+    left = len(rows) - _SHARDS_SHOWN
+    note = f"{number(left)} more are in the manifest." if left > 0 else ""
+    return section("shards", "Shards", card("Files", body, note=note, wide=True))
+
+
+def reproducibility(dataset: Dataset) -> str:
+    """Fingerprints, recipe and versions: what it takes to make the same bytes again."""
+    manifest = dataset.manifest
+    facts = [
+        ("Dataset fingerprint", manifest.fingerprint),
+        ("Digest of the manifest", manifest.digest),
+        ("Recipe", manifest.recipe_fingerprint),
+        ("Made from", manifest.parent or "–"),
+        ("Kind", f"{manifest.kind}, {manifest.task}, {manifest.labels}, layout {manifest.format_version}"),
+    ]
+    facts += [(f"Version of {name}", version) for name, version in sorted(_versions(dataset).items())]
+    body = "".join(f"<dt>{shown(name)}</dt><dd><code>{shown(value)}</code></dd>" for name, value in facts)
+    recipe = shown(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
+    features = [(f"<code>{shown(name)}</code>", kind) for name, kind in sorted(manifest.features.items())]
+    return section(
+        "made",
+        "How it was made",
+        card(
+            "Fingerprints",
+            f'<dl class="facts">{body}</dl>',
+            more("The whole recipe", f"<pre>{recipe}</pre>"),
+            wide=True,
+        ),
+        card(
+            "Features",
+            more(
+                f"{number(len(features))} features of every record",
+                table(("Feature", "Kind"), features, caption="Features by their stored names"),
+            ),
+            wide=True,
+        ),
+        lead="The same images and the same recipe give the same bytes.",
+    )
+
+
+def _versions(dataset: Dataset) -> dict[str, str]:
+    """Versions of the packages that wrote the dataset; none where they are not told."""
+    try:
+        told = foreign_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        return {str(name): str(version) for name, version in told.get("versions", {}).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}

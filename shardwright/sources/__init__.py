@@ -1,1 +1,0 @@
-"""Input formats: what each image is annotated with, one module per format."""

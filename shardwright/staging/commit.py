@@ -1,0 +1,391 @@
+"""From finished shards to a dataset: the ledger must add up, then the whole folder appears by one rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from shardwright.dataset import ledger, shard_names
+from shardwright.dataset import manifest as dataset_manifest
+from shardwright.dataset.ledger import LedgerRow
+from shardwright.dataset.manifest import Manifest, origins_path
+from shardwright.dataset.reader import Dataset
+from shardwright.errors import CheckFailed, DatasetError, UsageError
+from shardwright.fingerprint import fingerprint, sealed_json
+from shardwright.lineage import record
+from shardwright.staging import output
+from shardwright.staging.damaged import refuse_doubtful, replace_damaged
+from shardwright.staging.output import assembling, discard
+from shardwright.staging.staging import PlannedShard, ShardResult, Staging
+from shardwright.storage import buckets, durable, is_remote
+from shardwright.storage.whole_files import write_parts, write_text
+from shardwright.untrusted import inside
+
+# A ledger part stays a file that an editor opens.
+_ROWS_PER_PART = 100_000
+_ALWAYS_ALLOWED_REJECTS = 10
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """What a dataset will be, known before any shard is written.
+
+    Attributes:
+        kind: `ingest` or `transform`.
+        task: `segmentation` or `classification`.
+        classes: names in the order of their indices.
+        recipe: the options that change bytes, as plain values.
+        parent: fingerprint of the input, or digest of the parent dataset.
+        further_parents: role -> fingerprint of what else it depends on, for `lineage.json`.
+        features: name -> `bytes`, `int64` or `float32`.
+        names: see `Manifest.names`.
+        inputs: rows the ledger must have.
+        shards: every shard, by split and number.
+        rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
+        kept: names of further staged files that the dataset has under the same name, outside of its manifest.
+        max_rejects: share of the inputs that may be rejected; 10 always may.
+        labels: what an image is given, as `Manifest.labels` has it; by default what is usual for the task.
+    """
+
+    kind: str
+    task: str
+    classes: tuple[str, ...]
+    recipe: Mapping[str, Any]
+    parent: str
+    features: Mapping[str, str]
+    inputs: int
+    shards: tuple[PlannedShard, ...]
+    rows: tuple[str, ...] = ()
+    max_rejects: float = 0.0
+    names: Mapping[str, str] = field(default_factory=dict)
+    labels: str | None = None
+    further_parents: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """The dataset's fingerprint."""
+        return dataset_manifest.dataset_fingerprint(self.kind, self.recipe, self.parent)
+
+
+def refuse_foreign(out: str | os.PathLike[str]) -> None:
+    """Looks at an output folder before any work.
+
+    Raises:
+        UsageError: it is a file, or holds something that is no dataset.
+    """
+    if is_remote(str(out)):
+        output.refuse_foreign(output.trimmed(str(out)))
+        return
+    target = Path(out)
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise UsageError(f"{target}: is no folder. Name a folder that does not exist yet.")
+    names = sorted(os.listdir(target))
+    if names and dataset_manifest.MANIFEST_FILE not in names:
+        shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
+        raise UsageError(f"{target}: is not empty ({shown}) and holds no dataset. Name another folder.")
+
+
+def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
+    """Looks whether the work is done already.
+
+    Args:
+        out: the output folder.
+        expected: fingerprint of the dataset that is to be written there.
+
+    Returns:
+        The manifest when that very dataset is there already, `None` when the folder is missing or empty, or holds that
+        dataset damaged: `commit` replaces it.
+
+    Raises:
+        UsageError: something else is there.
+        DatasetError: the dataset there is damaged, and may be another one.
+    """
+    refuse_foreign(out)
+    if not is_committed(out):
+        if is_remote(str(out)):
+            output.refuse_claimed(output.trimmed(str(out)), expected)
+        return None
+    try:
+        found = Dataset.open(out).manifest
+    except DatasetError as error:
+        refuse_doubtful(out, expected, error)
+        return None
+    if found.fingerprint == expected:
+        if not is_remote(str(out)):
+            # A run that was killed may have renamed it and not flushed its name.
+            durable.flush([Path(os.path.realpath(out)).parent])
+        return found
+    raise UsageError(
+        f"{out}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
+        "Name another folder, or delete that one."
+    )
+
+
+def is_committed(out: str | os.PathLike[str]) -> bool:
+    """Whether an output holds a dataset, whichever."""
+    file = os.path.join(out, dataset_manifest.MANIFEST_FILE)
+    return buckets.stat(file) is not None if is_remote(file) else os.path.exists(file)
+
+
+def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], build: Mapping[str, Any]) -> Manifest:
+    """Publishes a dataset whose shards are all finished, and removes its staging folder.
+
+    Args:
+        staging: where the shards are; locked by the caller.
+        plan: what was planned.
+        out: folder to appear; it may exist when it is empty (TFX makes it), or hold this very dataset.
+        build: what may differ between equal datasets (resolved configuration, runner), for `build.json`.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        CheckFailed: a shard is unfinished, the ledger does not add up, too many rejects, or nothing was written.
+        UsageError: `out` holds something else.
+    """
+    out = output.trimmed(str(out)) if is_remote(str(out)) else os.path.realpath(out)
+    found = committed(out, plan.fingerprint)
+    if found is None:
+        publish = _publish_on_bucket if is_remote(out) else _publish
+        found = publish(staging, plan, out, build)
+    staging.remove()
+    return found
+
+
+def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
+    target = Path(out)
+    results = finished_results(staging, plan.shards)
+    with assembling(target, plan.fingerprint) as assembled:
+        # A run that stages elsewhere may have published between our looking and our lock.
+        found = committed(out, plan.fingerprint)
+        if found is not None:
+            return found
+        manifest = _assemble(assembled, staging, plan, results, build)
+        for name, staged in _staged_files(results).items():
+            staging.place(staged, inside(assembled, name))
+        if is_committed(target):
+            replace_damaged(assembled, target, plan.fingerprint)
+        else:
+            durable.rename_folder(assembled, target)
+    return manifest
+
+
+def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
+    results = finished_results(staging, plan.shards)
+    assembled = staging.path("assembled")
+    shutil.rmtree(assembled, ignore_errors=True)
+    assembled.mkdir()
+    manifest = _assemble(assembled, staging, plan, results, build)
+    small = [path for path in assembled.rglob("*") if path.is_file() and path.name != dataset_manifest.MANIFEST_FILE]
+    files = {name: partial(staging.send, staged) for name, staged in _staged_files(results).items()}
+    files |= {path.relative_to(assembled).as_posix(): partial(buckets.upload, path=str(path)) for path in small}
+    output.claim(out, plan.fingerprint)
+    # Another run may have published and gone between our looking and our claim; looking again tells.
+    if not is_committed(out):
+        output.publish(out, manifest.to_json().encode("utf-8"), files)
+    try:
+        committed(out, plan.fingerprint)
+    finally:
+        output.release(out)
+    return manifest
+
+
+def _staged_files(results: list[ShardResult]) -> dict[str, str]:
+    """Name in the dataset -> name in staging, of every shard, its index and its origins."""
+    files = {}
+    for result in results:
+        staged = shard_names.shard_path(result.split, result.number, result.total)
+        files[result.info.path] = staged
+        files[shard_names.index_path(result.info.path)] = shard_names.index_path(staged)
+        if result.origins_bytes:
+            files[origins_path(result.info.path)] = origins_path(staged)
+    return files
+
+
+def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
+    """Deletes what a commit that was killed has left beside an output."""
+    if is_remote(str(out)):
+        # What lies there is taken up by the next run; once the manifest is there, the claim is of no use.
+        url = output.trimmed(str(out))
+        if output.claimed(url) == fingerprint and is_committed(url):
+            output.release(url)
+        return
+    discard(Path(os.path.realpath(out)), fingerprint)
+
+
+def finished_results(staging: Staging, shards: Sequence[PlannedShard]) -> list[ShardResult]:
+    """The results of shards that are all finished.
+
+    Raises:
+        CheckFailed: one is not.
+    """
+    results = staging.results(shards)
+    missing = [shard_names.shard_path(*planned) for planned, result in zip(shards, results, strict=True) if not result]
+    if missing:
+        raise CheckFailed(
+            f"{len(missing)} of {len(results)} shards are not written, e.g. {missing[0]}. Run it again. Where writers "
+            "are other machines, run.staging must be a place that all of them share."
+        )
+    return [result for result in results if result is not None]
+
+
+def _assemble(
+    folder: Path, staging: Staging, plan: DatasetPlan, results: list[ShardResult], build: Mapping[str, Any]
+) -> Manifest:
+    """Writes all of a dataset but its shards and their indices into an empty folder."""
+    parts = {shard_names.index_path(result.info.path): result.index_sha256 for result in results}
+    tally = _Tally()
+    sizes = _part_sizes(plan.inputs)
+    names = [shard_names.ledger_path(number, len(sizes)) for number in range(len(sizes))]
+    lines = tally.counted(staging.ledger_lines(plan.shards, plan.rows))
+    parts.update(zip(names, write_parts(lines, sizes, lambda number: folder / names[number]), strict=True))
+    # Rows beyond the expected number would be left in the stream.
+    for _ in lines:
+        continue
+    _check(tally, plan, results)
+    manifest = Manifest(
+        kind=plan.kind,
+        task=plan.task,
+        classes=plan.classes,
+        labels=plan.labels or (dataset_manifest.MASKS if plan.task == "segmentation" else dataset_manifest.SINGLE),
+        recipe=plan.recipe,
+        recipe_fingerprint=fingerprint(dict(plan.recipe)),
+        parent=plan.parent,
+        fingerprint=plan.fingerprint,
+        features=plan.features,
+        totals={**tally.totals(plan), **_marks(results)},
+        shards=tuple(result.info for result in results),
+        parts=parts,
+        names=plan.names,
+    ).sealed()
+    record.write_lineage(
+        folder,
+        kind=plan.kind,
+        fingerprint=plan.fingerprint,
+        parents={"input": plan.parent, **plan.further_parents},
+        recipe=plan.recipe,
+    )
+    for name in plan.kept:
+        target = inside(folder, name)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(staging.path(name), target)
+    versions = {"versions": record.package_versions(), **build}
+    write_text(folder / dataset_manifest.BUILD_FILE, sealed_json(versions))
+    write_text(folder / dataset_manifest.MANIFEST_FILE, manifest.to_json())
+    return manifest
+
+
+@dataclass
+class _Tally:
+    """Counts the ledger while it is written, and remembers the first rejects for the message."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    records: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def counted(self, lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            row = json.loads(line)
+            self.add(row["key"], row["status"], row["code"], row["reason"])
+            if row["status"] == ledger.WRITTEN:
+                self.records[row["split"]] += 1
+            yield line
+
+    def add(self, key: str, status: str, code: str, reason: str) -> None:
+        self.counts[status] += 1
+        if status != ledger.WRITTEN:
+            self.codes[f"{status}/{code}"] += 1
+        if status == ledger.REJECTED and len(self.examples) < _EXAMPLES:
+            self.examples.append(f"{key}: {code}: {reason}")
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """How many were rejected why, and the first of them."""
+        counts = ", ".join(f"{code} {n}" for code, n in self.rejected_codes.items())
+        return counts, "".join(f"\n  {example}" for example in self.examples)
+
+    @property
+    def rejected_codes(self) -> dict[str, int]:
+        start = f"{ledger.REJECTED}/"
+        return {code[len(start) :]: n for code, n in sorted(self.codes.items()) if code.startswith(start)}
+
+    def totals(self, plan: DatasetPlan) -> dict[str, int]:
+        splits = sorted({shard.split for shard in plan.shards})
+        return {
+            "inputs": sum(self.counts.values()),
+            **{status: self.counts[status] for status in ledger.STATUSES},
+            **{f"records/{split}": self.records[split] for split in splits},
+            **self.codes,
+        }
+
+
+def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None:
+    rows, records = sum(tally.counts.values()), sum(result.info.records for result in results)
+    written = tally.counts[ledger.WRITTEN]
+    if rows != plan.inputs or written != records:
+        raise CheckFailed(
+            f"The ledger does not add up: {rows} rows for {plan.inputs} inputs, {written} rows say written for "
+            f"{records} records. Delete the staging folder and run it again."
+        )
+    if not written:
+        _refuse_nothing(tally, rows)
+    _check_rejects(tally, plan, rows)
+
+
+def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:
+    """Looks before any shard is written whether too much is rejected already.
+
+    Args:
+        plan: what is going to be written.
+        rows: what is known to be rejected; others are passed over.
+
+    Raises:
+        CheckFailed: it is too much.
+    """
+    tally = _Tally()
+    for row in sorted((row for row in rows if row.status == ledger.REJECTED), key=lambda row: row.key):
+        tally.add(row.key, row.status, row.code, row.reason)
+    _check_rejects(tally, plan, plan.inputs)
+
+
+def _refuse_nothing(tally: _Tally, rows: int) -> NoReturn:
+    counts, shown = tally.told
+    raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
+
+
+def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
+    allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
+    if rows and tally.counts[ledger.REJECTED] == rows:
+        _refuse_nothing(tally, rows)
+    unwanted = tally.counts[ledger.REJECTED] - tally.rejected_codes.get(ledger.UNLISTED, 0)
+    if unwanted <= allowed:
+        return
+    counts, shown = tally.told
+    raise CheckFailed(
+        f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
+        f"and 10 always are): {counts}. Nothing was published. Mend the input or raise rejects.max. The first:{shown}"
+    )
+
+
+def _marks(results: list[ShardResult]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for result in results:
+        counts.update(result.marks)
+    return counts
+
+
+def _part_sizes(rows: int) -> list[int]:
+    count = max(1, -(-rows // _ROWS_PER_PART))
+    return [rows * (i + 1) // count - rows * i // count for i in range(count)]

@@ -1,0 +1,134 @@
+"""An output that holds a damaged dataset: when the same dataset may take its place.
+
+An earlier version, or a disk that failed, may have left a folder of empty files under the output's name. The dataset
+that is written there again replaces it only where all traces say that it was this one, and no file is lost that the
+new one does not have.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
+from shardwright.dataset.reader import Dataset
+from shardwright.errors import DatasetError, UsageError
+from shardwright.fingerprint import is_whole
+from shardwright.lineage.record import LINEAGE_FILE
+from shardwright.storage import durable, is_remote
+from shardwright.untrusted import foreign_json
+
+_CHUNK = 1 << 20
+_SHOWN = 3
+
+
+def damage(out: str | os.PathLike[str], expected: str) -> str:
+    """Returns what is wrong with a damaged dataset that may be replaced; empty where there is none, or a sound one.
+
+    Args:
+        out: the output.
+        expected: fingerprint of the dataset that is to be written there.
+
+    Raises:
+        DatasetError: the dataset there is damaged, and may be another one.
+    """
+    if is_remote(str(out)) or not os.path.exists(os.path.join(out, MANIFEST_FILE)):
+        return ""
+    try:
+        Dataset.open(out)
+    except DatasetError as error:
+        refuse_doubtful(out, expected, error)
+        return str(error)
+    return ""
+
+
+def refuse_doubtful(out: str | os.PathLike[str], expected: str, error: DatasetError) -> None:
+    """Refuses a damaged dataset that may be another than the expected one.
+
+    Args:
+        out: the output.
+        expected: fingerprint of the dataset that is to be written there.
+        error: what is wrong with the dataset there.
+
+    Raises:
+        DatasetError: it may be another one.
+    """
+    if is_remote(str(out)):
+        raise error
+    doubt = _doubt(Path(out), expected)
+    if doubt:
+        raise DatasetError(f"{error} It is not replaced, because {doubt}. Name another folder, or delete that one.")
+
+
+def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
+    """Puts a dataset in the place of a damaged one.
+
+    Args:
+        assembled: folder of the whole dataset, within the same file system.
+        target: the output.
+        expected: fingerprint of the dataset.
+
+    Raises:
+        DatasetError: `target` is not damaged any more, or may be another dataset.
+        UsageError: `target` holds a file that the dataset does not have.
+    """
+    if not damage(target, expected):
+        raise UsageError(f"{target}: something else was put there meanwhile. Name another folder.")
+    foreign = sorted(_files(target) - _files(assembled))
+    if foreign:
+        shown = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
+        raise UsageError(
+            f"{target}: is a damaged dataset and holds files that are not part of it ({shown}). Move them elsewhere, "
+            "or name another folder."
+        )
+    durable.flush_tree(assembled)
+    away = replaced_folder(target, expected)
+    shutil.rmtree(away, ignore_errors=True)
+    os.rename(target, away)
+    durable.rename_folder(assembled, target)
+    shutil.rmtree(away, ignore_errors=True)
+
+
+def replaced_folder(target: Path, expected: str) -> Path:
+    """Where a damaged output is moved before it is deleted."""
+    return target.parent / f".replaced-{expected[:16]}"
+
+
+def _doubt(target: Path, expected: str) -> str:
+    """Why a damaged dataset may be another than the expected one; empty where it is that."""
+    try:
+        manifest = Manifest.from_json((target / MANIFEST_FILE).read_text(encoding="utf-8"))
+        return "" if manifest.fingerprint == expected else "its manifest is of another dataset"
+    except (OSError, ValueError, DatasetError):
+        pass
+    try:
+        text = (target / LINEAGE_FILE).read_text(encoding="utf-8")
+        if is_whole(text):
+            same = foreign_json(text).get("fingerprint") == expected
+            return "" if same else f"its {LINEAGE_FILE} is of another dataset"
+    except (OSError, ValueError):
+        pass
+    if all(_is_empty(target / name) for name in _files(target)):
+        return ""
+    return "nothing in it says which dataset it was"
+
+
+def _files(folder: Path) -> set[str]:
+    """All that is in a folder but folders; links are files here."""
+    return {
+        os.path.relpath(os.path.join(here, name), folder)
+        for here, folders, names in os.walk(folder)
+        for name in (*names, *(one for one in folders if os.path.islink(os.path.join(here, one))))
+    }
+
+
+def _is_empty(file: Path) -> bool:
+    """Returns whether a file has no data: no bytes, or only NUL bytes. A link counts as data."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    with file.open("rb") as data:
+        while chunk := data.read(_CHUNK):
+            if chunk.count(0) != len(chunk):
+                return False
+    return True

@@ -1,0 +1,391 @@
+"""Writing a dataset: shards one by one into a staging folder, then the whole dataset by one rename.
+
+Any number of processes may write shards of one plan; a shard is finished when its `done` row is there, and what is
+finished is never written twice. A kill or a power failure at any moment leaves either the old state or the new one:
+files are written under a temporary name, renamed and flushed, and the `done` row comes last. `commit` makes the dataset
+of them.
+
+Inside `<staging root>/<fingerprint>/`:
+
+    Split-<split>/, index/Split-<split>/   as in the dataset, under the default names
+    rows/<name>.jsonl                      ledger rows of one shard, or of what was rejected before any shard; by key
+    origins/                               see `shardwright.ingest.copying`; where there is anything to be kept
+    (further files beside a shard)         as the shard's writer names them
+    done/<split>-<i>-of-<n>.json           the `ShardResult`
+    .lock                                  held by the run that uses this folder
+
+Where the staging root is on a bucket, files are made in a working folder of the machine at work, and of a finished
+shard all go to the bucket, the `done` row last (`shardwright.storage.mirror`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shardwright.dataset import ledger, shard_names
+from shardwright.dataset.ledger import LedgerRow, RowSorter, merged
+from shardwright.dataset.manifest import ShardInfo, origins_path
+from shardwright.dataset.shard_names import ShardNames
+from shardwright.fingerprint import canonical_json, sealed_lines
+from shardwright.storage import buckets, durable, in_parallel, is_remote, readers
+from shardwright.storage.leases import leased, remove_unless_leased
+from shardwright.storage.locks import locked_folder
+from shardwright.storage.mirror import Mirror, working_folder
+from shardwright.storage.whole_files import WholeFile
+from shardwright.tfrecords.records import RecordWriter
+from shardwright.untrusted import inside
+
+# Says where staging folders go, outside of everything that has a fingerprint.
+STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
+
+_DEFAULT_NAMES = ShardNames()
+_DONE = "done/"
+
+
+class Outcome(NamedTuple):
+    """What a shard's writer made of one input.
+
+    Attributes:
+        key: key of the input.
+        payload: the serialized example, whole or in pieces, or `None` when there is none to write.
+        status: `rejected` or `duplicate` where `payload` is `None`.
+        code: why, as a word.
+        reason: why, as a sentence.
+        marks: names of the totals that count it, of `manifest.MARKS`.
+        origin: JSON to be kept of it beside the shard, if anything is.
+        copied: whether its image was taken over from an earlier dataset.
+        damaged: whether it should have been, and its record there was damaged.
+    """
+
+    key: str
+    payload: bytes | Sequence[bytes] | None
+    status: str = ledger.WRITTEN
+    code: str = ""
+    reason: str = ""
+    marks: tuple[str, ...] = ()
+    origin: str = ""
+    copied: bool = False
+    damaged: bool = False
+
+
+class PlannedShard(NamedTuple):
+    """A shard's place: split, number from 0, number of shards in that split."""
+
+    split: str
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """A finished shard, as its `done` row records it.
+
+    Attributes:
+        split: its split.
+        number: its number, from 0.
+        total: number of shards in the split.
+        info: what the manifest will say.
+        index_sha256: hash of its index file.
+        index_bytes: size of its index file.
+        rows_bytes: size of its file of ledger rows.
+        inputs: ledger rows it accounts for.
+        marks: number of records by `Outcome.marks`.
+        tools: what its bytes depend on besides the plan, as `Staging` has it.
+        origins_bytes: size of its file of origins, 0 where there is none.
+        copied: images that were taken over from an earlier dataset.
+        damaged: images whose record there was damaged, so that they were read.
+        beside: further staged files that belong to it, with their sizes.
+    """
+
+    split: str
+    number: int
+    total: int
+    info: ShardInfo
+    index_sha256: str
+    index_bytes: int
+    rows_bytes: int
+    inputs: int
+    marks: Mapping[str, int] = field(default_factory=dict)
+    tools: str = ""
+    origins_bytes: int = 0
+    copied: int = 0
+    damaged: int = 0
+    beside: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The staging folder of one plan. Picklable, so that workers can be handed it.
+
+    Attributes:
+        root: the folder, absolute; this machine's working folder, where the staging root is on a bucket.
+        fingerprint: of the dataset that is being made.
+        mirror: what of it is on a bucket, if it is.
+        tools: names and versions of what the bytes depend on besides the plan, such as an encoder. Shards that others
+            have written are written anew.
+    """
+
+    root: str
+    fingerprint: str
+    mirror: Mirror | None = None
+    tools: str = ""
+
+    @staticmethod
+    def open(staging_root: str | os.PathLike[str], fingerprint: str, tools: str = "") -> Staging:
+        """Opens the staging folder of a plan, and makes it where it is missing."""
+        if is_remote(str(staging_root)):
+            url = f"{str(staging_root).rstrip('/')}/{fingerprint}"
+            return Staging(str(working_folder(url)), fingerprint, Mirror(url), tools)
+        root = Path(staging_root, fingerprint).absolute()
+        durable.make_folder(root)
+        return Staging(str(root), fingerprint, tools=tools)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A worker on another machine has a working folder of its own, perhaps elsewhere."""
+        if self.mirror is None:
+            return Staging, (self.root, self.fingerprint, None, self.tools)
+        return Staging.open, (self.mirror.url.removesuffix(f"/{self.fingerprint}"), self.fingerprint, self.tools)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the folder for this run; a killed process lets go by itself.
+
+        On a bucket, runs of other machines may be at work there at the same time.
+
+        Raises:
+            UsageError: another run of this machine is writing the same dataset.
+            StorageError: the disk is full.
+        """
+        with locked_folder(Path(self.root)), leased(self.mirror.url) if self.mirror else nullcontext():
+            yield
+
+    def path(self, relative: str) -> Path:
+        """A path inside the staging folder."""
+        return inside(self.root, relative)
+
+    def location(self, name: str) -> str:
+        """Where a finished file of the folder can be read by any worker: its path, or its URL."""
+        return f"{self.mirror.url}/{name}" if self.mirror else str(self.path(name))
+
+    def result(self, planned: PlannedShard) -> ShardResult | None:
+        """The result of a shard when it is finished, else `None`."""
+        return self._result(planned, self._size)
+
+    def _result(self, planned: PlannedShard, size_of: Callable[[str], int | None]) -> ShardResult | None:
+        try:
+            raw = json.loads(self._read(_done(planned)))
+            result = ShardResult(**{**raw, "info": ShardInfo(**raw["info"])})
+            shard = shard_names.shard_path(*planned)
+            sizes = {
+                shard: result.info.bytes,
+                shard_names.index_path(shard): result.index_bytes,
+                _rows(planned): result.rows_bytes,
+                **({origins_path(shard): result.origins_bytes} if result.origins_bytes else {}),
+                **result.beside,
+            }
+            complete = result.tools == self.tools
+            complete = complete and all(size_of(name) == size for name, size in sizes.items())
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return result if complete else None
+
+    def results(self, planned: Iterable[PlannedShard]) -> list[ShardResult | None]:
+        """The results of shards, each as `result` tells it."""
+        if self.mirror is None:
+            return list(in_parallel(self.result, planned, readers(self.root)))
+        # One listing, where every question would be a request.
+        sizes = self.mirror.sizes()
+
+        def result(one: PlannedShard) -> ShardResult | None:
+            return self._result(one, sizes.get) if _done(one) in sizes else None
+
+        return list(in_parallel(result, planned, readers(self.mirror.url)))
+
+    def unfinished(self, planned: Iterable[PlannedShard]) -> list[PlannedShard]:
+        """Those of the shards that are not finished: on a bucket, that have no `done` row, which one listing tells."""
+        if self.mirror is None:
+            return [one for one in planned if self.result(one) is None]
+        done = self.mirror.sizes(_DONE)
+        return [one for one in planned if _done(one) not in done]
+
+    def write_shard(
+        self,
+        planned: PlannedShard,
+        outcomes: Iterable[Outcome],
+        names: ShardNames = _DEFAULT_NAMES,
+        beside: Sequence[str] = (),
+    ) -> ShardResult:
+        """Writes a shard with its index and ledger rows, unless it is finished already.
+
+        Args:
+            planned: which shard.
+            outcomes: one per input planned for it, in the order of the records; consumed lazily.
+            names: what the shard will be called in the dataset. Here it keeps the default name, since a pattern may ask
+                for the number of records, which is known in the end.
+            beside: names of further files of this folder, which are there (`write_file`) when the last outcome was
+                taken; they are part of what is finished.
+
+        Returns:
+            The shard's result, new or from an earlier attempt.
+        """
+        finished = self.result(planned)
+        # An earlier version may have finished it without them.
+        if finished is not None and finished.beside.keys() >= set(beside):
+            return finished
+        # A row of an earlier attempt would vouch for what is written now before it is flushed.
+        durable.remove(self.path(_done(planned)))
+        rows = RowSorter(self._scratch())
+        count, first, last, copied, damaged = 0, None, None, 0, 0
+        marks: Counter[str] = Counter()
+        origins: list[str] = []
+        shard = shard_names.shard_path(*planned)
+        index = shard_names.index_path(shard)
+        with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
+            writer = RecordWriter(data)
+            for outcome in outcomes:
+                key, payload, status, code, reason, *_ = outcome
+                place = None
+                copied += outcome.copied
+                damaged += outcome.damaged
+                if payload is not None:
+                    offset, length = writer.write(*((payload,) if isinstance(payload, bytes) else payload))
+                    line = canonical_json({"key": key, "offset": offset, "length": length})
+                    positions.write(line.encode("utf-8") + b"\n")
+                    place = count
+                    count, first, last = count + 1, first if count else key, key
+                    marks.update(outcome.marks)
+                    if outcome.origin:
+                        origins.append(f"[{offset},{outcome.origin}]\n")
+                rows.add(LedgerRow(key, status, code, reason, planned.split, planned.number, place))
+        rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
+        origins_bytes = self.write_lines(origins_path(shard), sealed_lines(origins), flushed=False) if origins else 0
+        path = f"Split-{planned.split}/{names.name(*planned, count)}"
+        info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
+        result = ShardResult(
+            *planned,
+            info=info,
+            index_sha256=positions.sha256,
+            index_bytes=positions.size,
+            rows_bytes=rows_bytes,
+            inputs=rows.count,
+            marks=dict(marks),
+            tools=self.tools,
+            origins_bytes=origins_bytes,
+            copied=copied,
+            damaged=damaged,
+            beside={name: self.path(name).stat().st_size for name in beside},
+        )
+        self._store((shard, index, _rows(planned), *([origins_path(shard)] if origins else []), *beside))
+        self.write_file(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
+        if self.mirror:
+            self.mirror.move(Path(self.root), (_done(planned),))
+        return result
+
+    def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
+        # Where files are kept on a bucket, the one here is on its way there.
+        return WholeFile(self.path(name), flushed=flushed and self.mirror is None)
+
+    def _store(self, names: Sequence[str]) -> None:
+        """Puts files where a power failure does not reach them: a `done` row may name them then."""
+        if self.mirror:
+            self.mirror.move(Path(self.root), names)
+            return
+        durable.flush(place for name in names for place in (self.path(name), self.path(name).parent))
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Writes a file of this machine's folder; `write_shard` or `share` hands it to others."""
+        with self._file(name) as file:
+            file.write(data)
+
+    def share(self, name: str, data: bytes) -> None:
+        """Writes a file that workers on any machine read at its `location`."""
+        self.write_file(name, data)
+        if self.mirror:
+            self.mirror.move(Path(self.root), (name,))
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a file is at its `location`."""
+        return self._size(name) is not None
+
+    def write_lines(self, name: str, lines: Iterable[str], *, flushed: bool = True) -> int:
+        """Writes a file of lines; returns its size."""
+        with self._file(name, flushed=flushed) as file:
+            for line in lines:
+                file.write(line.encode("utf-8"))
+        return file.size
+
+    def write_rows(self, name: str, rows: Iterable[LedgerRow]) -> None:
+        """Writes ledger rows of inputs that belong to no shard, e.g. rejected by the plan. `name` is unique to them."""
+        sorter = RowSorter(self._scratch())
+        for row in rows:
+            sorter.add(row)
+        self.write_lines(f"rows/{name}.jsonl", sorter.lines())
+
+    def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
+        """All ledger lines of the given shards and of the named row files, by key, in bounded memory and open files."""
+        scratch = self._scratch()
+        scratch.mkdir()
+        try:
+            names = [_rows(p) for p in planned]
+            files = self.mirror.fetch(names, scratch) if self.mirror else [self.path(name) for name in names]
+            files += [self.path(f"rows/{name}.jsonl") for name in extra]
+            yield from merged(files, scratch)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _scratch(self) -> Path:
+        """A name for a folder that only this call uses."""
+        return self.path(f"merge-{uuid.uuid4().hex}")
+
+    def remove(self) -> None:
+        """Deletes the folder, after the dataset has appeared; on a bucket the last run that is at work there does."""
+        if self.mirror:
+            remove_unless_leased(self.mirror.url)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def place(self, name: str, target: Path) -> None:
+        """Gives a staged file a second name, or copies it where that cannot be."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if self.mirror:
+            self.mirror.place(name, target)
+            return
+        try:
+            os.link(self.path(name), target)
+        except OSError:  # Another file system, or one that knows no links.
+            shutil.copyfile(self.path(name), target)
+
+    def send(self, name: str, url: str) -> None:
+        """Copies a staged file to an object store."""
+        if self.mirror:
+            self.mirror.send(name, url)
+        else:
+            buckets.upload(url, str(self.path(name)))
+
+    def _read(self, name: str) -> bytes:
+        return self.mirror.read(name) if self.mirror else self.path(name).read_bytes()
+
+    def _size(self, name: str) -> int | None:
+        if self.mirror:
+            return self.mirror.size(name)
+        try:
+            return self.path(name).stat().st_size
+        except FileNotFoundError:
+            return None
+
+
+def _rows(planned: PlannedShard) -> str:
+    return f"rows/Split-{planned.split}-{shard_names.shard_name(planned.number, planned.total)}.jsonl"
+
+
+def _done(planned: PlannedShard) -> str:
+    return f"{_DONE}Split-{planned.split}-{shard_names.shard_name(planned.number, planned.total)}.json"

@@ -1,0 +1,117 @@
+"""Locks of files and folders, which end with the process that holds them: the only module that calls `flock`."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+from shardwright.errors import StorageError, UsageError
+
+LOCK_FILE = ".lock"
+# What a write meets when there is no room for it.
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) -> bool:
+    """Locks an open file or folder until it is closed.
+
+    Args:
+        file: the open file, or its descriptor.
+        shared: share it with others that share it, instead of holding it alone.
+        wait: wait for it, instead of returning at once.
+
+    Returns:
+        False where another process holds it.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def only_run_in(run_root: Path) -> Iterator[None]:
+    """Holds the folder: two runs in one would write the same metadata and staging.
+
+    Raises:
+        UsageError: another run is at work.
+    """
+    with ExitStack() as stack:
+        try:
+            lock = stack.enter_context(open(run_root / ".lock", "a", encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of yours.") from None
+        if not lock_file(lock):
+            raise UsageError(f"{run_root}: another run is at work here. Wait for it, or give --root DIR.")
+        yield
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Holds a staging folder for this run; a killed process lets go by itself.
+
+    Raises:
+        UsageError: another run is writing the same dataset.
+        StorageError: the disk is full.
+    """
+    with held_folder(folder):
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            raise StorageError(
+                f"{error.filename or folder}: cannot be written ({error.strerror}). Nothing was published. Make "
+                "room, or set run.staging to a folder with more; finished shards are kept."
+            ) from None
+
+
+def held_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
+    """Makes a folder where it is missing and locks it, until the file that is returned is closed.
+
+    Args:
+        folder: the folder.
+        waiting: is called again and again while another run holds it, to pause there or to raise; without it, that
+            is an error.
+
+    Raises:
+        UsageError: another run is at work there.
+    """
+    path = folder / LOCK_FILE
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            # Not what a link leads to, which need not lie within the folder.
+            file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666), "w", encoding="utf-8")
+        except FileNotFoundError:
+            continue  # Deleted in this moment by the run before us.
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise UsageError(f"{path}: is a link, which no run of ours made. Remove it.") from None
+        try:
+            if not lock_file(file):
+                file.close()
+                if waiting is None:
+                    raise UsageError(f"{folder}: another run is at work there. Wait for it or end it.")
+                waiting()
+                continue
+        except OSError as error:
+            file.close()
+            raise UsageError(f"{folder}: cannot be locked ({error.strerror}). Stage on another disk.") from None
+        try:
+            # The run before us may have deleted the folder between our opening and locking the file.
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        except FileNotFoundError:
+            pass
+        file.close()

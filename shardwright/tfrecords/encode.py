@@ -1,0 +1,249 @@
+"""Writing a `tf.train.Example`, in pieces: an image goes from where it was read into the file without being copied.
+
+The wire format is protocol buffers' (tensorflow/core/example/example.proto and feature.proto), with names sorted and
+numbers packed; see `shardwright.tfrecords.records`.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shardwright.tfrecords.wire import DELIMITED, delimited, delimited_start, pack_int64, pack_int64_lists, varint
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_UINT64 = 2**64 - 1
+_FLOAT = struct.Struct("<f")
+# Field numbers of the three lists in feature.proto's Feature.
+BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
+_KINDS = {"bytes": BYTES_LIST, "float32": FLOAT_LIST, "int64": INT64_LIST}
+# Name and values of nearly all entries have so few bytes together that every length within is one byte.
+_SHORT = 0x7F - 4
+# Shorter pieces are cheaper to copy than to hand on one by one.
+_WORTH_A_PIECE = 1 << 15
+
+
+class RecordError(ValueError):
+    """A TFRecord file or an Example is damaged, or a value does not fit into one."""
+
+
+@dataclass(frozen=True)
+class TypedList:
+    """A feature's values with their kind, so that an empty list has one too.
+
+    Args:
+        kind: `bytes`, `int64` or `float32`.
+        values: the values, possibly none.
+    """
+
+    kind: str
+    values: Sequence[Any] | npt.NDArray[Any]
+
+
+def ints(values: Sequence[int] | npt.NDArray[Any]) -> TypedList:
+    """An int64 feature of any length, 0 included."""
+    return TypedList("int64", values)
+
+
+def floats(values: Sequence[float] | npt.NDArray[Any]) -> TypedList:
+    """A float32 feature of any length, 0 included."""
+    return TypedList("float32", values)
+
+
+def byte_strings(values: Sequence[bytes]) -> TypedList:
+    """A bytes feature of any length, 0 included."""
+    return TypedList("bytes", values)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A feature as it stands in another Example, to be copied.
+
+    Args:
+        feature: the serialized `Feature`.
+    """
+
+    feature: bytes
+
+
+FeatureValue = (
+    bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float] | npt.NDArray[Any] | TypedList | Carried
+)
+
+
+def encode_example(features: Mapping[str, FeatureValue]) -> bytes:
+    """Serializes a tf.train.Example.
+
+    Args:
+        features: name to value. `bytes`, a whole number or a float make a list of one; sequences and arrays keep their
+            order; float64 becomes float32. An empty list has no kind of its own: use `ints([])`, `floats([])` or
+            `byte_strings([])`.
+
+    Returns:
+        The bytes; the same for the same features, whatever order they came in.
+
+    Raises:
+        RecordError: a value has no kind that an Example can hold, or does not fit into int64 or float32.
+    """
+    return b"".join(encode_pieces(features))
+
+
+def encode_pieces(features: Mapping[str, FeatureValue]) -> list[bytes]:
+    """The same as pieces that follow each other; large values are handed on as the objects they are."""
+    pieces: list[bytes] = [b""]
+    total = 0
+    for name in sorted(features):
+        entry = _encode_entry(name, features[name])
+        pieces += entry
+        total += sum(map(len, entry))
+    pieces[0] = delimited_start(1, total)
+    return list(_joined(pieces))
+
+
+def encode_entry(name: str, value: FeatureValue) -> bytes:
+    """Serializes a feature with its name, for `join_entries`. Errors as of `encode_example`."""
+    return b"".join(_encode_entry(name, value))
+
+
+def encode_entries(features: Mapping[str, FeatureValue]) -> dict[str, bytes]:
+    """`encode_entry` of all features of an Example, arrays of whole numbers in one pass."""
+    arrays: dict[str, npt.NDArray[np.int64]] = {}
+    entries: dict[str, bytes] = {}
+    for name, value in features.items():
+        values = value.values if isinstance(value, TypedList) and value.kind == "int64" else None
+        if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
+            arrays[name] = values
+        else:
+            entries[name] = encode_entry(name, value)
+    for name, packed in zip(arrays, pack_int64_lists([*arrays.values()]), strict=True):
+        entries[name] = b"".join(_entry(name, INT64_LIST, [delimited(1, packed)] if packed else []))
+    return entries
+
+
+def join_entries(entries: Mapping[str, bytes]) -> bytes:
+    """The Example of features that `encode_entry` has serialized, by their names."""
+    body = b"".join([entries[name] for name in sorted(entries)])
+    return delimited_start(1, len(body)) + body
+
+
+def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
+    """An entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
+    if type(value) is Carried:
+        start = _named(name) + delimited_start(2, len(value.feature))
+        return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
+    return _entry(name, *_encode_feature(name, value))
+
+
+def _entry(name: str, kind: int, body: list[bytes]) -> list[bytes]:
+    """An entry whose list is encoded already."""
+    size = sum(map(len, body))
+    named = _named(name)
+    if len(named) + size <= _SHORT:
+        inner = bytes((2 << 3 | DELIMITED, size + 2, kind << 3 | DELIMITED, size))
+        return [b"".join((bytes((1 << 3 | DELIMITED, len(named) + size + 4)), named, inner, *body))]
+    start = delimited_start(kind, size)
+    start = delimited_start(2, len(start) + size) + start
+    start = named + start
+    return [delimited_start(1, len(start) + size) + start, *body]
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str) -> bytes:
+    """The name of a feature as a field: the same few for all images."""
+    return delimited(1, name.encode())
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterable[bytes]:
+    """Neighbours that are short as one."""
+    short: list[bytes] = []
+    for piece in pieces:
+        if len(piece) < _WORTH_A_PIECE:
+            short.append(piece)
+            continue
+        yield b"".join(short)
+        short.clear()
+        yield piece
+    if short:
+        yield b"".join(short)
+
+
+def _encode_feature(name: str, value: FeatureValue) -> tuple[int, list[bytes]]:
+    """Returns field number and body of the list that holds a value, the body in pieces."""
+    if type(value) is bytes:
+        return BYTES_LIST, [delimited_start(1, len(value)), value]
+    if type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
+        return INT64_LIST, [delimited(1, varint(value & _UINT64))]
+    kind, values = _typed(name, value)
+    if len(values) == 1 and (single := _single(kind, values[0])):
+        return kind, [delimited(1, single)]
+    if kind == BYTES_LIST:
+        return kind, [piece for item in values for piece in (delimited_start(1, len(item)), item)]
+    if not len(values):
+        return kind, []
+    if kind == INT64_LIST:
+        return kind, [delimited(1, pack_int64(_as_int64(name, values)))]
+    return kind, [delimited(1, _as_float32(name, values).astype("<f4", copy=False).tobytes())]
+
+
+def _single(kind: int, value: Any) -> bytes:
+    """One number packed, ten times as fast as by way of an array; nothing for what that way has to look at."""
+    if kind == INT64_LIST and type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
+        return varint(value & _UINT64)
+    if kind == FLOAT_LIST and type(value) is float:
+        with suppress(OverflowError):
+            return _FLOAT.pack(value)
+    return b""
+
+
+def _typed(name: str, value: FeatureValue) -> tuple[int, Sequence[Any] | npt.NDArray[Any]]:
+    if isinstance(value, TypedList):
+        if value.kind not in _KINDS:
+            raise RecordError(f"feature {name}: kind {value.kind!r} is not one of {', '.join(_KINDS)}")
+        values: Any = value.values
+        if _KINDS[value.kind] == BYTES_LIST and not all(isinstance(item, bytes) for item in values):
+            raise RecordError(f"feature {name}: a bytes feature holds something else; encode text as UTF-8 first")
+        return _KINDS[value.kind], values
+    values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+    if not len(values):
+        raise RecordError(f"feature {name}: an empty list has no kind; use ints([]), floats([]) or byte_strings([])")
+    if all(isinstance(item, bytes) for item in values):
+        return BYTES_LIST, values
+    array = np.asarray(values)
+    # Whole numbers beyond int64 are told from floats by their own type: numpy may make floats of them.
+    if array.dtype.kind in "iu" or all(type(item) is int for item in values):
+        return INT64_LIST, values
+    if array.dtype.kind == "f":
+        return FLOAT_LIST, values
+    raise RecordError(
+        f"feature {name}: {type(values[0]).__name__} values cannot be stored; an Example holds bytes, whole numbers "
+        "or floats (encode text as UTF-8, turn truth values into 0 and 1)"
+    )
+
+
+def _as_int64(name: str, values: Any) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise RecordError(f"feature {name}: an array of shape {array.shape} must be flat to be stored")
+    if array.dtype.kind not in "iu":
+        whole = all(type(item) is int for item in values)
+        raise RecordError(f"feature {name}: {'a number is beyond int64' if whole else 'not all are whole numbers'}")
+    if array.dtype.kind == "u" and int(array.max()) > _INT64_MAX:
+        raise RecordError(f"feature {name}: {int(array.max())} is beyond int64")
+    return array.astype(np.int64, copy=False)
+
+
+def _as_float32(name: str, values: Any) -> npt.NDArray[np.float32]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "fiu":
+        raise RecordError(f"feature {name}: {array.dtype} of shape {array.shape} must be flat and numbers to be stored")
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    lost = np.isinf(single) & np.isfinite(array)
+    if lost.any():
+        raise RecordError(f"feature {name}: {array[lost][0]} is beyond float32")
+    return single

@@ -1,0 +1,281 @@
+"""Walking a TFRecord file that may be damaged or compressed: what can be read is, what cannot is named.
+
+A wrong checksum of a payload costs that record; a wrong length costs the rest of the file, since nothing says where the
+next record begins. Files compressed as a whole with gzip or zlib (`TFRecordOptions`) are unpacked while they are read.
+
+What the payload of a record is, when it is no tf.train.Example that can be used; told from its bytes.
+
+After tensorflow/core/example/example.proto (Example: 1 features; SequenceExample: 1 context, 2 feature_lists) and
+tensorflow/core/framework/tensor.proto (TensorProto: 1 dtype, 2 tensor_shape, 4 tensor_content).
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any, NamedTuple
+
+from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
+from shardwright.images.read_header import read_header
+from shardwright.tfrecords.encode import RecordError
+from shardwright.tfrecords.records import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    DecodedFeature,
+    checksum_difference,
+    decode_example,
+    frame_length,
+    header_holds,
+)
+from shardwright.tfrecords.wire import DELIMITED, VARINT, WireError, read_fields, read_messages
+
+DAMAGED, TRUNCATED, TOO_LARGE = "damaged", "truncated", "too_large"
+
+# Protocol buffers hold less than 2 GiB; no image of a record of 1 GiB can be worked with.
+_LARGEST = 1 << 30
+_CHUNK = 1 << 20
+# zlib's number for: gzip or zlib, told by the header, with the largest window.
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+
+
+class Walked(NamedTuple):
+    """A record, or why it and perhaps all after it cannot be read.
+
+    Attributes:
+        number: its number in the file, from 0.
+        offset: where it begins, in bytes of the unpacked file; its payload begins `records.HEADER_BYTES` later.
+        payload: the payload, or `None`.
+        code: why there is no payload, as a word.
+        reason: the same as a sentence.
+    """
+
+    number: int
+    offset: int
+    payload: bytes | None
+    code: str = ""
+    reason: str = ""
+
+    @property
+    def where(self) -> str:
+        """For messages: number and offset."""
+        return f"record {self.number} at offset {self.offset}"
+
+
+def walk_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Walked]:
+    """Walks the records of an open file, plain or compressed, from its beginning.
+
+    Memory is bounded by the largest record, and by what is really there, whatever a length claims.
+
+    Args:
+        file: open for reading.
+        copy: takes the unpacked bytes, as far as the file is walked.
+
+    Yields:
+        Every record. After one with `DAMAGED` or `TOO_LARGE` there may be more; what cannot be told apart any more is
+        one last record.
+    """
+    stream = _Stream(file, copy)
+    number = 0
+    while True:
+        offset = stream.position
+        try:
+            header = stream.take(HEADER_BYTES)
+            if not header:
+                return
+            if len(header) < HEADER_BYTES:
+                reason = f"the file is cut off: {len(header)} bytes are left where a header needs {HEADER_BYTES}"
+                yield Walked(number, offset, None, TRUNCATED, reason)
+                return
+            if not header_holds(header):
+                reason = "the checksum of its length is wrong, so where the next one begins is unknown"
+                rest = len(header) + stream.skip()
+                yield Walked(
+                    number, offset, None, DAMAGED, f"{reason}; the rest of the file, {rest} bytes, is not read"
+                )
+                return
+            length = frame_length(header) - HEADER_BYTES - FOOTER_BYTES
+            kept = length <= _LARGEST
+            payload = stream.take(length) if kept else b""
+            found = len(payload) if kept else stream.skip(length)
+            footer = stream.take(FOOTER_BYTES)
+        except (zlib.error, EOFError) as error:
+            reason = f"the file's compression is damaged there ({error}), so the rest of it is not read"
+            yield Walked(number, offset, None, DAMAGED, reason)
+            return
+        if found < length or len(footer) < FOOTER_BYTES:
+            reason = f"the file is cut off: {length} bytes are promised, {found} are there"
+            yield Walked(number, offset, None, TRUNCATED, reason)
+            return
+        if not kept:
+            yield Walked(number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {_LARGEST} are read")
+        elif checksum_difference(payload, footer):
+            yield Walked(number, offset, None, DAMAGED, f"the checksum of its {length} bytes is wrong")
+        else:
+            yield Walked(number, offset, payload)
+        number += 1
+
+
+def is_compressed(start: bytes) -> bool:
+    """Whether a file that begins so is compressed as a whole; a sound header of a record comes first."""
+    if len(start) >= HEADER_BYTES and header_holds(start[:HEADER_BYTES]):
+        return False
+    return start[:2] == b"\x1f\x8b" or (start[:1] == b"\x78" and int.from_bytes(start[:2], "big") % 31 == 0)
+
+
+def begins_as_records(start: bytes) -> bool:
+    """Whether a file that begins so is a TFRecord file, compressed or not."""
+    if is_compressed(start):
+        try:
+            start = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(start, HEADER_BYTES)
+        except zlib.error:
+            return False
+    return len(start) >= HEADER_BYTES and header_holds(start[:HEADER_BYTES])
+
+
+class _Stream:
+    """The bytes of a file in order, unpacked where it is compressed."""
+
+    def __init__(self, file: IO[bytes], copy: IO[bytes] | None) -> None:
+        self._copy = copy
+        start = file.read(HEADER_BYTES)
+        file.seek(0)
+        self._file = io.BufferedReader(_Unpacked(file), _CHUNK) if is_compressed(start) else file
+        self.position = 0
+
+    def take(self, size: int) -> bytes:
+        """The next bytes, fewer at the end of the file. Never asks for more memory than there are bytes."""
+        parts = []
+        while size > 0 and (part := self._file.read(min(size, _CHUNK))):
+            parts.append(part)
+            if self._copy is not None:
+                self._copy.write(part)
+            size -= len(part)
+            self.position += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def skip(self, size: int | None = None) -> int:
+        """Passes over the next bytes, or all; returns how many there were."""
+        begin = self.position
+        while part := self.take(_CHUNK if size is None else min(_CHUNK, size - (self.position - begin))):
+            del part
+        return self.position - begin
+
+
+class _Unpacked(io.RawIOBase):
+    """What a compressed file holds. A gzip file may consist of several, one after the other.
+
+    Raises:
+        zlib.error: the data are damaged.
+        EOFError: they end too early.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._engine = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while True:
+            if self._engine.eof:
+                self._waiting = self._engine.unused_data or self._file.read(_CHUNK)
+                if not self._waiting:
+                    return 0
+                self._engine = zlib.decompressobj(_GZIP_OR_ZLIB)
+            data = self._waiting or self._file.read(_CHUNK)
+            if not data:
+                raise EOFError("it ends too early")
+            unpacked = self._engine.decompress(data, len(buffer))
+            self._waiting = self._engine.unconsumed_tail
+            if unpacked:
+                buffer[: len(unpacked)] = unpacked
+                return len(unpacked)
+
+
+# The numbers of types.proto.
+_TYPES = dict(
+    enumerate(["float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool"], 1)
+) | {14: "bfloat16", 17: "uint16", 18: "complex128", 19: "float16", 22: "uint32", 23: "uint64"}
+_SHOWN = 40
+
+
+class OtherRecordError(RecordError):
+    """A record is no tf.train.Example with features; the message says what it is and what to do."""
+
+
+def read_example(payload: bytes) -> dict[str, DecodedFeature]:
+    """Parses a payload as a tf.train.Example with at least one feature.
+
+    Raises:
+        OtherRecordError: it is something else.
+    """
+    other = _other_message(payload)
+    if not other:
+        try:
+            if features := decode_example(payload):
+                return features
+        except RecordError:
+            other = _no_message(payload)
+    raise OtherRecordError(other or _no_message(payload))
+
+
+def text_of(data: bytes) -> str:
+    """How bytes begin, where they are text, or nothing."""
+    start = data[:_SHOWN]
+    # The cut may go through a character of up to four bytes.
+    for cut in range(4 if len(data) > _SHOWN else 1):
+        with suppress(UnicodeDecodeError):
+            text = start[: len(start) - cut].decode("utf-8")
+            return text if all(c.isprintable() or c in "\t\r\n" for c in text) else ""
+    return ""
+
+
+def is_image(data: bytes) -> bool:
+    """Whether bytes begin as an image of any known format, and not as text does."""
+    if text_of(data):
+        return False
+    try:
+        read_header(data[:_SHOWN], max_pixels=1)
+    except ImageError as error:
+        return error.code not in (NOT_AN_IMAGE, EMPTY_FILE)
+    return True
+
+
+def _other_message(payload: bytes) -> str:
+    """Which message other than an Example a payload is, or nothing."""
+    try:
+        fields = [(field, wire, value) for field, wire, value in read_fields(memoryview(payload))]
+        kinds = {(field, wire) for field, wire, _ in fields}
+        if fields and kinds <= {(1, DELIMITED), (2, DELIMITED)} and (2, DELIMITED) in kinds:
+            names = [
+                bytes(name).decode("utf-8")
+                for lists in (value for field, _, value in fields if field == 2)
+                for entry in read_messages(lists, 1)
+                for name in read_messages(entry, 1)
+            ]
+            shown = ", ".join(names[:3]) or "none"
+            return f"a SequenceExample (feature lists: {shown}); write one tf.train.Example an image"
+        if (1, VARINT) in kinds and (2, DELIMITED) in kinds and fields[0][2] in _TYPES:
+            shape = [_size(dim) for value in (v for f, _, v in fields if f == 2) for dim in read_messages(value, 2)]
+            return f"a serialized tensor ({_TYPES[fields[0][2]]}, shape {shape}); write a tf.train.Example around it"
+    except (WireError, UnicodeDecodeError, TypeError):
+        return ""
+    return ""
+
+
+def _size(dim: memoryview) -> int:
+    return next((int(value) for field, wire, value in read_fields(dim) if (field, wire) == (1, VARINT)), 0)
+
+
+def _no_message(payload: bytes) -> str:
+    if not payload:
+        return "empty"
+    if is_image(payload):
+        return "the bytes of an image without anything around; write a tf.train.Example with a class or a key"
+    if text := text_of(payload):
+        return f"text ({text!r}); write a tf.train.Example"
+    return f"neither a tf.train.Example nor anything known; it begins with {payload[:8].hex(' ')}"
