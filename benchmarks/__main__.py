@@ -100,9 +100,9 @@ def _loader(options: argparse.Namespace) -> int:
 
     if options.images < options.batch:
         raise UsageError(f"--images: {options.images} do not fill a batch of {options.batch}. Give more.")
-    from shardwright.pipelines.runs.logs import quiet
+    from shardwright.pipelines.runs.logs import log_to_file
 
-    with _kept(options) as folder, quiet(folder / _LOG):
+    with _kept(options) as folder, log_to_file(folder / _LOG):
         from benchmarks.loader import loader_figures
 
         figures = loader_figures(folder, options.images, batch=options.batch, rounds=options.rounds)
@@ -120,13 +120,13 @@ def _report(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     _at_least_one(options, "batch")
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.errors import UsageError
-    from shardwright.pipelines.runs.logs import quiet
+    from shardwright.pipelines.runs.logs import log_to_file
 
-    if Dataset.open(options.dataset).manifest.kind != "transform":
+    if ImageDataset.open(options.dataset).manifest.kind != "transform":
         raise UsageError(f"{options.dataset}: its images are not of one size. Give what `shardwright transform` made.")
-    with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, quiet(Path(folder, _LOG)):
+    with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, log_to_file(Path(folder, _LOG)):
         from benchmarks.training import training_figures
 
         figures = training_figures(Path(options.dataset), options.batch)
@@ -136,9 +136,9 @@ def _train(options: argparse.Namespace) -> int:
 def _transform(options: argparse.Namespace) -> int:
     _at_least_one(options, "images")
     from benchmarks.transform import Methods, transform_figures
-    from shardwright.pipelines.runs.logs import quiet
+    from shardwright.pipelines.runs.logs import log_to_file
 
-    with _kept(options) as folder, quiet(folder / _LOG):
+    with _kept(options) as folder, log_to_file(folder / _LOG):
         from benchmarks import transform as ways
 
         with ways.notebook(options.python) as (method, name):
@@ -179,9 +179,9 @@ def _measure(folder: Path, images: int) -> list[Figure]:
     from benchmarks.masks import mask_figures
     from benchmarks.object_store import store_figures
     from benchmarks.probe import probe_figures
-    from shardwright.pipelines.runs.logs import quiet
+    from shardwright.pipelines.runs.logs import log_to_file
 
-    with quiet(folder / _LOG):
+    with log_to_file(folder / _LOG):
         from benchmarks.transform import write_records
 
         return [

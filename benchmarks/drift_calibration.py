@@ -21,7 +21,7 @@ from PIL import Image, ImageFilter
 
 from shardwright.config.evaluation import ALPHA
 from shardwright.drift.compare import compare
-from shardwright.drift.measures import measure_row
+from shardwright.drift.measures import measure_image
 from shardwright.drift.sample import Sample
 from shardwright.images.read_header import read_header
 from shardwright.progress import progress
@@ -84,7 +84,7 @@ def measure_all(files: list[bytes], change: Change) -> Sample:
         with Image.open(io.BytesIO(data)) as picture:
             changed = change(picture.convert("RGB"))
         header = read_header(changed, max_pixels=_MOST_PIXELS)
-        row = measure_row(changed, header)
+        row = measure_image(changed, header)
         numbers.append(row.numbers)
         embeddings.append(row.embedding)
         sizes.append((header.height, header.width))

@@ -23,7 +23,7 @@ from PIL import Image
 
 from shardwright.duplicates.hamming import bit_counts
 from shardwright.duplicates.hashes import ImageHashes, image_hashes
-from shardwright.images.decode import decode, turn
+from shardwright.images.decode import apply_orientation, decode
 from shardwright.images.header import ImageError
 from shardwright.images.quality import thumbnail
 from shardwright.images.read_header import read_header
@@ -114,7 +114,7 @@ def found_pictures(folder: Path) -> list[Picture]:
         data = file.read_bytes()
         try:
             header = read_header(data, max_pixels=_MOST_PIXELS)
-            pictures.append(turn(decode(data, header), header.orientation).convert("RGB"))
+            pictures.append(apply_orientation(decode(data, header), header.orientation).convert("RGB"))
         except ImageError:
             continue
     return pictures

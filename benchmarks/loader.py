@@ -28,7 +28,7 @@ from benchmarks.figures import AT_LEAST, AT_MOST, Figure
 from benchmarks.photographs import Photographs, photographs, warm
 from shardwright.config import parse_config
 from shardwright.dataset.manifest import SINGLE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.fingerprint import fingerprint
 from shardwright.images import tf_ops
 from shardwright.ingest import ingest
@@ -123,7 +123,7 @@ def many_records(folder: Path, records: int = RECORDS) -> str:
     return str(root)
 
 
-def _tiny_records(numbers: range) -> Iterator[staging.Outcome]:
+def _tiny_records(numbers: range) -> Iterator[staging.RecordResult]:
     pictures = [_tiny_picture(seed) for seed in range(4)]
     for number in numbers:
         key = f"{number:07d}"
@@ -134,7 +134,7 @@ def _tiny_records(numbers: range) -> Iterator[staging.Outcome]:
             "image/key": key.encode(),
             "image/width": _TINY,
         }
-        yield staging.Outcome(key, encode_example(example))
+        yield staging.RecordResult(key, encode_example(example))
 
 
 def _tiny_picture(seed: int) -> bytes:
@@ -172,9 +172,9 @@ def loader_figures(
         rounds: how often everything is measured.
     """
     source, labelled, masked = loader_datasets(folder, images, *size)
-    files = [shard.file for shard in Dataset.open(labelled).shards(TRAIN)]
-    warm([*source.paths, *files, *(shard.file for shard in Dataset.open(masked).shards(TRAIN))])
-    encoded = encoded_images(Dataset.open(labelled), TRAIN)
+    files = [shard.file for shard in ImageDataset.open(labelled).shards(TRAIN)]
+    warm([*source.paths, *files, *(shard.file for shard in ImageDataset.open(masked).shards(TRAIN))])
+    encoded = encoded_images(ImageDataset.open(labelled), TRAIN)
     rates = take_turns(
         {
             "ours": lambda: training(labelled, batch),

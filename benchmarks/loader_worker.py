@@ -23,14 +23,14 @@ _SHARDS_AT_ONCE = 16
 
 def ours(data: dict[str, Any], batch: int) -> Iterator[Any]:
     """Shardwright, as a training calls it; uint8."""
-    from benchmarks.loader import training
+    from shardwright.loader.profile import training
 
     return (image for image, *_ in training(data["dataset"], batch))
 
 
 def ours_float32(data: dict[str, Any], batch: int) -> Iterator[Any]:
     """The same as float32 between 0 and 1."""
-    from benchmarks.loader import training
+    from shardwright.loader.profile import training
 
     return (image for image, *_ in training(data["dataset"], batch, normalize="unit", dtype="float32"))
 

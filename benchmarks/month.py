@@ -22,7 +22,7 @@ from benchmarks.photographs import Photographs, photographs
 from shardwright.config import Config, parse_config
 from shardwright.errors import CheckFailed
 from shardwright.ingest import ingest
-from shardwright.storage import buckets, in_parallel, readers
+from shardwright.storage import buckets, map_threads, readers
 
 _SIDES = {"height": 96, "width": 144}
 _MORE = 100
@@ -122,7 +122,7 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
 
 def _upload(paths: Sequence[str], bucket: str) -> None:
     list(
-        in_parallel(lambda path: buckets.upload(f"{bucket}/in/{os.path.basename(path)}", path), paths, readers(bucket))
+        map_threads(lambda path: buckets.upload(f"{bucket}/in/{os.path.basename(path)}", path), paths, readers(bucket))
     )
 
 

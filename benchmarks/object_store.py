@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.figures import AT_LEAST, Figure, seconds
-from shardwright.storage import buckets, in_parallel, read_bytes, readers
+from shardwright.storage import buckets, map_threads, read_bytes, readers
 
 DELAY = 0.03
 _SIZE = 20_000
@@ -78,12 +78,12 @@ def measure(bucket: str, objects: int) -> dict[str, float]:
         objects: how many it is given.
     """
     urls = [f"{bucket}/{number:04d}.jpg" for number in range(objects)]
-    list(in_parallel(lambda url: buckets.create(url, bytes(_SIZE)), urls, readers(bucket)))
+    list(map_threads(lambda url: buckets.create(url, bytes(_SIZE)), urls, readers(bucket)))
     first = urls[:_ALONE]
     alone = seconds(lambda: [read_bytes(url) for url in first], 2) / len(first)
 
     def together() -> list[bytes]:
-        return list(in_parallel(read_bytes, urls * _ROUNDS, readers(bucket), weigh=lambda _: _SIZE))
+        return list(map_threads(read_bytes, urls * _ROUNDS, readers(bucket), weigh=lambda _: _SIZE))
 
     together()
     worked = time.process_time()

@@ -20,7 +20,7 @@ from benchmarks.figures import AT_LEAST, AT_MOST, Figure, seconds
 from benchmarks.ingest import class_texts, labelled
 from benchmarks.photographs import photographs, warm
 from shardwright.config.images import FULL
-from shardwright.duplicates.clusters import Components, near_clusters
+from shardwright.duplicates.clusters import UnionFind, near_clusters
 from shardwright.images.read_header import read_header
 from shardwright.ingest import ingest
 from shardwright.ingest.known_files import probe_file
@@ -98,7 +98,7 @@ def each_with_each(hashes: npt.NDArray[np.uint64], limit: int) -> npt.NDArray[np
     """What `near_clusters` must find, by comparing each hash with each: their bits' products say how many differ."""
     bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1).astype(np.float32)
     ones = bits.sum(axis=1)
-    components = Components(len(hashes))
+    components = UnionFind(len(hashes))
     step = max(1, (1 << 26) // max(1, len(hashes)))
     for begin in range(0, len(hashes), step):
         part = slice(begin, begin + step)

@@ -19,7 +19,7 @@ from shardwright.processes import peak_memory
 from shardwright.progress import progress
 from shardwright.report.page import write_report
 from shardwright.staging.commit import DatasetPlan, commit
-from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.tfrecords import encode
 
 _CLASSES = ("Fish", "Flower", "Gravel", "Sugar")
@@ -75,7 +75,7 @@ def write_records(folder: Path, images: int) -> Path:
     return out
 
 
-def _outcomes(numbers: range, pictures: list[bytes]) -> Iterator[Outcome]:
+def _outcomes(numbers: range, pictures: list[bytes]) -> Iterator[RecordResult]:
     random = np.random.default_rng(numbers.start)
     for number in numbers:
         key = f"folder/{number:07d}.jpg"
@@ -102,7 +102,7 @@ def _outcomes(numbers: range, pictures: list[bytes]) -> Iterator[Outcome]:
             present += [label] if len(runs) else []
         features["image/class/label"] = encode.ints(present)
         features["image/class/text"] = encode.byte_strings([_CLASSES[label].encode() for label in present])
-        yield Outcome(key, encode.encode_example(features))
+        yield RecordResult(key, encode.encode_example(features))
 
 
 def _picture(number: int) -> bytes:

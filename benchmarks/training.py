@@ -25,7 +25,7 @@ from shardwright.components.image_trainer.run_fn import spec_of
 from shardwright.components.image_trainer.spec import SPEC_FILE, Recipe, TrainSpec
 from shardwright.components.image_trainer.worker import run_worker
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 
 # The variable that says how many rounds are measured: in one all ways take turns.
 ROUNDS = "SHARDWRIGHT_BENCH_ROUNDS"
@@ -187,7 +187,7 @@ def training_figures(dataset: Path, batch_size: int) -> list[Figure]:
         DatasetError: there is no such dataset, or nothing to train on.
         ShardwrightError: a worker failed.
     """
-    task = Dataset.open(dataset).manifest.task
+    task = ImageDataset.open(dataset).manifest.task
     config = parse_config({"task": task, "input": {"images": "-"}}, base="/")
     recipe = replace(Recipe.from_config(config), batch_size=batch_size)
     found = {b: over_epochs(_measured(recipe, dataset, b), recipe.epochs) for b in _BACKENDS}

@@ -27,7 +27,7 @@ from benchmarks.photographs import HEIGHT, WIDTH, photographs, warm
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.config import Config, parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images import tf_ops
 from shardwright.ingest import ingest
@@ -102,7 +102,7 @@ def transform_figures(
     whole = seconds(lambda: methods.transform(config, str(dataset), str(out)))
     shutil.rmtree(out, ignore_errors=True)
     ours, theirs, pixels = (images / taken for taken in best)
-    records = sum(shard.records for shard in Dataset.open(dataset).manifest.shards)
+    records = sum(shard.records for shard in ImageDataset.open(dataset).manifest.shards)
     return [
         Figure(
             "transform: notebook", ours / theirs, "x", AT_LEAST, 2.8, f"{methods.notebook_name}, {theirs:.0f} images/s"
@@ -242,7 +242,7 @@ def pixels_only(encoded: Sequence[bytes], ratio: int, threads: int) -> None:
 
 def shards(config: Config, dataset: str, out: str) -> int:
     """Writes the transformed shards, as a worker of Beam does; returns the number of records."""
-    source = Dataset.open(dataset)
+    source = ImageDataset.open(dataset)
     plan = planning.plan_transform(source, *read_recipe(transform_recipe(config)))
     staging = planning.open_staging(out, plan.dataset)
     work = planning.TransformWork.of(source, plan, staging, {})

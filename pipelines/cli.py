@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn, TypeAlias
 
-from shardwright.errors import ShardwrightError, told_of_file
+from shardwright.errors import ShardwrightError, describe_os_error
 from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright.pipelines.commands import (
     bench,
@@ -79,7 +79,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         return 1
     except OSError as error:
         # A path that nobody looked at before: its name is too long, a file lies where a folder should, no permission.
-        print(f"shardwright: {escape_message(told_of_file(error))}", file=sys.stderr)
+        print(f"shardwright: {escape_message(describe_os_error(error))}", file=sys.stderr)
         if error.filename is None:
             _drop_output()
         return 1 if error.errno in _NO_ROOM else 2

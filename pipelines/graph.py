@@ -18,9 +18,9 @@ from tfx import v1 as tfx
 
 from shardwright.components.baseline_resolver.component import BaselineResolver
 from shardwright.components.data_gate.component import DataGate
-from shardwright.components.evaluator.component import evaluator
+from shardwright.components.evaluator.component import image_evaluator
 from shardwright.components.image_example_gen.component import ImageExampleGen
-from shardwright.components.image_trainer.component import trainer
+from shardwright.components.image_trainer.component import image_trainer
 from shardwright.components.image_transform.component import ImageTransform
 from shardwright.components.inline_schema.component import InlineSchema
 from shardwright.components.pusher.component import Pusher
@@ -89,9 +89,9 @@ def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]
     transform = ImageTransform(examples=examples, schema=schema, recipe=inputs.transform_recipe)
     transform.add_upstream_node(gate)
     baseline = BaselineResolver(push_directory=inputs.push_directory, baseline_digest=inputs.baseline_digest)
-    train = trainer(config, transform, baseline=baseline, custom_job=inputs.custom_job)
+    train = image_trainer(config, transform, baseline=baseline, custom_job=inputs.custom_job)
     models = (train.outputs["model"], baseline.outputs["model"])
-    evaluate = evaluator(config, inputs.classes, examples, *models, multi=inputs.multi)
+    evaluate = image_evaluator(config, inputs.classes, examples, *models, multi=inputs.multi)
     pusher = Pusher(
         model=train.outputs["model"],
         model_blessing=evaluate.outputs["blessing"],

@@ -10,7 +10,7 @@ from pathlib import Path
 from shardwright.components.image_trainer.models.check import check_model
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe as TransformRecipe
-from shardwright.components.image_transform.serving_preprocess import ingested_options
+from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.manifest import MULTI, NONE
@@ -27,12 +27,12 @@ from shardwright.ingest import (
     locate,
     survey_input,
 )
-from shardwright.ingest.baseline import asks_for_blessed, resolve_baseline, without_blessed
+from shardwright.ingest.baseline import resolve_baseline, uses_baseline, without_baseline
 from shardwright.storage.durable import write_file
 
 
 @dataclass(frozen=True)
-class PreparedInput:
+class ResolvedInputs:
     """The input of a run.
 
     Attributes:
@@ -61,7 +61,7 @@ class PreparedInput:
     notes: tuple[str, ...]
 
 
-def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> PreparedInput:
+def resolve_inputs(config: Config, config_file: Path, *, hashed: bool = True) -> ResolvedInputs:
     """Lists and hashes the input and finds or renders the schema.
 
     Args:
@@ -73,9 +73,9 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     Raises:
         ShardwrightError: something about the input or the schema is wrong.
     """
-    asked, config = config, resolve_baseline(config) if hashed else without_blessed(config)
-    _refuse_presets(config)
-    _refuse_values(config)
+    asked, config = config, resolve_baseline(config) if hashed else without_baseline(config)
+    _check_presets(config)
+    _check_values(config)
     surveyed = survey_input(IngestRecipe.of(config), locate(config))
     labels = labels_kind(config.task, surveyed.survey)
     if config.input.unlisted == "unlabelled":
@@ -84,7 +84,7 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     if labels == NONE:
         what = "the images have no classes, so there is nothing to train on"
         raise ConfigError("input.labels", what, "Use `shardwright ingest`, or give labels.")
-    _refuse_transform(config, surveyed, labels)
+    _check_transform(config, surveyed, labels)
     classes, notes = surveyed.survey.classes, surveyed.survey.notes
     # What a compiled pipeline imports may be installed in its image alone.
     check_model(config, classes, multi=labels == MULTI, own=hashed)
@@ -101,10 +101,10 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     if hashed:
         fingerprint = hash_input(surveyed).fingerprint
         config = resolve_baseline(asked, fingerprint, classes)
-        notes = (*notes, *_settled_notes(asked, config))
+        notes = (*notes, *_baseline_notes(asked, config))
     recipe = ingest_recipe(config, classes)
     sizes = surveyed.listing.sizes
-    return PreparedInput(
+    return ResolvedInputs(
         config,
         locate(config),
         fingerprint,
@@ -118,14 +118,14 @@ def prepare_input(config: Config, config_file: Path, *, hashed: bool = True) -> 
     )
 
 
-def _settled_notes(asked: Config, config: Config) -> Iterator[str]:
+def _baseline_notes(asked: Config, config: Config) -> Iterator[str]:
     drift = config.gate.drift
     found = {
         "previous": config.previous,
         "split.previous": config.split.previous,
         "gate.drift.reference": None if drift is None else drift.reference,
     }
-    for path in asks_for_blessed(asked):
+    for path in uses_baseline(asked):
         yield f"{path}: {found[path] or 'no dataset yet, since no model was ever blessed'}"
 
 
@@ -137,8 +137,8 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
     """
     file = schema_file_for(config_file)
     config = resolve_baseline(config)
-    _refuse_presets(config)
-    _refuse_values(config)
+    _check_presets(config)
+    _check_values(config)
     rendered = _render(config, survey_input(IngestRecipe.of(config), locate(config)))
     if file.exists() and not force:
         check_schema(file.read_text(encoding="utf-8"), rendered, str(file))
@@ -147,7 +147,7 @@ def render_schema_file(config: Config, config_file: Path, *, force: bool) -> Pat
     return file
 
 
-def _refuse_presets(config: Config) -> None:
+def _check_presets(config: Config) -> None:
     """What trains reads our own names and forms; other ones are for other people's code."""
     if not config.features.ours:
         raise ConfigError(
@@ -157,7 +157,7 @@ def _refuse_presets(config: Config) -> None:
         )
 
 
-def _refuse_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
+def _check_transform(config: Config, surveyed: SurveyedInput, labels: str) -> None:
     """What the transform would find out after the ingest, and what no Trainer reads."""
     features = example_features(config.task, surveyed.survey, config.images.verify)
     classes = len(surveyed.survey.classes)
@@ -167,7 +167,7 @@ def _refuse_transform(config: Config, surveyed: SurveyedInput, labels: str) -> N
         raise ConfigError("transform.preset", what, "Use tf_vision or tfds.")
 
 
-def _refuse_values(config: Config) -> None:
+def _check_values(config: Config) -> None:
     """The transform decodes files of images, and what serves repeats what the ingest did to them."""
     if config.images.reencode in ("tensor", "raw"):
         raise ConfigError(
@@ -175,7 +175,7 @@ def _refuse_values(config: Config) -> None:
             f"a pipeline does not take {config.images.reencode} values",
             "Use jpeg or png, or `shardwright ingest`.",
         )
-    ingested_options({"images": dataclasses.asdict(config.images)})
+    ingest_image_options({"images": dataclasses.asdict(config.images)})
 
 
 def _render(config: Config, surveyed: SurveyedInput) -> str:

@@ -19,7 +19,7 @@ from shardwright.config.cloud import COMPONENTS
 from shardwright.config.trainer import BLESSED
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
-from shardwright.ingest.baseline import asks_for_blessed
+from shardwright.ingest.baseline import uses_baseline
 from shardwright.pipelines import tpu
 from shardwright.pipelines.cloud.compile import (
     Compiled,
@@ -239,7 +239,7 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
     places = {"kubeflow.data_root": section.data_root}
     if section.data_root is None:
         places = {"input.images": config.resolve(config.input.images)}
-    for option in asks_for_blessed(config):
+    for option in uses_baseline(config):
         if not str(section.pipeline_root).startswith(("gs://", "s3://")):
             raise ConfigError(
                 option,

@@ -30,19 +30,19 @@ from shardwright.ingest import INPUT_VARIABLE
 from shardwright.ingest.baseline import run_root as root_of
 from shardwright.lineage.ancestry import Family
 from shardwright.lineage.blessing import baseline_digest
-from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED, places_below
-from shardwright.pipelines.inputs import PreparedInput, prepare_input
-from shardwright.pipelines.runs.disk_space import refuse_full, same_disk, space_needed
-from shardwright.pipelines.runs.logs import last_line, ours, quiet
-from shardwright.processes import importing_much
+from shardwright.lineage.places import ARTIFACTS, METADATA_FILE, PUSHED, find_artifacts
+from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
+from shardwright.pipelines.runs.disk_space import check_disk_space, same_disk, space_needed
+from shardwright.pipelines.runs.logs import last_line, log_to_file, ours
+from shardwright.processes import gc_paused
 from shardwright.progress import tell
 from shardwright.report.page import REPORT_FILE
 from shardwright.staging.staging import STAGING_VARIABLE
-from shardwright.storage import is_remote, remember_hashes
-from shardwright.storage.locks import only_run_in
+from shardwright.storage import cached_hashes, is_remote
+from shardwright.storage.locks import run_lock
 
 
-@remember_hashes()  # The input, which is hashed before the graph is built and again in ImageExampleGen.
+@cached_hashes()  # The input, which is hashed before the graph is built and again in ImageExampleGen.
 def run_local(config_path: str, *, root: str | None = None, verbose: bool = False) -> int:
     """Runs the pipeline of a configuration file.
 
@@ -62,7 +62,7 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     config = load_config(config_path, root=root)
     check_machine(config.trainer.accelerator, config.trainer.hosts, config.trainer.batch_size, os.environ)
     print(f"{config.name}: reading the input", flush=True)
-    prepared = prepare_input(config, config_file)
+    prepared = resolve_inputs(config, config_file)
     config = prepared.config
     for note in prepared.notes:
         tell(note)
@@ -75,14 +75,14 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
         tell(line)
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     said = "above" if verbose else str(log_file)
-    with only_run_in(run_root), _working_in(run_root, config, prepared), quiet(log_file, verbose=verbose):
+    with run_lock(run_root), _working_in(run_root, config, prepared), log_to_file(log_file, verbose=verbose):
         return _run(config, prepared, run_root, said, started)
 
 
-def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, started: float) -> int:
+def _run(config: Config, prepared: ResolvedInputs, run_root: Path, said: str, started: float) -> int:
     print("  loading TFX", flush=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with importing_much():
+    with gc_paused():
         from tfx import v1 as tfx
 
         from shardwright.components.image_transform.recipe import transform_recipe
@@ -139,7 +139,7 @@ def _run(config: Config, prepared: PreparedInput, run_root: Path, said: str, sta
     return 0 if summary.blessed else 1
 
 
-def _room(config: Config, prepared: PreparedInput, run_root: str) -> Iterator[str]:
+def _room(config: Config, prepared: ResolvedInputs, run_root: str) -> Iterator[str]:
     """Tells what the run takes on the disk; what an earlier one has left for it takes nothing.
 
     Raises:
@@ -147,14 +147,14 @@ def _room(config: Config, prepared: PreparedInput, run_root: str) -> Iterator[st
     """
     only_tell = config.run.space == TELL
     needed = space_needed(prepared.images, prepared.bytes, config.images, config.transform)
-    family = Family(places_below(f"{run_root}/{ARTIFACTS}"))
+    family = Family(find_artifacts(f"{run_root}/{ARTIFACTS}"))
     there = [one.digest for one in family.artifacts.values() if one.data == prepared.fingerprint]
     again = any(one.parents.get("input") in there for one in family.artifacts.values())
     dataset, transformed = 0 if there else needed.dataset, 0 if again else needed.transformed
     staging = config.resolve(config.run.staging) if config.run.staging else run_root
     if not is_remote(staging) and not same_disk(run_root, staging):
-        yield refuse_full(staging, max(dataset, transformed), "staging", only_tell=only_tell)
-    yield refuse_full(run_root, dataset + transformed + needed.rest, "the run", only_tell=only_tell)
+        yield check_disk_space(staging, max(dataset, transformed), "staging", only_tell=only_tell)
+    yield check_disk_space(run_root, dataset + transformed + needed.rest, "the run", only_tell=only_tell)
 
 
 def _keep_schema(text: str) -> str:
@@ -166,7 +166,7 @@ def _keep_schema(text: str) -> str:
 
 
 @contextmanager
-def _working_in(run_root: Path, config: Config, prepared: PreparedInput) -> Iterator[None]:
+def _working_in(run_root: Path, config: Config, prepared: ResolvedInputs) -> Iterator[None]:
     staging = config.resolve(config.run.staging) if config.run.staging else str(run_root / "staging")
     variables = {INPUT_VARIABLE: json.dumps(asdict(prepared.location)), STAGING_VARIABLE: staging}
     if config.trainer.warm_start not in (FRESH, BLESSED):

@@ -15,14 +15,14 @@ from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.recipe import read_recipe
 from shardwright.components.runtime.beam import beam_args, in_process_beam
 from shardwright.dataset.manifest import Manifest
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.pipelines.runs.logs import last_line, ours
-from shardwright.staging.commit import committed
+from shardwright.staging.commit import open_if_committed
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
-from shardwright.storage.paths import refuse_within
+from shardwright.storage.paths import check_not_inside
 
 EXAMPLES = "transformed_examples"
 GRAPH = "transform_graph"
@@ -57,11 +57,11 @@ def transform_dataset(
     if is_remote(os.fspath(out)):
         raise UsageError(f"{out}: what a transform makes goes to a folder of this machine. Name one, and copy it then.")
     out = Path(out).absolute()
-    source = Dataset.open(dataset)
-    refuse_within(out, source.root)
+    source = ImageDataset.open(dataset)
+    check_not_inside(out, source.root)
     plan = planning.plan_transform(source, *read_recipe(recipe))
     if out.exists():
-        found = committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None
+        found = open_if_committed(out / EXAMPLES, plan.dataset.fingerprint) if (out / EXAMPLES).is_dir() else None
         if found is None:
             raise UsageError(f"{out}: is there already and holds something else. Name another folder, or remove it.")
         return found
@@ -73,7 +73,7 @@ def transform_dataset(
         _run(dataset, recipe, folder, staging or str(own), list(beam))
         # The commit has taken away what was in it.
         shutil.rmtree(own, ignore_errors=True)
-        found = Dataset.open(folder / EXAMPLES).manifest
+        found = ImageDataset.open(folder / EXAMPLES).manifest
         folder.chmod(0o755)
         rename_folder(folder, out)
     finally:

@@ -1,7 +1,7 @@
 """Shardwright's core: photographs and annotations in, sharded, checked, reproducible TFRecord datasets out.
 
-What a notebook needs hangs on this module, and is imported when it is first asked for: `make_dataset`, `Dataset`,
-`load`, `steps_per_epoch`, `look_at`, `compare_images`, `write_report`, `write_sample` (docs/python.md).
+What a notebook needs hangs on this module, and is imported when it is first asked for: `make_dataset`, `ImageDataset`,
+`load`, `steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample` (docs/python.md).
 
 No TFX and no Beam here, and TensorFlow only in `pixels.py` and `loader/`: whatever is arithmetic can be read and
 tested without them. The TFX components (`shardwright.components`) and the pipelines (`shardwright.pipelines`) stand
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from shardwright.dataset.reader import Dataset
-    from shardwright.display.batches import look_at
-    from shardwright.drift.monitor import compare_images
+    from shardwright.dataset.reader import ImageDataset
+    from shardwright.display.batches import show_batch
+    from shardwright.drift.monitor import compare_datasets
     from shardwright.ingest.run import make_dataset
     from shardwright.loader.load import load, steps_per_epoch
     from shardwright.report.page import write_report
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Dataset",
-    "compare_images",
+    "ImageDataset",
+    "compare_datasets",
     "load",
-    "look_at",
     "make_dataset",
+    "show_batch",
     "steps_per_epoch",
     "write_report",
     "write_sample",
 ]
 
 _HOMES = {
-    "Dataset": "dataset.reader",
-    "compare_images": "drift.monitor",
+    "ImageDataset": "dataset.reader",
+    "compare_datasets": "drift.monitor",
     "load": "loader",
-    "look_at": "display.batches",
+    "show_batch": "display.batches",
     "make_dataset": "ingest.run",
     "steps_per_epoch": "loader",
     "write_report": "report.page",

@@ -56,11 +56,11 @@ class DatasetError(ShardwrightError):
     """A dataset on disk is half-written or damaged. Exit code 1."""
 
 
-class NotThere(UsageError, DatasetError):
+class NotFound(UsageError, DatasetError):
     """Where a dataset, or the folder of a run, was said to lie there is none at all: the path is wrong. Exit code 2."""
 
 
-def told_of_file(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """What an error of the system says of a path that nobody looked at before, and what to do."""
     place = error.filename2 if error.filename is None else error.filename
     what = error.strerror or str(error)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 _CHUNK = 1 << 20
 # `json.dumps` with options makes one for every call, several times an image.
@@ -54,23 +54,23 @@ _DIGEST = "digest"
 _SEAL = "sha256"
 
 
-def sealed_json(row: Mapping[str, Any]) -> str:
+def checksummed_json(row: Mapping[str, Any]) -> str:
     """The text of a sealed file: `row` with `digest`, the fingerprint of the rest, indented for people."""
     value = {**row, _DIGEST: fingerprint(dict(row))}
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
-def is_whole(text: str) -> bool:
-    """Whether a text is, to the byte, what `sealed_json` made."""
+def checksum_matches(text: str) -> bool:
+    """Whether a text is, to the byte, what `checksummed_json` made."""
     try:
-        row = foreign_json(text)
+        row = parse_untrusted_json(text)
         del row[_DIGEST]
-        return sealed_json(row) == text
+        return checksummed_json(row) == text
     except (ValueError, TypeError, KeyError):
         return False
 
 
-def sealed_lines(lines: Iterable[str]) -> Iterator[str]:
+def checksummed_lines(lines: Iterable[str]) -> Iterator[str]:
     """Lines, with their ends, and a last one with the SHA-256 of all before."""
     total = hashlib.sha256()
     for line in lines:
@@ -79,8 +79,8 @@ def sealed_lines(lines: Iterable[str]) -> Iterator[str]:
     yield canonical_json({_SEAL: total.hexdigest()}) + "\n"
 
 
-def unsealed_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines that `sealed_lines` sealed, one by one; that all are whole is known when the last one was taken.
+def read_checksummed_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines that `checksummed_lines` sealed, one by one; that all are whole is known when the last one was taken.
 
     Raises:
         ValueError: they are damaged, or end too early.

@@ -33,7 +33,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT, _IN_ONE_HEAP = 64 << 20, 32 << 20
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Gives the system what was freed between objects that live on; without glibc nothing happens.
 
     The C library keeps such pages, where they count as this process's for as long as it runs.
@@ -43,7 +43,7 @@ def give_back() -> None:
         trim(0)
 
 
-def keep_freed() -> None:
+def keep_heap() -> None:
     """Lets this process keep up to 64 MB that it has freed; without glibc nothing happens.
 
     Else a file that is read, and freed, and the next one's bytes are new memory each time: the system has to clear
@@ -68,7 +68,7 @@ _NONE_BEGAN = (
 _LONGEST = 107 - len("/listener-12345678")
 
 
-def in_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
+def map_processes(function: Callable[[_In], _Out], items: Iterable[_In], workers: int, lost: str) -> Iterator[_Out]:
     """`map` over worker processes; results come as they are done. With one worker the calls are made here.
 
     Args:
@@ -132,7 +132,7 @@ def _start(environment: Mapping[str, str], begun: Event) -> None:
     os.environ.update(environment)
     _end_with_parent()
     sys.stderr = escaping(sys.stderr)  # Warnings of libraries may name what is in a file.
-    keep_freed()
+    keep_heap()
     begun.set()
 
 
@@ -149,7 +149,7 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def importing_much() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """What is imported in the block is left out of all garbage collection, while it comes in and from then on.
 
     TFX makes a million objects, none of which is garbage: to go through them over and over is a third of its import's

@@ -279,7 +279,7 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
-def foreign_json(text: str | bytes) -> Any:
+def parse_untrusted_json(text: str | bytes) -> Any:
     """Reads a JSON document.
 
     Raises:

@@ -11,7 +11,7 @@ import prefork
 import pytest
 from hypothesis import settings
 
-from shardwright.processes import importing_much
+from shardwright.processes import gc_paused
 
 # No wall time decides a test, and every machine tries the same examples. `make test` takes few of them, CI more on the
 # other stack, and `make soak` many.
@@ -47,7 +47,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collecting the tests imports TFX."""
-    with importing_much():
+    with gc_paused():
         yield
 
 
@@ -157,7 +157,7 @@ def _write_dataset(
                 payload = encode.encode_example(features)
                 for name, values in records.decode_example(payload).items():
                     kinds[name] = "bytes" if isinstance(values, list) else values.dtype.name
-                outcomes.append(staging.Outcome(key, payload))
+                outcomes.append(staging.RecordResult(key, payload))
                 number += 1
             planned.append(staging.PlannedShard(split, index, len(shards)))
             place.write_shard(planned[-1], outcomes)

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest import ingest_recipe, input_fingerprint, locate
 
 ROOT = Path(__file__).parents[1]
@@ -225,4 +225,4 @@ def test_executor_runs_beside_foreign_components_and_pipelines(
         SHARDWRIGHT_INPUT=json.dumps({"images": location.images, "labels": location.labels}),
         SHARDWRIGHT_STAGING=str(foreign / "staging"),
     )
-    assert Dataset.open(out).manifest.totals["written"] == 24
+    assert ImageDataset.open(out).manifest.totals["written"] == 24

@@ -84,12 +84,12 @@ def run_notebook(dataset: Path, cpu_seconds: float) -> dict[str, Any]:
     import numpy as np
     from PIL import Image
 
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.evaluation.metrics import MaskSums
     from shardwright.masks import rle
     from shardwright.tfrecords.records import decode_example
 
-    opened = Dataset.open(dataset)
+    opened = ImageDataset.open(dataset)
     classes = opened.manifest.classes
 
     def arrays(split: str) -> tuple[Any, Any]:

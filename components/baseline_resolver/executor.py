@@ -10,7 +10,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.errors import CheckFailed
 from shardwright.lineage.blessing import BLESSING_FILE, model_digest, read_blessing
 from shardwright.lineage.record import LINEAGE_FILE

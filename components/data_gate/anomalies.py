@@ -81,7 +81,7 @@ def table(rows: list[Anomaly]) -> str:
 _SHOWN = 3
 
 
-def name_offenders(rows: list[Anomaly], schema: schema_pb2.Schema, records: Iterable[bytes]) -> list[Anomaly]:
+def find_anomalous_examples(rows: list[Anomaly], schema: schema_pb2.Schema, records: Iterable[bytes]) -> list[Anomaly]:
     """Adds counts and keys to the anomalies of one split.
 
     Args:

@@ -10,8 +10,14 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from shardwright.components.data_gate.anomalies import Anomaly, name_offenders, read_anomalies, records_of, table
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.data_gate.anomalies import (
+    Anomaly,
+    find_anomalous_examples,
+    read_anomalies,
+    records_of,
+    table,
+)
+from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.mounts import place_of
 from shardwright.dataset.schema import parse_schema
 from shardwright.errors import CheckFailed
@@ -45,7 +51,7 @@ class Executor(base_executor.BaseExecutor):
             allowed.extend(row for row in found if row.kind in allow)
             refused = [row for row in found if row.kind not in allow]
             if refused:
-                stopping.extend(name_offenders(refused, schema, records_of(examples.uri, split)))
+                stopping.extend(find_anomalous_examples(refused, schema, records_of(examples.uri, split)))
         report, seen = _report(input_dict)
         for trouble in seen:
             (allowed if trouble.kind in allow else stopping).append(trouble)

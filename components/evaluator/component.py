@@ -75,7 +75,7 @@ class Evaluator(tfx.components.Evaluator):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
 
-def evaluator(
+def image_evaluator(
     config: Config,
     classes: Sequence[str],
     examples: BaseChannel,

@@ -31,9 +31,9 @@ from shardwright.components.evaluator.summary import (
     write_details,
     write_evaluation,
 )
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.mounts import place_of
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
 from shardwright.lineage.record import read_lineage, write_lineage
 from shardwright.storage import is_remote
@@ -58,7 +58,7 @@ class Executor(executor.Executor):
         Raises:
             CheckFailed: there is nothing to evaluate on.
         """
-        examples = Dataset.open(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
+        examples = ImageDataset.open(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
         splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
         inputs, reasons = _comparable(input_dict)
         sliced, left_out = self._sliced(examples, splits, input_dict)
@@ -79,7 +79,7 @@ class Executor(executor.Executor):
                 {"file": draw_confusion(found["confusion"], found["classes"], Path(evaluation)), "kind": "confusion"}
             )
         write_details(evaluation, {**vars(summary), **found, "splits": splits, "pictures": pictures})
-        _tell_place(artifact_utils.get_single_instance(output_dict[EVALUATION_KEY]), input_dict)
+        _name_location(artifact_utils.get_single_instance(output_dict[EVALUATION_KEY]), input_dict)
         model = read_lineage(artifact_utils.get_single_uri(inputs[MODEL_KEY]))
         parents = {"model": model["fingerprint"], "examples": examples.manifest.digest}
         if inputs.get(BASELINE_MODEL_KEY):
@@ -93,7 +93,7 @@ class Executor(executor.Executor):
                 recipe={"eval_config": json.loads(exec_properties[EVAL_CONFIG_KEY])},
             )
 
-    def _sliced(self, examples: Dataset, splits: list[str], input_dict: Artifacts) -> tuple[Artifact, list[str]]:
+    def _sliced(self, examples: ImageDataset, splits: list[str], input_dict: Artifacts) -> tuple[Artifact, list[str]]:
         """The examples with the features that TFMA slices by, and the keys of those that cannot be decoded."""
         folder = os.path.join(self._get_tmp_dir(), "sliced")
         left_out = write_sliced(examples, splits, Path(folder))
@@ -102,14 +102,14 @@ class Executor(executor.Executor):
         return artifact, left_out
 
 
-def _tell_place(evaluation: Artifact, input_dict: Artifacts) -> None:
+def _name_location(evaluation: Artifact, input_dict: Artifacts) -> None:
     """Tells the Pusher where the images lie, where that is a place that the next run can find."""
     place = place_of(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
     if is_remote(place) or os.path.isabs(place):
         evaluation.set_string_custom_property(EXAMPLES_PLACE, place)
 
 
-def _check_split(examples: Dataset, splits: list[str], left_out: list[str]) -> None:
+def _check_split(examples: ImageDataset, splits: list[str], left_out: list[str]) -> None:
     if sum(examples.num_records(split) for split in splits) <= len(left_out):
         raise CheckFailed(
             f"the split {', '.join(splits)} of {examples.root} holds no image that can be decoded, so nothing can be "

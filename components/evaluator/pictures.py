@@ -25,7 +25,7 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright.components.predictor.model import ExportedModel, open_model
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.display.overlays import confusion_picture, overlay, side_by_side
 from shardwright.evaluation.metrics import image_dice
 from shardwright.images import tf_ops
@@ -48,7 +48,7 @@ class Scored(NamedTuple):
 
 
 def draw_pictures(
-    model_place: str, examples: Dataset, splits: Sequence[str], left_out: Sequence[str], folder: Path
+    model_place: str, examples: ImageDataset, splits: Sequence[str], left_out: Sequence[str], folder: Path
 ) -> list[dict[str, Any]]:
     """Writes the pictures of an evaluation.
 
@@ -86,7 +86,7 @@ def draw_confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str], fold
 
 
 def _scored(
-    model: ExportedModel, examples: Dataset, splits: Sequence[str], left_out: frozenset[str]
+    model: ExportedModel, examples: ImageDataset, splits: Sequence[str], left_out: frozenset[str]
 ) -> Iterator[Scored]:
     records = (pair for split in splits for pair in examples.records(split) if pair[0] not in left_out)
     looked_at = itertools.islice(records, _LOOKED_AT)
@@ -107,7 +107,7 @@ def _scores(model: ExportedModel, outputs: dict[str, Any]) -> Any:
     return outputs["probabilities"][np.arange(len(outputs["label"])), outputs["label"]]
 
 
-def _picture(model: ExportedModel, examples: Dataset, one: Scored) -> tuple[Any, dict[str, Any]]:
+def _picture(model: ExportedModel, examples: ImageDataset, one: Scored) -> tuple[Any, dict[str, Any]]:
     example: Any = decode_example(one.record)
     encoded = example["image/encoded"][0]
     texts = [b" ".join(example.get(feature, [])) for _, feature in model.texts]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.images import tf_ops
-from shardwright.storage import in_parallel
+from shardwright.storage import map_threads
 from shardwright.tfrecords.encode import byte_strings, encode_example
 from shardwright.tfrecords.records import RecordWriter, decode_example
 
@@ -45,7 +45,7 @@ def brightness(encoded: bytes) -> str | None:
     return next(name for limit, name in _BRIGHTNESSES if mean < limit)
 
 
-def write_sliced(examples: Dataset, splits: Sequence[str], folder: Path) -> list[str]:
+def write_sliced(examples: ImageDataset, splits: Sequence[str], folder: Path) -> list[str]:
     """Writes the examples of some splits with the features of `SLICES`, as TFX reads them: `Split-<name>/*`.
 
     Returns:
@@ -72,7 +72,7 @@ def write_sliced(examples: Dataset, splits: Sequence[str], folder: Path) -> list
         target.mkdir(parents=True)
         with open(target / "data-00000-of-00001.tfrecord", "wb") as file:
             writer = RecordWriter(file)
-            for key, record in in_parallel(sliced, examples.records(split)):
+            for key, record in map_threads(sliced, examples.records(split)):
                 if record is None:
                     left_out.append(key)
                 else:

@@ -17,7 +17,7 @@ from typing import Any
 from shardwright import untrusted
 from shardwright.components.runtime.artifacts import read_record, write_record
 from shardwright.errors import DatasetError
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 SUMMARY_FILE = "summary.json"
 DETAILS_FILE = "evaluation.json"
@@ -152,7 +152,7 @@ def read_details(evaluation_dir: str | os.PathLike[str]) -> dict[str, Any]:
     """
     file = Path(evaluation_dir, DETAILS_FILE)
     try:
-        return dict(_DETAILS(foreign_json(file.read_text(encoding="utf-8")), ""))
+        return dict(_DETAILS(parse_untrusted_json(file.read_text(encoding="utf-8")), ""))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

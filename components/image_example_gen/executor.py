@@ -14,11 +14,11 @@ from tfx.types import artifact_utils
 from shardwright.components.runtime.beam import reachable, staging_root
 from shardwright.config.images import FULL
 from shardwright.errors import UsageError
-from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, copied_note, plan_ingest, write_shard
-from shardwright.ingest.baseline import kept_from
+from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, plan_ingest, reuse_notes, write_shard
+from shardwright.ingest.baseline import baseline_source
 from shardwright.progress import tell
 from shardwright.staging.commit import commit
-from shardwright.staging.staged import shards_shown
+from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 
 
@@ -62,7 +62,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         staging = Staging.open(root, plan.dataset.fingerprint, plan.tools)
         with staging.locked():
             prepared.stage(staging, elsewhere=True)
-            shown = shards_shown(staging, plan.dataset.shards, "writing shards")
+            shown = shard_progress(staging, plan.dataset.shards, "writing shards")
             with shown, self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
@@ -71,11 +71,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     | "Spread" >> beam.Reshuffle()
                     | "WriteShard" >> beam.Map(write_shard, plan=plan, staging=staging)
                 )
-            copied = copied_note(plan, staging.results(plan.dataset.shards))
+            copied = reuse_notes(plan, staging.results(plan.dataset.shards))
             for note in copied:
                 tell(note)
             notes = [*plan.notes, *copied]
-            build = {"runner": "tfx", "notes": notes, **kept_from(location)}
+            build = {"runner": "tfx", "notes": notes, **baseline_source(location)}
             manifest = commit(staging, plan.dataset, examples.uri, build)
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         # `file_format` stays unset: it has no word for plain TFRecords, and StatisticsGen fails on words it lacks.

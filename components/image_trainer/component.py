@@ -10,16 +10,16 @@ from tfx import v1 as tfx
 from tfx.v1.types import BaseNode
 
 from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY, WARM_START_KEY, WEIGHTS_KEY
-from shardwright.components.image_trainer.spec import AS_USUAL, Recipe, Running
+from shardwright.components.image_trainer.spec import AS_USUAL, Recipe, RunOptions
 from shardwright.config import Config
 from shardwright.config.trainer import BLESSED
-from shardwright.evaluation.submission import told_by_table
+from shardwright.evaluation.submission import layout_of_table
 from shardwright.storage import is_remote
 
 _RUN_FN = "shardwright.components.image_trainer.run_fn.run_fn"
 
 
-def trainer(
+def image_trainer(
     config: Config,
     transform: BaseNode,
     *,
@@ -61,7 +61,7 @@ def trainer(
 
 def _how(config: Config) -> dict[str, Any]:
     """How it runs, where that is not the default: accelerator, hosts, checkpoints. No path of this machine."""
-    running, start = Running.from_config(config), config.trainer.warm_start
+    running, start = RunOptions.from_config(config), config.trainer.warm_start
     told: dict[str, Any] = {} if running == AS_USUAL else {RUNNING_KEY: running.to_dict()}
     places = {WARM_START_KEY: start, WEIGHTS_KEY: config.trainer.weights or ""}
     return {**told, **{key: place for key, place in places.items() if is_remote(place)}}
@@ -72,4 +72,4 @@ def _submission(config: Config) -> str:
     labels = config.input.labels
     if config.task != "segmentation" or labels.path is None or labels.code:
         return ""
-    return told_by_table(config.resolve(labels.path)) or ""
+    return layout_of_table(config.resolve(labels.path)) or ""

@@ -14,13 +14,13 @@ from typing import Any
 
 from shardwright import loader
 from shardwright.components.image_trainer.devices.hosts import this_host
-from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, place
+from shardwright.components.image_trainer.devices.placement import BACKEND, Machine, choose_placement
 from shardwright.components.image_trainer.spec import (
     AS_USUAL,
     MODEL_FILE,
     SPEC_FILE,
     Recipe,
-    Running,
+    RunOptions,
     TextColumn,
     TrainSpec,
 )
@@ -34,11 +34,11 @@ from shardwright.components.image_trainer.training.warm_start import (
 )
 from shardwright.components.image_trainer.worker import WORKER, Message, run_worker
 from shardwright.components.image_transform.features import asset_name
-from shardwright.components.runtime.flushed_outputs import flush_artifact
+from shardwright.components.runtime.artifacts import flush_artifact
 from shardwright.config.trainer import BLESSED
 from shardwright.config.transform import KEEP
 from shardwright.dataset.manifest import MULTI, NONE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.record import LINEAGE_FILE, write_lineage
@@ -69,9 +69,9 @@ def run_fn(fn_args: Any) -> None:
         ConfigError: this machine has no such accelerator, or has one that would stay idle.
         ShardwrightError: a worker failed.
     """
-    running = Running(**fn_args.custom_config.get(RUNNING_KEY, {}))
+    running = RunOptions(**fn_args.custom_config.get(RUNNING_KEY, {}))
     # Before anything is read: a machine that cannot train is refused at once.
-    place(running.accelerator, this_host(os.environ, running.hosts).count, Machine.look(os.environ))
+    choose_placement(running.accelerator, this_host(os.environ, running.hosts).count, Machine.look(os.environ))
     # TFX names <dataset>/Split-train/*.
     dataset = Path(fn_args.train_files[0]).parents[1]
     recipe = Recipe.from_dict(fn_args.custom_config[RECIPE_KEY])
@@ -107,7 +107,7 @@ def train_and_export(
     dataset: Path,
     run_folder: Path,
     export_folder: Path,
-    running: Running = AS_USUAL,
+    running: RunOptions = AS_USUAL,
     warm_from: str = "",
     weights_from: str = "",
     transform_graph: str = "",
@@ -137,13 +137,13 @@ def train_and_export(
         ShardwrightError: a worker failed.
     """
     host = this_host(os.environ, running.hosts)
-    placement = place(running.accelerator, host.count, Machine.look(os.environ))
-    manifest = Dataset.open(dataset).manifest
+    placement = choose_placement(running.accelerator, host.count, Machine.look(os.environ))
+    manifest = ImageDataset.open(dataset).manifest
     run_folder.mkdir(parents=True, exist_ok=True)
     spec = dataclasses.replace(spec_of(recipe, dataset, run_folder, export_folder), weights_from=weights_from)
     if recipe.text:
         vocabularies = os.path.join(transform_graph, _ASSETS)
-        columns = _text_columns(recipe, Dataset.open(dataset), vocabularies)
+        columns = _text_columns(recipe, ImageDataset.open(dataset), vocabularies)
         spec = dataclasses.replace(spec, texts=columns, vocabularies=vocabularies)
     if warm_from:
         file, digest = weights_file(warm_from)
@@ -218,17 +218,17 @@ def _weights_from(recipe: Recipe, fn_args: Any) -> str:
     return place
 
 
-def _text_columns(recipe: Recipe, dataset: Dataset, vocabularies: str) -> tuple[TextColumn, ...]:
+def _text_columns(recipe: Recipe, dataset: ImageDataset, vocabularies: str) -> tuple[TextColumn, ...]:
     """The columns of texts that a model is to read, with what their words are.
 
     Raises:
         UsageError: the dataset has no such column.
         DatasetError: its vocabulary is not there.
     """
-    from shardwright.loader.text_features import stored_texts
+    from shardwright.loader.text_features import text_features
 
     columns = []
-    for text in stored_texts(dataset, recipe.text):
+    for text in text_features(dataset, recipe.text):
         file = os.path.join(vocabularies, asset_name(text.feature))
         found = hash_file(file)
         if found is None:
@@ -243,7 +243,7 @@ def spec_of(recipe: Recipe, dataset: Path, run_folder: Path, export_folder: Path
     Raises:
         DatasetError: there is no such dataset, or nothing to train on.
     """
-    opened = Dataset.open(dataset)
+    opened = ImageDataset.open(dataset)
     manifest = opened.manifest
     if manifest.labels == NONE:
         raise DatasetError(f"{dataset}: its images have no labels, so there is nothing to train on. Give labels.")

@@ -192,7 +192,7 @@ _OPTIONAL: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Running:
+class RunOptions:
     """How a training runs, which does not shape the model.
 
     Attributes:
@@ -208,7 +208,7 @@ class Running:
     keep: int = 2
 
     @classmethod
-    def from_config(cls, config: Config) -> Running:
+    def from_config(cls, config: Config) -> RunOptions:
         """What a configuration says."""
         trainer = config.trainer
         return cls(trainer.accelerator, trainer.hosts, trainer.checkpoint.every, trainer.checkpoint.keep)
@@ -218,7 +218,7 @@ class Running:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
 
 
-AS_USUAL = Running()
+AS_USUAL = RunOptions()
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class TrainSpec:
     ignore: bool = False
     multi: bool = False
     class_weights: tuple[float, ...] | None = None
-    running: Running = AS_USUAL
+    running: RunOptions = AS_USUAL
     checkpoints: str = ""
     warm_from: str = ""
     warm_digest: str = ""
@@ -328,7 +328,7 @@ class TrainSpec:
         """From `to_dict`'s form."""
         plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
         plain["recipe"] = Recipe.from_dict(value["recipe"])
-        plain["running"] = Running(**value.get("running", {}))
+        plain["running"] = RunOptions(**value.get("running", {}))
         plain["texts"] = tuple(TextColumn(**column) for column in value.get("texts", ()))
         return cls(**plain)
 

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.components.image_trainer.devices.hosts import this_host
-from shardwright.components.image_trainer.devices.placement import Machine, place
+from shardwright.components.image_trainer.devices.placement import Machine, choose_placement
 from shardwright.components.image_trainer.spec import NEEDS, TrainSpec
 from shardwright.components.image_trainer.training.progress import Preemption
-from shardwright.errors import ShardwrightError, UsageError, told_of_file
+from shardwright.errors import ShardwrightError, UsageError, describe_os_error
 from shardwright.escaping import escape, escaping
 
 Message = dict[str, Any]
@@ -147,7 +147,7 @@ def main(jobs: Callable[[TrainSpec], None] | Mapping[str, Callable[[TrainSpec], 
         # No space, a folder without permission: nothing of ours is wrong. The log says where, all the same.
         traceback.print_exc()
         if error.strerror and not isinstance(error, ConnectionError):
-            send({_ERROR: told_of_file(error)})
+            send({_ERROR: describe_os_error(error)})
     except BaseException:
         traceback.print_exc()
     sys.stderr.flush()
@@ -218,7 +218,7 @@ def train(spec: TrainSpec) -> None:
     preemption = Preemption()
     preemption.listen()
     here = this_host(os.environ, spec.running.hosts)
-    placement = place(spec.running.accelerator, here.count, Machine.look(os.environ))
+    placement = choose_placement(spec.running.accelerator, here.count, Machine.look(os.environ))
     # Before anything imports Keras or JAX.
     os.environ.update(placement.to_environment(os.environ))
 

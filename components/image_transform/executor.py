@@ -32,19 +32,19 @@ from shardwright.components.image_transform.plan import (
     write_numbered,
 )
 from shardwright.components.image_transform.recipe import read_recipe
-from shardwright.components.image_transform.serving_preprocess import ingested_options
+from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.components.image_transform.text import Text, write_vocabularies
+from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.components.runtime.beam import reachable, staging_root
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import MASKS
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
 from shardwright.fingerprint import fingerprint
 from shardwright.lineage.record import write_lineage
 from shardwright.loader import STATISTICS_FILE
-from shardwright.staging.commit import commit, finished_results
-from shardwright.staging.staged import shards_shown
+from shardwright.staging.commit import commit, completed_shards
+from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
 from shardwright.storage import hash_bytes, read_bytes
 from shardwright.storage.mirror import put_folder
@@ -73,7 +73,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             DatasetError: the input is no finished dataset, or one in forms that only others read.
             UsageError: Beam's workers are on other machines, and the input or the staging folder is not on a bucket.
         """
-        source = Dataset.open(artifact_utils.get_single_uri(input_dict["examples"]))
+        source = ImageDataset.open(artifact_utils.get_single_uri(input_dict["examples"]))
         outputs = {name: artifact_utils.get_single_instance(artifacts) for name, artifacts in output_dict.items()}
         recipe, max_rejects = read_recipe(exec_properties["recipe"])
 
@@ -111,7 +111,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.set_string_custom_property("dataset_fingerprint", manifest.fingerprint)
         examples.set_string_custom_property("dataset_digest", manifest.digest)
 
-    def _vocabularies(self, source: Dataset, plan: TransformPlan, staging: Staging) -> Mapping[str, Text]:
+    def _vocabularies(self, source: ImageDataset, plan: TransformPlan, staging: Staging) -> Mapping[str, Text]:
         if not plan.texts:
             return {}
         pairs = zip(plan.train, source.shards(TRAIN), strict=True)
@@ -119,7 +119,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         return write_vocabularies(self._make_beam_pipeline, staging, shards, plan.texts)
 
     def _write_shards(self, staging: Staging, work: TransformWork) -> None:
-        shown = shards_shown(staging, [planned for planned, *_ in work.shards], "transforming shards")
+        shown = shard_progress(staging, [planned for planned, *_ in work.shards], "transforming shards")
         with shown, self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
@@ -139,11 +139,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             write_bytes(folder / name, read_bytes(staging.location(name)))
 
 
-def _graph_plan(source: Dataset, plan: TransformPlan, staging: Staging) -> GraphPlan:
+def _graph_plan(source: ImageDataset, plan: TransformPlan, staging: Staging) -> GraphPlan:
     dataset, size = plan.dataset, plan.recipe.size
     if size is None:
         size = one_size([staging.location(sums_file(planned)) for planned in dataset.shards])
-    ingested = ingested_options(source.manifest.recipe)
+    ingested = ingest_image_options(source.manifest.recipe)
     return GraphPlan(plan.recipe, dataset.classes, str(dataset.labels), size, plan.texts, ingested)
 
 
@@ -156,7 +156,7 @@ def _write_graph(plan: TransformPlan, staging: Staging, folder: Path, graph_plan
     write_text(folder / STATISTICS_FILE, json.dumps(figures, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
 
 
-def _write_schema(source: Dataset, plan: TransformPlan, graph_plan: GraphPlan, folder: Path) -> None:
+def _write_schema(source: ImageDataset, plan: TransformPlan, graph_plan: GraphPlan, folder: Path) -> None:
     schema = image_transform_statistics.render_post_schema(
         plan.recipe,
         source.manifest.features,
@@ -170,7 +170,7 @@ def _write_schema(source: Dataset, plan: TransformPlan, graph_plan: GraphPlan, f
     write_text(folder / image_transform_statistics.SCHEMA_NAME, schema)
 
 
-def _parents(source: Dataset, input_dict: dict[str, list[Any]]) -> dict[str, str]:
+def _parents(source: ImageDataset, input_dict: dict[str, list[Any]]) -> dict[str, str]:
     parents = {"examples": source.manifest.digest}
     if input_dict.get("schema"):
         # Outside a pipeline nothing has checked the examples against one.
@@ -182,7 +182,7 @@ def _parents(source: Dataset, input_dict: dict[str, list[Any]]) -> dict[str, str
 
 
 def _check_train(staging: Staging, plan: TransformPlan) -> None:
-    results = finished_results(staging, plan.dataset.shards)
+    results = completed_shards(staging, plan.dataset.shards)
     if any(result.info.records for result in results if result.split == TRAIN):
         return
     rejected = [row for row in map(json.loads, staging.ledger_lines(plan.train)) if row["status"] == REJECTED]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from shardwright.dataset.shard_names import shard_name
 from shardwright.staging.staging import PlannedShard
-from shardwright.storage import in_parallel, read_bytes, readers
+from shardwright.storage import map_threads, read_bytes, readers
 from shardwright.tfrecords import encode, records
 
 # No feature of an image is called so: sums, and what the TransformGraph takes by our own names.
@@ -126,7 +126,7 @@ def read_examples(files: Sequence[str]) -> Iterator[dict[str, records.DecodedFea
     def read(file: str) -> bytes:
         return records.unframe(read_bytes(file), file)
 
-    for payload in in_parallel(read, files, readers(files[0]) if files else 1):
+    for payload in map_threads(read, files, readers(files[0]) if files else 1):
         yield records.decode_example(payload)
 
 

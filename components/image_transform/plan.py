@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe
-from shardwright.components.image_transform.rewrite import Rewriting, write_shard
-from shardwright.components.image_transform.serving_preprocess import ingested_options
+from shardwright.components.image_transform.rewrite import ShardTransform, transform_shard
+from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.components.image_transform.text import Text
 from shardwright.config.transform import TextConfig
 from shardwright.dataset.features import StoredFeatures
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan
 from shardwright.staging.staging import PlannedShard, Staging
@@ -67,22 +67,22 @@ class TransformWork:
     staging: Staging
     root: str
     shards: tuple[tuple[PlannedShard, str, str], ...]
-    how: Rewriting
+    how: ShardTransform
 
     @staticmethod
-    def of(source: Dataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> TransformWork:
+    def of(source: ImageDataset, plan: TransformPlan, staging: Staging, texts: Mapping[str, Text]) -> TransformWork:
         """The work of a plan."""
         dataset = plan.dataset
         pairs = zip(dataset.shards, source.manifest.shards, strict=True)
         shards = tuple((planned, shard.path, shard.sha256) for planned, shard in pairs)
-        how = Rewriting(plan.recipe, dataset.task, dataset.classes, plan.stored, texts)
+        how = ShardTransform(plan.recipe, dataset.task, dataset.classes, plan.stored, texts)
         return TransformWork(staging, source.root, shards, how)
 
 
 def write_numbered(number: int, work: TransformWork) -> int:
-    """Writes a shard by its position in `work.shards`; see `rewrite.write_shard`."""
+    """Writes a shard by its position in `work.shards`; see `rewrite.transform_shard`."""
     planned, path, sha256 = work.shards[number]
-    return write_shard(work.staging, planned, os.path.join(work.root, path), sha256, work.how)
+    return transform_shard(work.staging, planned, os.path.join(work.root, path), sha256, work.how)
 
 
 def open_staging(root: str, plan: DatasetPlan) -> Staging:
@@ -90,7 +90,7 @@ def open_staging(root: str, plan: DatasetPlan) -> Staging:
     return Staging.open(os.path.join(root, f"tensorflow-{tf.__version__}"), plan.fingerprint)
 
 
-def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> TransformPlan:
+def plan_transform(source: ImageDataset, recipe: Recipe, max_rejects: float) -> TransformPlan:
     """Plans the transformed dataset: a shard for every shard, an input for every record.
 
     Raises:
@@ -98,9 +98,9 @@ def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> Trans
         DatasetError: the input has other names or forms than our own.
     """
     manifest = source.manifest
-    _refuse_foreign(source)
+    _check_foreign(source)
     # What cannot be served is refused before anything is written.
-    ingested_options(source.manifest.recipe)
+    ingest_image_options(source.manifest.recipe)
     totals = {split: len(source.shards(split)) for split in source.splits}
     numbers = dict.fromkeys(totals, 0)
     planned = []
@@ -124,7 +124,7 @@ def plan_transform(source: Dataset, recipe: Recipe, max_rejects: float) -> Trans
     return TransformPlan(dataset, recipe, stored, texts)
 
 
-def _refuse_foreign(source: Dataset) -> None:
+def _check_foreign(source: ImageDataset) -> None:
     recipe = source.manifest.recipe
     stored_as = recipe.get("images", {}).get("reencode", "none")
     problem = ""

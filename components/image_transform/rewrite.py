@@ -35,14 +35,14 @@ from shardwright.config.transform import KEEP
 from shardwright.dataset.features import StoredFeatures
 from shardwright.dataset.image_encoding import encode_image
 from shardwright.dataset.ledger import REJECTED
-from shardwright.dataset.reader import shard_records
-from shardwright.dataset.resampled_annotations import CLASSES, annotated, is_moved, parsed
+from shardwright.dataset.reader import iter_records
+from shardwright.dataset.resampled_annotations import CLASSES, moves_pixels, parsed, resample_annotations
 from shardwright.images import tf_ops
 from shardwright.images.geometry import Geometry, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.read_header import read_header
-from shardwright.staging.staging import Outcome, PlannedShard, Staging
-from shardwright.storage import in_parallel
+from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.storage import map_threads
 from shardwright.tfrecords import encode, records
 from shardwright.tfrecords.lazy_example import LazyExample
 
@@ -108,7 +108,7 @@ _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class ShardTransform:
     """What becomes of every record; picklable.
 
     Attributes:
@@ -126,7 +126,7 @@ class Rewriting:
     texts: Mapping[str, Text] = field(default_factory=dict)
 
 
-def write_shard(staging: Staging, planned: PlannedShard, source: str, sha256: str, how: Rewriting) -> int:
+def transform_shard(staging: Staging, planned: PlannedShard, source: str, sha256: str, how: ShardTransform) -> int:
     """Writes a shard and its figures, unless an earlier attempt has; returns the number of records.
 
     Args:
@@ -143,7 +143,7 @@ def write_shard(staging: Staging, planned: PlannedShard, source: str, sha256: st
     return staging.write_shard(planned, _outcomes(staging, planned, source, sha256, how), beside=beside).info.records
 
 
-class Made(NamedTuple):
+class TransformedRecord(NamedTuple):
     """What is kept of one image beside its record.
 
     Attributes:
@@ -157,10 +157,12 @@ class Made(NamedTuple):
     inputs: dict[str, list[bytes]]
 
 
-def _outcomes(staging: Staging, planned: PlannedShard, source: str, sha256: str, how: Rewriting) -> Iterator[Outcome]:
+def _outcomes(
+    staging: Staging, planned: PlannedShard, source: str, sha256: str, how: ShardTransform
+) -> Iterator[RecordResult]:
     told: list[bytes] = []
     sums = Sums({}, [], {})
-    for outcome, made in rewritten((payload for _, payload in shard_records(source, sha256)), how):
+    for outcome, made in rewritten((payload for _, payload in iter_records(source, sha256)), how):
         if made is not None:
             told.append(made.told)
             sums.add(made.figures, made.inputs)
@@ -170,7 +172,9 @@ def _outcomes(staging: Staging, planned: PlannedShard, source: str, sha256: str,
     staging.write_file(sums_file(planned), encode_sums(sums))
 
 
-def rewritten(payloads: Iterable[bytes], how: Rewriting) -> Iterator[tuple[Outcome, Made | None]]:
+def rewritten(
+    payloads: Iterable[bytes], how: ShardTransform
+) -> Iterator[tuple[RecordResult, TransformedRecord | None]]:
     """Transforms records.
 
     As many threads as there are cores do what is done to pixels, and nothing else; the calling one does all else, for a
@@ -185,7 +189,7 @@ def rewritten(payloads: Iterable[bytes], how: Rewriting) -> Iterator[tuple[Outco
         In their order the new record with what is kept beside it, or a reject and `None`.
     """
     opened = _in_groups((_opened(payload, how) for payload in payloads), lambda one: len(one.encoded) + one.beside)
-    pictured = in_parallel(
+    pictured = map_threads(
         partial(_pictured, recipe=how.recipe), chain.from_iterable(opened), threads=os.cpu_count() or 1
     )
     for group in _in_groups(pictured, lambda pair: pair[0].beside + _size(pair[1])):
@@ -227,15 +231,15 @@ class _Opened(NamedTuple):
     """
 
     key: str
-    example: dict[str, records.DecodedFeature | encode.Carried]
+    example: dict[str, records.DecodedFeature | encode.EncodedFeature]
     encoded: bytes
     beside: int
     known: tuple[ImageHeader, Geometry] | ImageError
 
 
-def _opened(payload: bytes, how: Rewriting) -> _Opened:
+def _opened(payload: bytes, how: ShardTransform) -> _Opened:
     recipe = how.recipe
-    example = LazyExample(payload).carry(lambda name: name in _READ or name in how.texts or is_moved(name))
+    example = LazyExample(payload).carry(lambda name: name in _READ or name in how.texts or moves_pixels(name))
     key = bytes(parsed(example, "image/key")[0]).decode("utf-8")
     encoded = bytes(parsed(example, "image/encoded")[0])
     del example["image/encoded"]
@@ -265,11 +269,13 @@ def _pictured(opened: _Opened, recipe: Recipe) -> tuple[_Opened, Picture | Image
         return rest, error
 
 
-def _finished(opened: _Opened, picture: Picture | ImageError, how: Rewriting) -> tuple[Outcome, Made | None]:
+def _finished(
+    opened: _Opened, picture: Picture | ImageError, how: ShardTransform
+) -> tuple[RecordResult, TransformedRecord | None]:
     """The new record of a picture."""
     if isinstance(picture, ImageError):
-        return Outcome(opened.key, None, REJECTED, picture.code, picture.reason), None
-    features, present, area = annotated(
+        return RecordResult(opened.key, None, REJECTED, picture.code, picture.reason), None
+    features, present, area = resample_annotations(
         opened.example, picture.plan, picture.header, task=how.task, classes=how.classes, labels=how.recipe.labels
     )
     for name, text in how.texts.items():
@@ -279,7 +285,9 @@ def _finished(opened: _Opened, picture: Picture | ImageError, how: Rewriting) ->
     told = {name: entry for name, entry in entries.items() if name in how.stored.scalars}
     inputs = {name: _texts(features[name]) for name in (CLASSES, *how.texts) if name in features}
     figures = Figures(*picture.sums, (picture.plan.height, picture.plan.width), present, area)
-    return Outcome(opened.key, encode.join_entries(entries)), Made(encode.join_entries(told), figures, inputs)
+    return RecordResult(opened.key, encode.join_entries(entries)), TransformedRecord(
+        encode.join_entries(told), figures, inputs
+    )
 
 
 def _texts(value: encode.FeatureValue) -> list[bytes]:

@@ -43,7 +43,7 @@ def as_ingested(encoded: Tensor, options: Mapping[str, Any]) -> Tensor:
 
     Args:
         encoded: string scalar, JPEG or PNG.
-        options: what `ingested.ingested_options` gave.
+        options: what `ingested.ingest_image_options` gave.
 
     Returns:
         String scalar, JPEG or PNG; `encoded` itself where there is nothing to do.
@@ -127,7 +127,7 @@ def _encoded(image: Tensor, jpeg: Tensor, images: ImagesConfig) -> Tensor:
             format="rgb",
             quality=images.quality,
             optimize_size=images.optimize,
-            # 422 is refused by `ingested_options` wherever a JPEG is written.
+            # 422 is refused by `ingest_image_options` wherever a JPEG is written.
             chroma_downsampling=tf_ops.JPEG_CHROMA.get(images.chroma, True),
         )
 
@@ -215,7 +215,7 @@ _OPTIONS = (*_STEPS, "size", "quality", "optimize", "chroma")
 _NOT_WRITTEN = 422
 
 
-def ingested_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
+def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """The options that tell what was done to pixels; empty where files are stored as they came.
 
     Args:

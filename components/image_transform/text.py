@@ -22,9 +22,9 @@ from shardwright.components.image_transform.features import asset_name
 from shardwright.components.image_transform.figures import in_groups, read_examples
 from shardwright.components.runtime.beam import in_process_pipeline
 from shardwright.config.transform import COUNTS, DENSE, TextConfig
-from shardwright.dataset.reader import shard_records
+from shardwright.dataset.reader import iter_records
 from shardwright.dataset.shard_names import shard_name
-from shardwright.loader.text_features import FIRST, PADDING, UNKNOWN, words_of
+from shardwright.loader.text_features import FIRST, PADDING, UNKNOWN, tokenize
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import read_bytes
 from shardwright.tfrecords import encode, records
@@ -103,7 +103,7 @@ def _maker(name: str, text: Text) -> Callable[[Tensor], dict[str, Tensor]]:
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, places), -1)
 
     def make(texts: Tensor) -> dict[str, Tensor]:
-        found = words_of(texts[tf.newaxis])
+        found = tokenize(texts[tf.newaxis])
         return {stored: value[0] for stored, value in outputs(table.lookup(found), name, text.config).items()}
 
     made: Callable[[Tensor], dict[str, Tensor]] = tf.function(make, input_signature=[tf.TensorSpec([None], tf.string)])
@@ -131,7 +131,7 @@ def in_graph(texts: Tensor, name: str, config: TextConfig) -> dict[str, Tensor]:
 
 def _analyzed(texts: Tensor, name: str, config: TextConfig) -> tuple[Tensor, Tensor]:
     """Words of sparse texts, sparse, and the vocabulary that an analyzer makes of them."""
-    words, asset = words_of(tf.RaggedTensor.from_sparse(texts)).to_sparse(), asset_name(name)
+    words, asset = tokenize(tf.RaggedTensor.from_sparse(texts)).to_sparse(), asset_name(name)
     return words, tft.vocabulary(words, top_k=config.vocabulary, vocab_filename=asset, name=asset)
 
 
@@ -208,6 +208,6 @@ def _texts_file(planned: PlannedShard) -> str:
 
 def read_texts(shard: str, sha256: str, names: Sequence[str]) -> Iterator[dict[str, list[bytes]]]:
     """The texts of every record of a shard, and nothing else of it."""
-    for _, record in shard_records(shard, sha256):
+    for _, record in iter_records(shard, sha256):
         found = {name: records.find_feature(record, name) for name in names}
         yield {name: [bytes(text) for text in values or ()] for name, values in found.items()}

@@ -8,7 +8,7 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.dataset.schema import parse_schema
 
 SCHEMA_TEXT = "schema_text"

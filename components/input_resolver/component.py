@@ -8,7 +8,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.input_resolver import executor
-from shardwright.ingest.baseline import BlessedData
+from shardwright.ingest.baseline import BaselineRequest
 
 
 class InputResolverSpec(component_spec.ComponentSpec):
@@ -43,7 +43,9 @@ class InputResolver(base_component.BaseComponent):
     SPEC_CLASS = InputResolverSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    def __init__(self, recipe: str, places: str, data_root: Any, span: Any, blessed: BlessedData | None = None) -> None:
+    def __init__(
+        self, recipe: str, places: str, data_root: Any, span: Any, blessed: BaselineRequest | None = None
+    ) -> None:
         values = {
             executor.RECIPE: recipe,
             executor.PLACES: places,

@@ -8,9 +8,9 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import Artifact, artifact_utils
 
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
-from shardwright.ingest.baseline import BlessedData, resolve_baseline_at_run
+from shardwright.ingest.baseline import BaselineRequest, resolve_baseline_at_run
 from shardwright.ingest.recipe import absolute_places, location_json
 from shardwright.progress import progress, tell
 from shardwright.storage.spans import NEWEST
@@ -50,7 +50,7 @@ class Executor(base_executor.BaseExecutor):
         places = InputLocation.from_json(exec_properties[PLACES])
         location = replace(absolute_places(exec_properties[DATA_ROOT], places), span=exec_properties[SPAN])
         recipe = IngestRecipe.from_json(exec_properties[RECIPE])
-        asked = BlessedData.from_json(exec_properties[BLESSED]) if exec_properties.get(BLESSED) else None
+        asked = BaselineRequest.from_json(exec_properties[BLESSED]) if exec_properties.get(BLESSED) else None
         found = None if asked is None else asked.find()
         # What that dataset knows of the files is not read again; the fingerprint is the same.
         copied = None if asked is None or found is None else asked.copied_from(found)

@@ -14,7 +14,7 @@ from shardwright import untrusted
 from shardwright.errors import DatasetError, UsageError
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
 from shardwright.storage import is_remote
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 _SERVING = "serving_default"
 _SAVED = "saved_model.pb"
@@ -158,4 +158,4 @@ def open_model(place: str) -> ExportedModel:
 
 def _read(folder: Path, name: str) -> Any:
     text = Path(folder, "assets", f"{name}.json").read_text(encoding="utf-8")
-    return _RECORDS[name](foreign_json(text), f"{name}.json")
+    return _RECORDS[name](parse_untrusted_json(text), f"{name}.json")

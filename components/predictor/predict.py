@@ -29,9 +29,9 @@ from shardwright.formats.tables import IMAGE, Table, choose_columns, shown_heade
 from shardwright.images.decode import convert, header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.stored_image import KEEP, frames_of, prepare
-from shardwright.masks.coordinate_frame import Frames, restore_to_file
+from shardwright.masks.coordinate_frame import CoordinateFrame, restore_to_file
 from shardwright.progress import progress
-from shardwright.storage import Listing, durable, in_parallel, is_remote, list_inputs, read_bytes, readers
+from shardwright.storage import Listing, durable, is_remote, list_inputs, map_threads, read_bytes, readers
 
 Texts = Mapping[str, list[bytes]]
 
@@ -213,10 +213,10 @@ def _read_all(listing: Listing, options: ImagesConfig) -> Iterator[_Read]:
         return _Read(key, data, frames.height, frames.width, None, frames.orientation)
 
     sizes = listing.sizes
-    return in_parallel(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
+    return map_threads(read, range(len(listing.keys)), readers(listing.root), lambda position: sizes[position])
 
 
-def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, Frames]:
+def servable(data: bytes, options: ImagesConfig) -> tuple[bytes, CoordinateFrame]:
     """Makes of a file one that the model takes; what else the ingest did, the model does.
 
     Args:

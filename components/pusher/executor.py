@@ -18,7 +18,7 @@ from tfx.types.standard_component_specs import PUSH_DESTINATION_KEY, PUSHED_MODE
 from tfx.utils import io_utils, proto_utils
 
 from shardwright.components.evaluator.summary import EXAMPLES_PLACE, read_evaluation
-from shardwright.components.runtime.flushed_outputs import flush_artifact, flushed_outputs
+from shardwright.components.runtime.artifacts import flush_artifact, flushed_outputs
 from shardwright.errors import CheckFailed
 from shardwright.lineage.blessing import DIGEST, PLACE, Blessing, model_digest, read_blessing, write_blessing
 from shardwright.lineage.record import read_lineage

@@ -10,18 +10,18 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from shardwright.components.data_gate.anomalies import name_offenders, read_anomalies, records_of
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.data_gate.anomalies import find_anomalous_examples, read_anomalies, records_of
+from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.config.evaluation import DriftConfig, SkewConfig
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema
 from shardwright.drift.chapter import record_tiles
-from shardwright.drift.monitor import REFERENCE_VARIABLE, Watched, watch, watch_splits
+from shardwright.drift.monitor import REFERENCE_VARIABLE, DriftCheck, check_drift, watch_splits
 from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.lineage.record import write_lineage
-from shardwright.report.anomalies import Trouble, leaks, trouble_chapter, write_verdict
+from shardwright.report.anomalies import Anomaly, leaks, trouble_chapter, write_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
-from shardwright.report.page import REPORT_FILE, render, see, write_whole
+from shardwright.report.page import REPORT_FILE, collect_page, render, write_page
 
 
 class Executor(base_executor.BaseExecutor):
@@ -34,8 +34,8 @@ class Executor(base_executor.BaseExecutor):
         """See the base class."""
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         report = Path(artifact_utils.get_single_uri(output_dict["report"]))
-        dataset = Dataset.open(examples.uri)
-        seen = see(dataset)
+        dataset = ImageDataset.open(examples.uri)
+        seen = collect_page(dataset)
         sheets = Sheets(seen.found, CHAPTER_BUDGET)
         troubles = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
         chapters = [trouble_chapter(troubles, dataset, sheets)]
@@ -45,12 +45,12 @@ class Executor(base_executor.BaseExecutor):
             troubles += watched.troubles()
             chapters.append(watched.chapter(record_tiles(sheets), number))
         write_verdict(report, troubles)
-        write_whole(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
+        write_page(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
         recipe = {"drift": _without_place(exec_properties["drift"])}
         write_lineage(report, kind="report", fingerprint=fingerprint([parents, recipe]), parents=parents, recipe=recipe)
 
 
-def _compared(asked: str, dataset: Dataset, parents: dict[str, str]) -> list[Watched]:
+def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> list[DriftCheck]:
     """What `gate.drift` and `gate.skew` ask for; tells the parents of a reference."""
     options = json.loads(asked) if asked else {}
     found = []
@@ -58,7 +58,7 @@ def _compared(asked: str, dataset: Dataset, parents: dict[str, str]) -> list[Wat
         drift = _tuples(options["drift"])
         parents["reference"] = drift.pop("digest")
         place = drift.pop("location", "") or os.environ.get(REFERENCE_VARIABLE, "")
-        found.append(watch(dataset, DriftConfig(place, **drift), parents["reference"]))
+        found.append(check_drift(dataset, DriftConfig(place, **drift), parents["reference"]))
     if "skew" in options:
         found += watch_splits(dataset, SkewConfig(**_tuples(options["skew"])))
     return found
@@ -75,7 +75,7 @@ def _tuples(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "ignore": tuple(options["ignore"])}
 
 
-def _anomalies(input_dict: dict[str, list[Any]], dataset: Dataset) -> list[Trouble]:
+def _anomalies(input_dict: dict[str, list[Any]], dataset: ImageDataset) -> list[Anomaly]:
     artifact = artifact_utils.get_single_instance(input_dict["anomalies"])
     schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
     schema = parse_schema(Path(schema_uri, "schema.pbtxt").read_text(encoding="utf-8"), "schema.pbtxt")
@@ -83,8 +83,8 @@ def _anomalies(input_dict: dict[str, list[Any]], dataset: Dataset) -> list[Troub
     for split in artifact_utils.decode_split_names(artifact.split_names):
         found = read_anomalies(Path(artifact.uri, f"Split-{split}", "SchemaDiff.pb").read_bytes(), split)
         if found:
-            found = name_offenders(found, schema, records_of(dataset.root, split))
+            found = find_anomalous_examples(found, schema, records_of(dataset.root, split))
         troubles += [
-            Trouble(row.kind, f"{row.feature or 'whole split'} in {split}", row.what, row.keys) for row in found
+            Anomaly(row.kind, f"{row.feature or 'whole split'} in {split}", row.what, row.keys) for row in found
         ]
     return troubles

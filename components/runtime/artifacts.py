@@ -1,20 +1,29 @@
 """Artifacts of a bucket as folders of this machine: many objects at a time, whatever their sizes.
 
 Records that lie as a JSON file beside what they tell of: a training's history and summary, an evaluation.
+
+What an executor has written survives a power failure before the pipeline records that the component is done.
+
+The metadata store flushes its own records: without this, a cached artifact may be a folder of empty files.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from tfx.types import Artifact
 
 from shardwright.errors import DatasetError
-from shardwright.storage import buckets, in_parallel, readers
+from shardwright.storage import buckets, durable, is_remote, map_threads, readers
 from shardwright.storage.durable import write_file
 from shardwright.storage.mirror import Mirror
 from shardwright.storage.objects import split_url
-from shardwright.untrusted import fields, foreign_json
+from shardwright.untrusted import fields, parse_untrusted_json
 
 
 def fetch_folder(url: str, folder: Path) -> None:
@@ -38,7 +47,7 @@ def fetch_folder(url: str, folder: Path) -> None:
 
     # Some tools make an empty object for a folder.
     names = (info.name[start:] for info in buckets.list_objects(f"{url}/"))
-    list(in_parallel(fetch, (name for name in names if name and not name.endswith("/")), readers(url)))
+    list(map_threads(fetch, (name for name in names if name and not name.endswith("/")), readers(url)))
 
 
 _Record = TypeVar("_Record")
@@ -72,6 +81,35 @@ def read_record(file: Path, kind: type[_Record], name: str, fix: str) -> _Record
         DatasetError: there is no such file, or something else is in it.
     """
     try:
-        return kind(**fields(kind)(foreign_json(file.read_text(encoding="utf-8")), ""))
+        return kind(**fields(kind)(parse_untrusted_json(file.read_text(encoding="utf-8")), ""))
     except (OSError, ValueError, TypeError) as error:
         raise DatasetError(f"{file}: no readable {name} ({error}). {fix}") from None
+
+
+_Do = Callable[[Any, dict[str, list[Artifact]], dict[str, list[Artifact]], dict[str, Any]], None]
+
+
+def flushed_outputs(do: _Do) -> _Do:
+    """Wraps an executor's `Do`: when it returns, its outputs on this machine are on stable storage."""
+
+    @functools.wraps(do)
+    def flushing(
+        self: Any,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        do(self, input_dict, output_dict, exec_properties)
+        for artifact in (one for artifacts in output_dict.values() for one in artifacts):
+            flush_artifact(artifact.uri)
+
+    return flushing
+
+
+def flush_artifact(uri: str) -> None:
+    """Flushes an artifact on this machine, a folder or a file, and the folders above it on the same device."""
+    if not uri or is_remote(uri) or not os.path.exists(uri):
+        return
+    durable.flush_tree(uri) if os.path.isdir(uri) else durable.flush([uri])
+    device = os.stat(uri).st_dev
+    durable.flush(above for above in Path(uri).absolute().parents if os.stat(above).st_dev == device)

@@ -184,7 +184,7 @@ class JobSetTask:
 
     Attributes:
         template: the manifest, but for name and command.
-        arguments: those of TFX's entry point, `place` of them the ExecutorInput.
+        arguments: those of TFX's entry point, `choose_placement` of them the ExecutorInput.
         place: its position.
         shared: this namespace's own folder of a volume that this pod and those of the set mount.
     """

@@ -19,8 +19,8 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 from tfx_bsl.arrow import table_util
 
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
-from shardwright.dataset.reader import Dataset
+from shardwright.components.runtime.artifacts import flushed_outputs
+from shardwright.dataset.reader import ImageDataset
 from shardwright.report.samples import key_folder
 
 SliceFunction = Callable[[pa.RecordBatch], Iterator[tuple[str, pa.RecordBatch]]]
@@ -31,7 +31,7 @@ CLASS, SOURCE = "class/", "source/"
 _CLASSES, _KEY = "image/class/text", "image/key"
 
 
-def sources(dataset: Dataset) -> list[str]:
+def sources(dataset: ImageDataset) -> list[str]:
     """First folders of the keys, the most frequent ones first; none where all lie in one."""
     counts = Counter(
         key_folder(key)
@@ -43,7 +43,7 @@ def sources(dataset: Dataset) -> list[str]:
     return order[:MOST] if len(order) > 1 else []
 
 
-def slices(dataset: Dataset, features: Sequence[str]) -> list[SliceFunction]:
+def slices(dataset: ImageDataset, features: Sequence[str]) -> list[SliceFunction]:
     """How batches of a dataset are sliced.
 
     Args:
@@ -102,7 +102,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """See the base class."""
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
-        dataset = Dataset.open(examples.uri)
+        dataset = ImageDataset.open(examples.uri)
         features = [name for name in json.loads(exec_properties["features"]) if name in dataset.manifest.features]
         statistics.split_names = examples.split_names
         statistics.span = examples.span

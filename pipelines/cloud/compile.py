@@ -18,11 +18,11 @@ from shardwright.config.cloud import Resources
 from shardwright.config.trainer import BLESSED
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import ConfigError
-from shardwright.ingest.baseline import REFERENCE, SPLITS, BlessedData
+from shardwright.ingest.baseline import REFERENCE, SPLITS, BaselineRequest
 from shardwright.ingest.recipe import location_json, relative_places
 from shardwright.lineage.record import IMAGE_VARIABLE
-from shardwright.pipelines.inputs import prepare_input
-from shardwright.processes import importing_much
+from shardwright.pipelines.inputs import resolve_inputs
+from shardwright.processes import gc_paused
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage.spans import NEWEST
 
@@ -127,12 +127,12 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     Raises:
         ShardwrightError: something about the input, the schema or the target is wrong.
     """
-    prepared = prepare_input(config, config_file, hashed=False)
+    prepared = resolve_inputs(config, config_file, hashed=False)
     own_root, places = relative_places(prepared.location)
     data_root = target.data_root or own_root
-    asked = BlessedData.of(config, target.push_directory)
+    asked = BaselineRequest.of(config, target.push_directory)
     # Not above: it takes seconds, and a wrong configuration is refused without it.
-    with importing_much():
+    with gc_paused():
         from google.protobuf import json_format
         from tfx import v1 as tfx
         from tfx.orchestration.data_types import RuntimeParameter
@@ -184,7 +184,7 @@ def compile_job(config: Config, config_file: Path, target: Target) -> Compiled:
     job = runner.run(pipeline, write_out=False)
     if not isinstance(job, dict):
         job = json_format.MessageToDict(job)
-    _mend(job, target, {DATA_ROOT: data_root, SPAN: config.input.span})
+    _fix_producer_tasks(job, target, {DATA_ROOT: data_root, SPAN: config.input.span})
     looked_up = tuple(f"{option}: {BLESSED!r} is looked up when the pipeline runs" for option in options)
     return Compiled(job, data_root, (*prepared.notes, *looked_up))
 
@@ -211,7 +211,7 @@ def _with_beam(config: Config, target: Target) -> Config:
     return dataclasses.replace(config, beam=dataclasses.replace(config.beam, options=(), per_component=per_component))
 
 
-def _mend(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> None:
+def _fix_producer_tasks(job: dict[str, Any], target: Target, defaults: Mapping[str, str]) -> None:
     # TFX leaves the parameters' own defaults out, and a run without them would be refused.
     for name, value in defaults.items():
         job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"][name]["defaultValue"] = value

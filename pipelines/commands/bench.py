@@ -32,15 +32,15 @@ def add(commands: _Commands) -> None:
 
 def _loader(options: argparse.Namespace) -> int:
     from shardwright.errors import DatasetError, UsageError
-    from shardwright.pipelines.runs.logs import quiet
+    from shardwright.pipelines.runs.logs import log_to_file
 
     for name in ("batch", "rounds"):
         if getattr(options, name) < 1:
             raise UsageError(f"--{name}: {getattr(options, name)} is too few. Give 1 or more.")
     augment = _FLIPS if options.augment is None else tuple(options.augment)
     # TensorFlow's messages go to a file.
-    with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, quiet(Path(folder, "bench.log")):
-        from shardwright.loader.error_context import plain_message
+    with tempfile.TemporaryDirectory(prefix="shardwright-bench-") as folder, log_to_file(Path(folder, "bench.log")):
+        from shardwright.loader.error_context import error_message
         from shardwright.loader.profile import LoadingError, loader_report
 
         try:
@@ -48,7 +48,7 @@ def _loader(options: argparse.Namespace) -> int:
                 options.dataset, options.split, batch=options.batch, augment=augment, rounds=options.rounds
             )
         except LoadingError as error:
-            raise DatasetError(plain_message(error)) from None
+            raise DatasetError(error_message(error)) from None
     if options.json:
         print(json.dumps(dataclasses.asdict(report), indent=1, ensure_ascii=False))
     else:

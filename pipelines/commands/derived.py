@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.config.dataset import ShardsConfig
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
 Further: TypeAlias = Callable[[], tuple[dict[str, Any], list[str]]]
@@ -50,7 +50,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def _subset(options: argparse.Namespace) -> int:
     from shardwright.config.parsing import at_least, between
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
     from shardwright.edit.subset import stratified
     from shardwright.errors import UsageError
@@ -62,7 +62,7 @@ def _subset(options: argparse.Namespace) -> int:
         at_least("--count", options.count, 1)
     if options.share is not None and options.count is not None:
         raise UsageError("--share and --count exclude each other. Give one of them.")
-    dataset = Dataset.open(options.dataset)
+    dataset = ImageDataset.open(options.dataset)
     chosen = stratified(
         dataset,
         options.share,
@@ -80,19 +80,19 @@ def _subset(options: argparse.Namespace) -> int:
 
 
 def _reshard(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
-    dataset = Dataset.open(options.dataset)
+    dataset = ImageDataset.open(options.dataset)
     how = Derived("reshard", {})
     return make([dataset], how, options)
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
-    datasets = [Dataset.open(name) for name in options.datasets]
+    datasets = [ImageDataset.open(name) for name in options.datasets]
     how = Derived("merge", {})
     return make(datasets, how, options)
 
@@ -131,7 +131,7 @@ def nothing() -> tuple[dict[str, Any], list[str]]:
     return {}, []
 
 
-def make(sources: Sequence[Dataset], how: Derived, options: argparse.Namespace, further: Further = nothing) -> int:
+def make(sources: Sequence[ImageDataset], how: Derived, options: argparse.Namespace, further: Further = nothing) -> int:
     """Makes a dataset, and tells what was made.
 
     Args:

@@ -24,21 +24,21 @@ def add(commands: _Commands) -> None:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.diff import find_differences
     from shardwright.progress import progress
     from shardwright.report.page import page_file
 
-    one, other = Dataset.open(options.one), Dataset.open(options.other)
+    one, other = ImageDataset.open(options.one), ImageDataset.open(options.other)
     page = None if options.html is None else page_file(options.html, "--html", one.root, other.root)
     total = sum(shard.records for shard in other.manifest.shards)
     with progress(total, "comparing records", quiet=options.json) as shown:
         found = find_differences(one, other, shown)
     if page is not None:
         from shardwright.edit.diff import render_differences
-        from shardwright.report.page import write_whole
+        from shardwright.report.page import write_page
 
-        write_whole(page, render_differences(found, one, other))
+        write_page(page, render_differences(found, one, other))
     if options.json:
         print(json.dumps(found.to_dict(), indent=1, sort_keys=True, ensure_ascii=False))
     else:
@@ -48,11 +48,11 @@ def _diff(options: argparse.Namespace) -> int:
 
 def _text(found: Differences) -> str:
     from shardwright.display.html import plain
-    from shardwright.edit.diff import WAYS
+    from shardwright.edit.diff import CHANGE_KINDS
 
     both, one, other = found.images
     lines = [f"{both} images in both, {one} in the first, {other} in the second"]
-    for way in WAYS:
+    for way in CHANGE_KINDS:
         if not found.counts[way]:
             continue
         lines.append(f"{way:<11}{found.counts[way]}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from shardwright.drift.compare import Comparison
-    from shardwright.drift.monitor import Watched
+    from shardwright.drift.monitor import DriftCheck
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -49,22 +49,22 @@ def _drift(options: argparse.Namespace) -> int:
     return 1 if drifted or not told else 0
 
 
-def _write_page(options: argparse.Namespace, watched: list[Watched]) -> None:
+def _write_page(options: argparse.Namespace, watched: list[DriftCheck]) -> None:
     """The page; images come from the dataset, or from the folder, that is on the current side."""
     from shardwright.drift.chapter import file_tiles, record_tiles
     from shardwright.drift.monitor import drift_page
     from shardwright.report.contact_sheets import sheets_of
-    from shardwright.report.page import page_file, write_whole
+    from shardwright.report.page import page_file, write_page
 
     place = options.reference if options.current is None else options.current
     # Of neither kind where no image could be measured: then none is shown.
     dataset = place if watched[0].current.places else None
     target = page_file(options.html, "--html", options.reference, *([dataset] if dataset else []))
     tile = file_tiles() if dataset is None else record_tiles(sheets_of(dataset))
-    write_whole(target, drift_page(watched, tile))
+    write_page(target, drift_page(watched, tile))
 
 
-def _two(options: argparse.Namespace, alpha: float) -> Watched:
+def _two(options: argparse.Namespace, alpha: float) -> DriftCheck:
     from shardwright.config.evaluation import DriftConfig
     from shardwright.drift.monitor import watch_places
     from shardwright.progress import progress
@@ -74,15 +74,15 @@ def _two(options: argparse.Namespace, alpha: float) -> Watched:
         return watch_places(config, options.current, shown)
 
 
-def _between_splits(options: argparse.Namespace, alpha: float) -> list[Watched]:
+def _between_splits(options: argparse.Namespace, alpha: float) -> list[DriftCheck]:
     from shardwright.config.evaluation import SkewConfig
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.drift.monitor import watch_splits
     from shardwright.errors import UsageError
     from shardwright.progress import progress
 
     config = SkewConfig(options.images, alpha, tuple(options.ignore))
-    dataset = Dataset.open(options.reference)
+    dataset = ImageDataset.open(options.reference)
     if len(dataset.splits) < 2:
         raise UsageError(f"{dataset.root}: has one split only. Give another dataset or a folder to compare with.")
     with progress(len(dataset.splits) * options.images, "measuring images", quiet=options.json) as shown:

@@ -34,7 +34,7 @@ def add(commands: _Commands) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.export import ExportOptions, export
     from shardwright.progress import progress
 
@@ -48,7 +48,7 @@ def _export(options: argparse.Namespace) -> int:
         tuple(options.splits),
         tuple(options.classes),
     )
-    dataset = Dataset.open(options.dataset)
+    dataset = ImageDataset.open(options.dataset)
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "writing files", quiet=options.json) as shown:
         exported = export(dataset, options.out, how, shown)

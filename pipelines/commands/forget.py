@@ -13,7 +13,7 @@ from shardwright.pipelines.commands.derived import add_common, keys_of, make
 
 if TYPE_CHECKING:
     from shardwright.dataset.ledger import LedgerRow
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.derive import Derived
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -36,13 +36,13 @@ def add(commands: _Commands) -> None:
 
 
 def _forget(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.delete import contents_of
     from shardwright.errors import UsageError
     from shardwright.lineage.places import run_root_of
     from shardwright.storage import is_folder, is_remote
-    from shardwright.storage.locks import only_run_in
-    from shardwright.storage.paths import staging_beside
+    from shardwright.storage.locks import run_lock
+    from shardwright.storage.paths import staging_next_to
 
     for root in options.staging:
         # Of a bucket only that it can be listed: nothing need be staged there. What is wrong with it shows now, and
@@ -52,14 +52,14 @@ def _forget(options: argparse.Namespace) -> int:
     for root in options.search:
         if not is_folder(root):
             raise UsageError(f"--search: {root} is no folder. Name one that holds artifacts.")
-    dataset = Dataset.open(options.dataset)
+    dataset = ImageDataset.open(options.dataset)
     keys = set(keys_of(options.keys))
     how = _without(dataset, keys, options.keys)
-    roots = [staging_beside(dataset.root), *options.staging]
+    roots = [staging_next_to(dataset.root), *options.staging]
     with ExitStack() as stack:
         run_root = run_root_of(dataset.root)
         if run_root is not None:
-            stack.enter_context(only_run_in(Path(run_root)))
+            stack.enter_context(run_lock(Path(run_root)))
             roots.append(os.path.join(run_root, "staging"))
         contents = contents_of(dataset, keys)
 
@@ -69,7 +69,7 @@ def _forget(options: argparse.Namespace) -> int:
         return make([dataset], how, options, further)
 
 
-def _without(dataset: Dataset, keys: set[str], file: str) -> Derived:
+def _without(dataset: ImageDataset, keys: set[str], file: str) -> Derived:
     from shardwright.display.html import plain
     from shardwright.edit.derive import Derived
     from shardwright.errors import UsageError
@@ -93,19 +93,19 @@ def _without(dataset: Dataset, keys: set[str], file: str) -> Derived:
 
 
 def _elsewhere(
-    dataset: Dataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
+    dataset: ImageDataset, keys: set[str], contents: set[bytes], roots: list[str], options: argparse.Namespace
 ) -> tuple[dict[str, Any], list[str]]:
     """What is left of the images beside the new dataset: what could be deleted is, and the rest is told."""
     from shardwright.display.html import plain
-    from shardwright.edit.delete import forget_probed, holders, trained_on
+    from shardwright.edit.delete import datasets_containing, delete_probe_rows, trained_on
     from shardwright.lineage.ancestry import Family
     from shardwright.lineage.places import known_places
-    from shardwright.staging.staged import empty
+    from shardwright.staging.staged import clear
 
-    staged = [name for root in roots for name in empty(root)]
-    rows = sum(forget_probed(root, contents) for root in roots)
+    staged = [name for root in roots for name in clear(root)]
+    rows = sum(delete_probe_rows(root, contents) for root in roots)
     family = Family([dataset.root, *known_places(dataset.root, options.search)])
-    found = holders(family, keys)
+    found = datasets_containing(family, keys)
     held, models = [one.place for one in found], [one.place for one in trained_on(family, found)]
     told = {"held_by": held, "models": models, "probe_rows": rows, "staged": staged}
     lines = [f"  {rows} rows of what their pixels told and {len(staged)} staged folders were deleted"]

@@ -59,14 +59,14 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _told_by(path: str) -> str:
     from shardwright.errors import UsageError
-    from shardwright.evaluation.submission import LAYOUTS, told_by_header
+    from shardwright.evaluation.submission import LAYOUTS, layout_of_header
     from shardwright.storage import open_table
     from shardwright.storage.limits import bounded_lines
 
     header: list[str] = []
     with open_table(path) as file, suppress(ValueError, csv.Error):  # It is not a table, and has no known header.
         header = next(csv.reader(bounded_lines(file)), [])
-    name = told_by_header(header)
+    name = layout_of_header(header)
     if name is None:
         known = "; ".join(f"{name}: {','.join(layout.header)}" for name, layout in LAYOUTS.items())
         raise UsageError(f"--like {path}: its header {','.join(header)[:200]!r} is that of no known layout ({known}).")

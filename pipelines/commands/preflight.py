@@ -11,7 +11,7 @@ from shardwright.escaping import escape
 
 if TYPE_CHECKING:
     from shardwright.pipelines.preflight.facts import Facts
-    from shardwright.pipelines.preflight.findings import Report
+    from shardwright.pipelines.preflight.findings import PreflightReport
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
@@ -58,12 +58,12 @@ def _preflight(options: argparse.Namespace) -> int:
     return 1 if report.failed else 0
 
 
-def _json(report: Report, facts: Facts) -> str:
+def _json(report: PreflightReport, facts: Facts) -> str:
     told = {"slice": facts.slice.name, "hosts": facts.hosts, "images_per_second": facts.measured}
     return json.dumps({"ready": not report.failed, **told, **dataclasses.asdict(report)}, indent=1, ensure_ascii=False)
 
 
-def _text(report: Report, facts: Facts) -> str:
+def _text(report: PreflightReport, facts: Facts) -> str:
     rows = [("", "rule", "where", "what")]
     for finding in report.findings:
         what = f"{finding.problem}. {finding.fix}"

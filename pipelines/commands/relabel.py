@@ -34,12 +34,12 @@ def add(commands: _Commands) -> None:
 
 
 def _relabel(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.edit.relabel import relabel
     from shardwright.staging.commit import is_committed
 
     existed = is_committed(options.out)
-    dataset = Dataset.open(options.dataset)
+    dataset = ImageDataset.open(options.dataset)
     manifest, notes = relabel(
         dataset,
         options.labels,

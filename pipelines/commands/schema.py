@@ -38,20 +38,20 @@ def _render(options: argparse.Namespace) -> int:
 
 def _infer(options: argparse.Namespace) -> int:
     from shardwright.config.parsing import between
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.dataset.schema import infer_schema
     from shardwright.progress import progress
-    from shardwright.report.page import page_file, write_whole
+    from shardwright.report.page import page_file, write_page
 
     between("--margin", options.margin, 0, 10)
-    dataset = Dataset.open(options.dataset)
+    dataset = ImageDataset.open(options.dataset)
     target = None if options.out is None else page_file(options.out, "--out", options.dataset)
     with progress(sum(shard.records for shard in dataset.manifest.shards), "reading records") as shown:
         text = infer_schema(dataset, margin=options.margin, shown=shown)
     if target is None:
         print(text, end="")
     else:
-        write_whole(target, text)
+        write_page(target, text)
         print(options.out)
     return 0
 

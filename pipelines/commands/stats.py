@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from shardwright.report.page import Seen
+    from shardwright.report.page import PageInput
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SIZES = 10
@@ -23,14 +23,14 @@ def add(commands: _Commands) -> None:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.progress import progress
-    from shardwright.report.page import see
+    from shardwright.report.page import collect_page
 
-    dataset = Dataset.open(options.dataset)
+    dataset = ImageDataset.open(options.dataset)
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "reading records", quiet=options.json) as shown:
-        figures = figures_of(see(dataset, progress=shown))
+        figures = figures_of(collect_page(dataset, progress=shown))
     if options.json:
         print(json.dumps(figures, indent=1, sort_keys=True, ensure_ascii=False))
     else:
@@ -38,7 +38,7 @@ def _stats(options: argparse.Namespace) -> int:
     return 0
 
 
-def figures_of(seen: Seen) -> dict[str, Any]:
+def figures_of(seen: PageInput) -> dict[str, Any]:
     """The figures of a dataset as plain values."""
     found, duplicates = seen
     manifest = found.dataset.manifest

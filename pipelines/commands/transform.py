@@ -26,12 +26,15 @@ def add(commands: _Commands) -> None:
 
 def _transform(options: argparse.Namespace) -> int:
     from shardwright.config import load_config
-    from shardwright.pipelines.runs.logs import quiet
+    from shardwright.pipelines.runs.logs import log_to_file
 
     config = load_config(options.config)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     staging = None if config.run.staging is None else config.resolve(config.run.staging)
-    with tempfile.TemporaryDirectory(prefix="shardwright-") as logs, quiet(Path(logs, _LOG), verbose=options.verbose):
+    with (
+        tempfile.TemporaryDirectory(prefix="shardwright-") as logs,
+        log_to_file(Path(logs, _LOG), verbose=options.verbose),
+    ):
         from shardwright.components.image_transform.recipe import transform_recipe
         from shardwright.pipelines.transform import EXAMPLES, transform_dataset
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from shardwright.escaping import escape
 
 if TYPE_CHECKING:
-    from shardwright.verify import Report
+    from shardwright.verify import VerifyReport
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _GAP = "  "
@@ -39,7 +39,7 @@ def _verify(options: argparse.Namespace) -> int:
     return 1 if report.findings else 0
 
 
-def _text(report: Report) -> str:
+def _text(report: VerifyReport) -> str:
     rows = [("file", "where", "what is wrong")]
     rows += [(escape(finding.file), finding.place, escape(finding.problem)) for finding in report.findings]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]

@@ -19,10 +19,10 @@ from typing import Any
 from shardwright.components.runtime.artifacts import fetch_folder
 from shardwright.config import Config, load_config
 from shardwright.config.trainer import BLESSED
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, ShardwrightError
 from shardwright.escaping import escape, escape_message, escaped_streams
-from shardwright.ingest.baseline import asks_for_blessed
+from shardwright.ingest.baseline import uses_baseline
 from shardwright.progress import tell
 from shardwright.storage import buckets, is_remote
 from shardwright.storage.mirror import put_folder
@@ -69,7 +69,7 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
     from shardwright.ingest import ingest
 
     config = _config(options.config, scratch)
-    for path in asks_for_blessed(config):
+    for path in uses_baseline(config):
         raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step alone knows none", "Name a dataset.")
     if options.data_root:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
@@ -120,7 +120,7 @@ def _report(options: argparse.Namespace, scratch: Path) -> int:
 
     page = scratch / "report.html"
     write_report(options.dataset, page, options=Options(seed=options.seed), quiet=True)
-    print(f"{page.stat().st_size / 1e6:.1f} MB about {len(Dataset.open(options.dataset).manifest.shards)} shards")
+    print(f"{page.stat().st_size / 1e6:.1f} MB about {len(ImageDataset.open(options.dataset).manifest.shards)} shards")
     _deliver(page, options.page)
     return 0
 

@@ -13,7 +13,7 @@ from shardwright.config import Config
 from shardwright.config.trainer import MODELS
 from shardwright.config.transform import DEFAULT_SIZE
 from shardwright.dataset.manifest import MULTI, SINGLE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import find_feature
@@ -68,7 +68,7 @@ class SplitFacts:
 
 
 @dataclass(frozen=True)
-class Fed:
+class FeedRate:
     """A tensor that the loader hands to the devices.
 
     Attributes:
@@ -113,7 +113,7 @@ class DatasetFacts:
     sampled: int
     unlabelled: int
     statistics: bool = False
-    fed: tuple[Fed, ...] = ()
+    fed: tuple[FeedRate, ...] = ()
     refusal: str = ""
 
     @property
@@ -182,7 +182,7 @@ def dataset_facts(directory: str) -> DatasetFacts:
     Raises:
         DatasetError: there is no whole dataset, or a record that was looked at is damaged.
     """
-    dataset = Dataset.open(directory)
+    dataset = ImageDataset.open(directory)
     manifest = dataset.manifest
     sizes: set[tuple[int, int]] = set()
     sampled = unlabelled = 0
@@ -215,7 +215,7 @@ def dataset_facts(directory: str) -> DatasetFacts:
     )
 
 
-def _records(dataset: Dataset, split: str) -> Iterator[bytes]:
+def _records(dataset: ImageDataset, split: str) -> Iterator[bytes]:
     try:
         for _, record in dataset.records(split):
             yield record

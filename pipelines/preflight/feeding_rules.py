@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from shardwright.loader.memory import LoaderMemory, decoded_bytes, kept_bytes, loader_memory
+from shardwright.loader.memory import LoaderMemory, cache_budget, decoded_bytes, loader_memory
 from shardwright.pipelines.preflight.facts import TRAIN, Facts
 from shardwright.pipelines.preflight.findings import Problem, only
 from shardwright.storage import is_remote
@@ -47,7 +47,7 @@ def _kept(facts: Facts) -> int:
     each = decoded_bytes(facts.size, len(facts.dataset.classes), words)
     remote = is_remote(facts.dataset.root)
     room = math.inf if facts.host.memory is None else _SHARE * facts.host.memory
-    return kept_bytes(split.records, each, order=loader.order, hosts=facts.hosts, remote=remote, room=room)
+    return cache_budget(split.records, each, order=loader.order, hosts=facts.hosts, remote=remote, room=room)
 
 
 def fits_memory(facts: Facts) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PreflightFinding:
     """A problem with the rule that found it; see `Problem`."""
 
     rule: str
@@ -66,7 +66,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class PreflightReport:
     """What all rules say.
 
     Attributes:
@@ -75,7 +75,7 @@ class Report:
         unchecked: ids of rules that could not be asked -> what to give for it.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[PreflightFinding, ...]
     passed: tuple[str, ...]
     unchecked: dict[str, str]
 
@@ -85,25 +85,25 @@ class Report:
         return any(finding.severity == ERROR for finding in self.findings)
 
 
-def check(rules: Sequence[Rule], facts: Facts) -> Report:
+def check(rules: Sequence[Rule], facts: Facts) -> PreflightReport:
     """Asks rules.
 
     Args:
         rules: the rules.
         facts: what they look at.
     """
-    findings: list[Finding] = []
+    findings: list[PreflightFinding] = []
     passed, unchecked = [], {}
     for rule in rules:
         lacking = next((need for need in rule.needs if not _known(need, facts)), None)
         if lacking is not None:
             unchecked[rule.id] = _ASKED_FOR[lacking]
             continue
-        found = [Finding(rule.id, rule.severity, **vars(problem)) for problem in rule.ask(facts)]
+        found = [PreflightFinding(rule.id, rule.severity, **vars(problem)) for problem in rule.ask(facts)]
         findings += found
         if not found:
             passed.append(rule.id)
-    return Report(tuple(sorted(findings, key=lambda one: one.severity != ERROR)), tuple(passed), unchecked)
+    return PreflightReport(tuple(sorted(findings, key=lambda one: one.severity != ERROR)), tuple(passed), unchecked)
 
 
 def _known(need: str, facts: Facts) -> bool:

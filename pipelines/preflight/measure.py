@@ -9,8 +9,8 @@ from typing import Any
 
 from shardwright.config import Config
 from shardwright.errors import ConfigError, DatasetError, ShardwrightError
-from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, Fed, Host, Slice, dataset_facts
-from shardwright.pipelines.runs.logs import quiet
+from shardwright.pipelines.preflight.facts import TRAIN, DatasetFacts, Facts, FeedRate, Host, Slice, dataset_facts
+from shardwright.pipelines.runs.logs import log_to_file
 from shardwright.pipelines.tpu import TpuSlice
 
 # Virtual processors and memory of a machine, where a public table says so: Cyclenerd's
@@ -93,7 +93,7 @@ def gather(
     if dataset is None:
         return facts
     found = dataset_facts(dataset)
-    with quiet(log_file):
+    with log_to_file(log_file):
         found, measured = _tried(facts, found, seconds)
     return dataclasses.replace(facts, dataset=found, measured=measured)
 
@@ -103,7 +103,7 @@ def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFa
     import tensorflow as tf
 
     from shardwright.loader import dataset_statistics
-    from shardwright.loader.error_context import plain_message
+    from shardwright.loader.error_context import error_message
     from shardwright.loader.profile import LoadingError
 
     try:
@@ -117,13 +117,13 @@ def _tried(facts: Facts, found: DatasetFacts, seconds: float) -> tuple[DatasetFa
         batches = _load(facts, found.root)
         spec = batches.element_spec
         fed = tuple(
-            Fed(name, tuple(one.shape), one.dtype.name)
+            FeedRate(name, tuple(one.shape), one.dtype.name)
             for name, one in zip(_NAMES, tf.nest.flatten(spec), strict=False)
         )
         share = -(-facts.global_batch // facts.hosts)
         return dataclasses.replace(found, fed=fed), _images_per_second(batches, share, seconds)
     except LoadingError as error:
-        return dataclasses.replace(found, refusal=plain_message(error)), None
+        return dataclasses.replace(found, refusal=error_message(error)), None
     except ShardwrightError as error:
         return dataclasses.replace(found, refusal=str(error)), None
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from shardwright.errors import DatasetError, StorageError, UsageError
 from shardwright.lineage.ancestry import Family
 from shardwright.lineage.blessing import read_blessing
-from shardwright.lineage.places import ARTIFACTS, PUSHED, places_below
+from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.pipelines.runs.metadata_store import PastRun, past_runs, steps_to
-from shardwright.staging.staged import in_use, staged_folders
-from shardwright.storage.locks import only_run_in
+from shardwright.staging.staged import is_in_use, staged_folders
+from shardwright.storage.locks import run_lock
 
 STAGING, LOGS = "staging", "logs"
 _ENDED_WELL = ("COMPLETE", "CACHED")
@@ -88,7 +88,7 @@ def clean(run_root: str, keep: int, *, superseded: bool = False, dry_run: bool =
     if keep < 1:
         raise UsageError(f"--keep: {keep} is too few. Keep 1 or more: the next run is cached by them.")
     past_runs(run_root)  # In what is no folder of a run, no lock is made.
-    with only_run_in(Path(run_root)):
+    with run_lock(Path(run_root)):
         runs = past_runs(run_root)
         recent = runs[-keep:]
         family = _family(run_root)
@@ -109,7 +109,7 @@ def _family(run_root: str) -> Family:
     Raises:
         DatasetError: nothing says any more what a pushed model descends from.
     """
-    places = [place for folder in (ARTIFACTS, PUSHED) for place in places_below(f"{run_root}/{folder}")]
+    places = [place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(f"{run_root}/{folder}")]
     # What an earlier call had begun to delete is no artifact any more.
     places = [place for place in places if f"/{_GOING}" not in place.removeprefix(run_root)]
     family = Family(places)
@@ -171,7 +171,7 @@ def _old(run_root: str, kept: set[str], runs: Sequence[PastRun], keep: int, *, s
             yield _sized(run_root, place)
     if not runs or _ended(runs[-1]):
         for folder in staged_folders(f"{run_root}/{STAGING}"):
-            if not in_use(folder):
+            if not is_in_use(folder):
                 yield _sized(run_root, os.path.relpath(folder, run_root))
     for name in _logs(f"{run_root}/{LOGS}")[:-keep]:
         yield _sized(run_root, f"{LOGS}/{name}")

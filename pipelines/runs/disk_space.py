@@ -62,7 +62,7 @@ def _estimate(images: int, size: int, shape: tuple[int, int] | None, encoding: s
     return round(pixels) + images * _BESIDE
 
 
-def refuse_full(place: str, needed: int, what: str, *, only_tell: bool = False) -> str:
+def check_disk_space(place: str, needed: int, what: str, *, only_tell: bool = False) -> str:
     """Looks whether there is room.
 
     Args:

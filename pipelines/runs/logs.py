@@ -41,7 +41,7 @@ def last_line(error: BaseException) -> str:
 
 
 @contextmanager
-def quiet(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterator[None]:
+def log_to_file(log_file: str | os.PathLike[str], *, verbose: bool = False) -> Iterator[None]:
     """Sends the noise of libraries to `log_file` while the block runs; with `verbose` it stays on the terminal."""
     if verbose:
         shown = logging.StreamHandler()

@@ -12,7 +12,7 @@ from ml_metadata import errors as store_errors
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
-from shardwright.errors import DatasetError, NotThere
+from shardwright.errors import DatasetError, NotFound
 from shardwright.lineage.places import METADATA_FILE
 
 # Contexts of TFX: one a run, one a component.
@@ -103,7 +103,7 @@ def steps_to(run_root: str, place: str) -> list[Step]:
 def _opened(run_root: str) -> Iterator[metadata_store.MetadataStore]:
     file = os.path.join(run_root, METADATA_FILE)
     if not os.path.isdir(run_root):
-        raise NotThere(f"{run_root}: there is no such folder. Give the folder of `shardwright run`.")
+        raise NotFound(f"{run_root}: there is no such folder. Give the folder of `shardwright run`.")
     if not os.path.isfile(file):
         raise DatasetError(
             f"{run_root}: no {METADATA_FILE}, so no folder of a run. Give the folder of `shardwright run`."

@@ -16,8 +16,8 @@ from tfx.dsl.compiler import constants
 from tfx.orchestration import metadata
 from tfx.orchestration.beam import beam_dag_runner
 
+from shardwright.components.runtime.artifacts import flush_artifact
 from shardwright.components.runtime.beam import in_process_beam
-from shardwright.components.runtime.flushed_outputs import flush_artifact
 
 _STATES = metadata_store_pb2.Execution.State
 

@@ -15,15 +15,15 @@ from shardwright.components.data_gate.executor import DECISION_FILE
 from shardwright.components.evaluator.summary import read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
-from shardwright.dataset.reader import Dataset
-from shardwright.display.html import card, section, shown
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.html import card, escape, section
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.blessing import read_blessing
 from shardwright.pipelines.runs.runner import RunRecord
-from shardwright.report.anomalies import DRIFT, SKEW, Trouble, read_verdict, trouble_chapter
+from shardwright.report.anomalies import DRIFT, SKEW, Anomaly, read_verdict, trouble_chapter
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.model import model_chapter
-from shardwright.report.page import REPORT_FILE, Chapter, render, see, write_whole
+from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, write_page
 
 
 @dataclass(frozen=True)
@@ -150,15 +150,15 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
         DatasetError: one of them is missing or damaged.
         UsageError: the file cannot be written.
     """
-    opened = Dataset.open(dataset)
-    seen = see(opened)
+    opened = ImageDataset.open(dataset)
+    seen = collect_page(opened)
     troubles = read_verdict(Path(verdict))
     chapters = [
         trouble_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
         _changed([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
         evaluated(evaluation, training),
     ]
-    write_whole(target, render(seen, [chapter for chapter in chapters if chapter is not None]))
+    write_page(target, render(seen, [chapter for chapter in chapters if chapter is not None]))
 
 
 def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[str] | None) -> Chapter:
@@ -177,11 +177,11 @@ def evaluated(evaluation: str | os.PathLike[str], training: str | os.PathLike[st
     return model_chapter(vars(read_evaluation(folder)), told, history, folder)
 
 
-def _changed(troubles: list[Trouble]) -> Chapter | None:
+def _changed(troubles: list[Anomaly]) -> Chapter | None:
     """Drift and skew that were let pass, in words; the pictures are in the Report component's page."""
     if not troubles:
         return None
-    body = section("drift", "Drift", *(card(shown(t.where), f"<p>{shown(t.what, 600)}</p>") for t in troubles))
+    body = section("drift", "Drift", *(card(escape(t.where), f"<p>{escape(t.what, 600)}</p>") for t in troubles))
     kinds = " and ".join(sorted({trouble.kind for trouble in troubles}))
     finding = f'The images <a href="#drift">are unlike those they were compared with</a>: allowed ({kinds}).'
     return Chapter("drift", "Drift", body, (("warn", finding),))

@@ -7,8 +7,9 @@ from shardwright.config.evaluation import EvaluatorConfig, GateConfig
 from shardwright.config.images import DuplicatesConfig, ImagesConfig
 from shardwright.config.input import InputConfig, LabelsConfig
 from shardwright.config.kubeflow import KubeflowConfig
-from shardwright.config.load import load_config, parse_config, parse_section
+from shardwright.config.load import load_config, parse_config
 from shardwright.config.loader import LoaderConfig
+from shardwright.config.parsing import parse_section
 from shardwright.config.split import GroupConfig, SplitConfig
 from shardwright.config.trainer import TrainerConfig
 from shardwright.config.transform import TransformConfig

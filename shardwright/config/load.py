@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import difflib
 import json
 import os
 import re
-import types
-import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
 import yaml
 
 from shardwright.config import config as config_config
+from shardwright.config.parsing import _float, _string, parse_section
 from shardwright.config.split import SplitConfig
 from shardwright.config.yaml_text import MOST_BYTES, parse_yaml
 from shardwright.errors import ConfigError, UsageError
@@ -63,7 +61,7 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
         raw = _of_objects(raw)
     if isinstance(raw, list):
         names = [_name(v, f"{_PATH}[{i}]") for i, v in enumerate(raw)]
-        _refuse_twice(names)
+        _check_unique(names)
         return dict.fromkeys(names)
     if isinstance(raw, Mapping):
         return _with_ids(_by_name(raw))
@@ -89,7 +87,7 @@ def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
 
 def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
     """Name -> id, in the order of the ids."""
-    _refuse_twice([name for name, _ in pairs])
+    _check_unique([name for name, _ in pairs])
     first: dict[int, str] = {}
     for name, number in pairs:
         if first.setdefault(number, name) != name:
@@ -106,7 +104,7 @@ def _of_objects(entries: Sequence[Mapping[object, object]]) -> dict[object, obje
             raise ConfigError(f"{_PATH}[{i}]", f"{dict(entry)!r} has no id or no name", 'Write {"id": 0, "name": "A"}.')
         name = _name(entry["name"], f"{_PATH}[{i}].name")
         if name in pairs:
-            _refuse_twice([name, name])
+            _check_unique([name, name])
         pairs[name] = entry["id"]
     return pairs
 
@@ -149,7 +147,7 @@ def _of_table(file: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
             raise ConfigError(_PATH, f"{file!r} has two columns of numbers", "Call them `name` and `id` in its header.")
         id_column = 0 if any(header) and id_first else 1
     names = [row[1 - id_column] for row in rows]
-    _refuse_twice(names)
+    _check_unique(names)
     return {name: row[id_column] for name, row in zip(names, rows, strict=True)}
 
 
@@ -158,11 +156,11 @@ def _ids_in(rows: Sequence[Sequence[str]], column: int) -> bool:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    _refuse_twice([name for name, _ in pairs])
+    _check_unique([name for name, _ in pairs])
     return dict(pairs)
 
 
-def _refuse_twice(names: Sequence[str]) -> None:
+def _check_unique(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -181,11 +179,6 @@ def _name(value: object, path: str) -> str:
     if not isinstance(value, str):
         raise ConfigError(path, f"{value!r} is no text", "Put it in quotes.")
     return value
-
-
-_SIZE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-_LARGEST = 2**63 - 1
-_PIXEL_UNITS = {"": 1, "P": 1, "KP": 10**3, "MP": 10**6, "GP": 10**9}
 
 
 def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> config_config.Config:
@@ -263,140 +256,6 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 def _name_from(file: Path) -> str:
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")
     return name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
-
-
-def parse_section(cls: type[Any], raw: object, path: str) -> Any:
-    """Makes a section from plain values.
-
-    Args:
-        cls: class of the section, a frozen dataclass.
-        raw: mapping of its fields, `None` for all defaults.
-        path: YAML path of the section, for messages.
-
-    Raises:
-        ConfigError: an unknown key, a wrong type, or whatever the section refuses.
-    """
-    if raw is None:
-        raw = {}
-    if not isinstance(raw, Mapping):
-        raise ConfigError(path, f"{raw!r} is no mapping", "Write keys and values below it.")
-    hints = typing.get_type_hints(cls, include_extras=False)
-    known = [f.name for f in dataclasses.fields(cls) if not (cls is config_config.Config and f.name == "base")]
-    values = {}
-    for key, value in raw.items():
-        here = f"{path}.{key}" if path else str(key)
-        if key not in known:
-            raise ConfigError(here, "unknown key", _suggest(str(key), known))
-        values[key] = _value(hints[key], value, here)
-    missing = [
-        f.name
-        for f in dataclasses.fields(cls)
-        if f.name not in values and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise ConfigError(f"{path}.{missing[0]}".lstrip("."), "missing", "Add it.")
-    return cls(**values)
-
-
-def _suggest(key: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}."
-
-
-def _value(hint: Any, value: object, path: str) -> Any:
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        options = [option for option in get_args(hint) if option is not type(None)]
-        if value is None and len(options) == len(get_args(hint)):
-            raise ConfigError(path, "null", "Give a value or remove the key.")
-        # Where a list and a single value may stand, a list is told by being one.
-        of_list = [option for option in options if get_origin(option) is tuple]
-        single = [option for option in options if option not in of_list]
-        if str in single and len(single) > 1:
-            # A number or a word: what is no text is the number.
-            single = [option for option in single if (option is str) == isinstance(value, str)]
-        chosen = of_list if of_list and (isinstance(value, list) or not single) else single
-        # `off` is how people write it, and YAML reads that as false.
-        off = value is None or (value is False and bool not in options)
-        return None if off else _value(chosen[0], value, path)
-    if dataclasses.is_dataclass(hint):
-        return parse_section(typing.cast(type[Any], hint), value, path)
-    if value is None:
-        raise ConfigError(path, "null", "Give a value or remove the key.")
-    if origin is tuple:
-        return _sequence(get_args(hint), value, path)
-    if origin is not None and issubclass(origin, Mapping):
-        return _mapping(get_args(hint)[1], value, path)
-    convert = _SCALARS[hint]
-    return convert(value, path)
-
-
-def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(path, f"{value!r} is no list", "Write it in square brackets.")
-    if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(_value(args[0], v, f"{path}[{i}]") for i, v in enumerate(value))
-    if len(value) != len(args):
-        raise ConfigError(path, f"{value!r} has {len(value)} entries", f"Give {len(args)}.")
-    return tuple(_value(a, v, f"{path}[{i}]") for i, (a, v) in enumerate(zip(args, value, strict=True)))
-
-
-def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str, Any] | dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(path, f"{value!r} is no mapping", "Write keys and values below it.")
-    return {str(k): _value(hint, v, f"{path}.{k}") for k, v in value.items()}
-
-
-def _string(value: object, path: str) -> str:
-    if not isinstance(value, str):
-        raise ConfigError(path, f"{value!r} is no text", "Put it in quotes.")
-    if "\0" in value:
-        raise ConfigError(path, f"{value!r} has a NUL in it, which no name of a file may have", "Remove it.")
-    return value
-
-
-def _bool(value: object, path: str) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(path, f"{value!r} is neither true nor false", "Write true or false.")
-    return value
-
-
-def _int(value: object, path: str) -> int:
-    if isinstance(value, str):
-        units = _PIXEL_UNITS if path.endswith("max_pixels") else _SIZE_UNITS
-        number = _with_unit(value, units)
-        if number is not None and float(number).is_integer():
-            return int(number)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(path, f"{value!r} is no whole number", "Write a number such as 16.")
-    if abs(value) > _LARGEST:
-        raise ConfigError(path, "a number of more than 63 bits", "Write a number such as 16.")
-    return value
-
-
-def _float(value: object, path: str) -> float:
-    if isinstance(value, str):
-        percent = re.fullmatch(r"\s*([0-9.]+)\s*%\s*", value)
-        try:
-            # YAML 1.1 reads `1e-3` (no dot) as text; people write it for learning rates.
-            return float(percent[1]) / 100 if percent else float(value)
-        except ValueError:
-            raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.") from None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.")
-    if isinstance(value, int):
-        return float(_int(value, path))
-    return value
-
-
-_SCALARS: dict[Any, Callable[[object, str], Any]] = {str: _string, bool: _bool, int: _int, float: _float}
-
-
-def _with_unit(text: str, units: Mapping[str, int]) -> float | None:
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    if not match or match[2].upper() not in units:
-        return None
-    return float(match[1]) * units[match[2].upper()]
 
 
 def _split(raw: object) -> object:

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import IO
 
 from shardwright.dataset.manifest import IndexRow
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path
 from shardwright.errors import DatasetError
 from shardwright.storage import open_file
-from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES, frame_length, header_holds
+from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES, frame_length, header_is_valid
 
 # A number before the count, or another one's `-1.tfrec` would be a count. `-of-4` says how many files there are.
 _COUNTED_NAME = re.compile(r".*[0-9].*(?<!-of)-(?P<count>0|[1-9][0-9]*)\.tfrec")
@@ -63,7 +63,7 @@ def _count(path: str, known: dict[str, dict[str, int]]) -> int:
 def _of_manifest(root: str) -> dict[str, int]:
     """Shard -> records, of a dataset whose files have the sizes that its manifest says."""
     try:
-        dataset = Dataset.open(root)
+        dataset = ImageDataset.open(root)
     except DatasetError:
         return {}
     return {shard.path: shard.records for shard in dataset.manifest.shards}
@@ -87,7 +87,7 @@ def _of_headers(path: str, file: IO[bytes], size: int) -> int:
     while offset < size:
         file.seek(offset)
         header = file.read(HEADER_BYTES)
-        if len(header) < HEADER_BYTES or not header_holds(header) or offset + frame_length(header) > size:
+        if len(header) < HEADER_BYTES or not header_is_valid(header) or offset + frame_length(header) > size:
             raise DatasetError(
                 f"{path}: record {count} at offset {offset} is damaged or cut off, or this is no plain TFRecord file. "
                 "Decompress it, or fetch it again."

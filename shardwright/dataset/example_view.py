@@ -28,7 +28,7 @@ _MOST_HASH = 1 << 63
 _HEX = re.compile("[0-9a-f]{16}")
 
 
-class FactsReader:
+class ExampleReader:
     """Reads records of one dataset.
 
     Args:
@@ -52,14 +52,14 @@ class FactsReader:
         images = manifest.recipe.get("images", {})
         self.encoding = manifest.recipe.get("encoding") or images.get("reencode")
 
-    def read(self, key: str, payload: bytes) -> ImageFacts:
+    def read(self, key: str, payload: bytes) -> ExampleView:
         """The facts of a record.
 
         Raises:
             DatasetError: it is no example.
         """
         try:
-            return ImageFacts(self, key, LazyExample(payload))
+            return ExampleView(self, key, LazyExample(payload))
         except RecordError as error:
             raise DatasetError(f"record {key!a}: {error}. Write the dataset anew.") from None
 
@@ -77,7 +77,7 @@ _SCALARS = (
 
 
 @dataclass(frozen=True)
-class ImageFacts:
+class ExampleView:
     """One image; what is not asked for is not parsed.
 
     Attributes:
@@ -86,7 +86,7 @@ class ImageFacts:
         example: the record.
     """
 
-    reader: FactsReader
+    reader: ExampleReader
     key: str
     example: LazyExample
 
@@ -194,10 +194,10 @@ class ImageFacts:
 
     def drawn(self, share: float, seed: int = 0) -> bool:
         """Whether the image belongs to a sample of that share of all images, chosen by a hash of its key."""
-        return lot(self.key, seed) < share
+        return sampling_hash(self.key, seed) < share
 
 
-def lot(key: str, seed: int = 0) -> float:
+def sampling_hash(key: str, seed: int = 0) -> float:
     """A number from 0 to 1 that follows from a key: the same images are drawn everywhere, in whatever order."""
     return text_number(f"{seed}:{key}") / _MOST_HASH
 

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.dataset.example_view import ImageFacts
-from shardwright.display.html import box, class_names, gallery, line, shown, tile
+from shardwright.dataset.example_view import ExampleView
+from shardwright.display.html import box, class_names, escape, gallery, line, tile
 from shardwright.display.pictures import displayed, overlaid
 from shardwright.errors import DatasetError
 from shardwright.images.orientation import displayed_size
-from shardwright.masks.coordinate_frame import turn_runs
+from shardwright.masks.coordinate_frame import orient_runs
 from shardwright.masks.rle import draw
 
 _LARGE = 512
@@ -28,7 +28,7 @@ class Example:
         split: its split.
     """
 
-    facts: ImageFacts
+    facts: ExampleView
     split: str
 
     @property
@@ -65,7 +65,7 @@ class Example:
         size, orientation = self.facts.size, self.facts.orientation
         shape = displayed_size(*size, orientation)
         drawn = [
-            draw(turn_runs(self.facts.runs(label), *size, orientation), *shape)
+            draw(orient_runs(self.facts.runs(label), *size, orientation), *shape)
             for label in range(len(self.facts.reader.classes))
         ]
         return np.stack(drawn, axis=-1) if drawn else np.zeros((*shape, 0), np.uint8)
@@ -78,12 +78,12 @@ class Example:
         height, width = self.facts.size
         told = f"{height} × {width} {self.facts.format}, {self.facts.bytes / 1000:.1f} kB, split {self.split}"
         picture = tile(overlaid(self.facts, _LARGE, _LARGE), f"{self.key} with its masks")
-        return box("Example", line(shown(self.key)), line(self._named()), picture, soft=told)
+        return box("Example", line(escape(self.key)), line(self._named()), picture, soft=told)
 
     def small_html(self) -> str:
         """A small picture with its key and classes."""
         url = overlaid(self.facts)
-        return tile(url, f"{self.key}, split {self.split}", shown(self.key, 60), self._named())
+        return tile(url, f"{self.key}, split {self.split}", escape(self.key, 60), self._named())
 
     def _named(self) -> str:
         return class_names(self.facts.labels, self.facts.reader.classes)

@@ -101,7 +101,7 @@ class StoredFeatures:
             ConfigError: the preset cannot hold such labels, `renamed` names no feature of ours, or two features would
                 get one name.
         """
-        _refuse(preset, labels, section)
+        _check_name(preset, labels, section)
         stored = _PRESETS[preset](features, labels)
         if drawn:
             stored |= {name: _Stored(f"{name.removesuffix('/rle')}/png", "bytes", _PNG) for name, _ in _masks(features)}
@@ -170,7 +170,7 @@ class StoredFeatures:
         return found
 
 
-def _refuse(preset: str, labels: str, section: str) -> None:
+def _check_name(preset: str, labels: str, section: str) -> None:
     if preset == RLE_TEXT and labels != MASKS:
         raise ConfigError(f"{section}.preset", "rle_text stores masks, and the input has none", "Use tf_vision.")
     if preset == KAGGLE_FLOWERS and labels != SINGLE:

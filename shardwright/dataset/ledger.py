@@ -12,11 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from shardwright.fingerprint import canonical_json
-from shardwright.untrusted import (
-    foreign_json,
-    is_file_name,
-    is_text,
-)
+from shardwright.untrusted import is_file_name, is_text, parse_untrusted_json
 
 WRITTEN = "written"
 DUPLICATE = "duplicate"
@@ -55,7 +51,7 @@ class LedgerRow:
     @staticmethod
     def from_json(line: str) -> LedgerRow:
         """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
-        row = LedgerRow(**foreign_json(line))
+        row = LedgerRow(**parse_untrusted_json(line))
         texts = (row.key, row.code, row.reason)
         sound = all(map(is_text, texts)) and row.status in STATUSES
         sound = sound and all(value is None or (type(value) is int and value >= 0) for value in (row.shard, row.index))

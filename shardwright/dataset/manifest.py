@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from shardwright.dataset.ledger import STATUSES
 from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
-from shardwright.display.html import box, class_names, line, rows, shown
+from shardwright.display.html import box, class_names, escape, line, rows
 from shardwright.display.numbers import number, size_text
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json, fingerprint
@@ -26,11 +26,11 @@ from shardwright.untrusted import (
     digest,
     either,
     file_name,
-    foreign_json,
     is_text,
     listed,
     mapped,
     optional,
+    parse_untrusted_json,
     record,
     relative_path,
     text,
@@ -47,7 +47,7 @@ def manifest_html(manifest: Manifest) -> str:
     for split in manifest.splits:
         shards = [shard for shard in manifest.shards if shard.split == split]
         images, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
-        body.append((shown(split), number(images), number(len(shards)), size_text(size)))
+        body.append((escape(split), number(images), number(len(shards)), size_text(size)))
     return box(
         f"{number(written)} images for {manifest.task}",
         line(class_names(range(len(manifest.classes)), manifest.classes)),
@@ -93,7 +93,7 @@ class IndexRow(NamedTuple):
     @staticmethod
     def from_json(line: str | bytes) -> IndexRow:
         """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is none."""
-        row = foreign_json(line)
+        row = parse_untrusted_json(line)
         key, offset, length = row["key"], row["offset"], row["length"]
         if not is_text(key) or type(offset) is not int or type(length) is not int:
             raise ValueError(f"{line[:80]!a} is not a row of an index")
@@ -186,7 +186,7 @@ class Manifest:
             DatasetError: no manifest, another layout version, or the digest does not fit.
         """
         try:
-            raw = foreign_json(text)
+            raw = parse_untrusted_json(text)
             version = raw["format_version"]
             if version != FORMAT_VERSION:
                 known = f"this one reads {FORMAT_VERSION}"

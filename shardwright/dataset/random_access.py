@@ -22,14 +22,14 @@ import numpy.typing as npt
 from shardwright.dataset.manifest import IndexRow
 from shardwright.dataset.reader import LocatedShard
 from shardwright.errors import DatasetError
-from shardwright.storage import in_parallel, is_remote, open_file, part_path, read_bytes, readers
+from shardwright.storage import is_remote, map_threads, open_file, part_path, read_bytes, readers
 from shardwright.tfrecords.encode import RecordError
-from shardwright.tfrecords.records import HEADER_BYTES, frame_length, header_holds, unframe
+from shardwright.tfrecords.records import HEADER_BYTES, frame_length, header_is_valid, unframe
 
 Integers = npt.NDArray[np.int64]
 
 
-class Records(NamedTuple):
+class RecordIndices(NamedTuple):
     """Records by where they lie.
 
     Attributes:
@@ -63,11 +63,11 @@ class RandomAccess:
         self._shards = list(shards)
         self._remote = any(is_remote(shard.file) for shard in self._shards)
         if self._remote:
-            self._frames = list(in_parallel(_frames, self._shards, readers(self._shards[0].file)))
+            self._frames = list(map_threads(_frames, self._shards, readers(self._shards[0].file)))
         else:
             self._frames = [_frames(shard) for shard in self._shards]
 
-    def read(self, records: Records) -> list[bytes]:
+    def read(self, records: RecordIndices) -> list[bytes]:
         """The payloads of records, in their order.
 
         Raises:
@@ -76,7 +76,7 @@ class RandomAccess:
         """
         places = zip(records.shard.tolist(), records.record.tolist(), strict=True)
         if self._remote:
-            return list(in_parallel(lambda place: self._read(*place), places, readers(self._shards[0].file)))
+            return list(map_threads(lambda place: self._read(*place), places, readers(self._shards[0].file)))
         return [self._read(shard, record) for shard, record in places]
 
     def read_stretch(self, shard: int, first: int, records: int) -> list[bytes]:
@@ -199,7 +199,7 @@ def records_at(
         except OSError:
             return piece, b""
 
-    pieces = in_parallel(read, _pieces(places), _AT_ONCE, lambda piece: piece.stop - piece.start)
+    pieces = map_threads(read, _pieces(places), _AT_ONCE, lambda piece: piece.stop - piece.start)
     for piece, data in pieces:
         for offset, length, item in piece.wanted:
             begin = offset - piece.start
@@ -234,7 +234,7 @@ def _payload(framed: bytes) -> bytes | None:
 _FIRST = 1 << 16
 
 
-class Place(NamedTuple):
+class RecordLocation(NamedTuple):
     """Where a record lies.
 
     Attributes:
@@ -246,7 +246,7 @@ class Place(NamedTuple):
     offset: int
 
 
-def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
+def read_record(shards: Sequence[LocatedShard], place: RecordLocation) -> bytes:
     """The payload of a record.
 
     Raises:
@@ -255,15 +255,15 @@ def read_again(shards: Sequence[LocatedShard], place: Place) -> bytes:
     shard = shards[place.shard]
     try:
         if is_remote(shard.file):
-            return record_at(io.BytesIO(_fetched(shard.file, place.offset)), place.offset, shard.file, begin=0)
+            return read_record_at(io.BytesIO(_fetched(shard.file, place.offset)), place.offset, shard.file, begin=0)
         with open_file(shard.file) as file:
-            return record_at(file, place.offset, shard.file)
+            return read_record_at(file, place.offset, shard.file)
     except OSError as error:
         raise DatasetError(f"{shard.file}: cannot be read ({error.strerror or error}). Restore it.") from None
 
 
 class Seekable(Protocol):
-    """What `record_at` needs of a file."""
+    """What `read_record_at` needs of a file."""
 
     def seek(self, offset: int, /) -> Any:
         """Goes to a place."""
@@ -274,7 +274,7 @@ class Seekable(Protocol):
         ...
 
 
-def record_at(file: Seekable, offset: int, name: str, *, begin: int | None = None) -> bytes:
+def read_record_at(file: Seekable, offset: int, name: str, *, begin: int | None = None) -> bytes:
     """The payload of the record at an offset of an open shard.
 
     Args:
@@ -300,7 +300,7 @@ def _fetched(url: str, offset: int) -> bytes:
     """What an object holds from an offset on: a whole frame at least, mostly by one request."""
     start = read_bytes(part_path(url, offset, offset + _FIRST))
     head = start[:HEADER_BYTES]
-    length = frame_length(head) if len(head) == HEADER_BYTES and header_holds(head) else 0
+    length = frame_length(head) if len(head) == HEADER_BYTES and header_is_valid(head) else 0
     if length <= len(start):
         return start
     return start + read_bytes(part_path(url, offset + len(start), offset + length))

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from shardwright.dataset.example_view import FactsReader
+from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.examples import Example, Examples
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow, Manifest, ShardInfo, manifest_html
 from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
-from shardwright.display.html import gallery, shown
+from shardwright.display.html import escape, gallery
 from shardwright.display.html import line as html_line
-from shardwright.errors import DatasetError, NotThere, ShardwrightError, UsageError
+from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
 from shardwright.storage.objects import split_url
@@ -37,7 +37,7 @@ _NEAR = 3
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FoundRecord:
     """A record.
 
     Attributes:
@@ -55,7 +55,7 @@ class Fetched:
     payload: bytes
 
 
-def fetch(directory: str, key: str) -> Fetched:
+def fetch(directory: str, key: str) -> FoundRecord:
     """Reads the record of a key: the index of the shards, and then this record alone.
 
     Args:
@@ -66,7 +66,7 @@ def fetch(directory: str, key: str) -> Fetched:
         DatasetError: there is no whole dataset, or an index or the record is damaged.
         UsageError: there is no such key; the message names near ones, or says why it was not written.
     """
-    dataset = Dataset.open(directory)
+    dataset = ImageDataset.open(directory)
     near: list[str] = []
     # In the index a key stands as canonical JSON writes it, so most lines need no parsing.
     # Of a command line's bytes that are no UTF-8, half surrogates are made, which are in no index.
@@ -86,18 +86,18 @@ def fetch(directory: str, key: str) -> Fetched:
     raise UsageError(f"{dataset.root}: no record has the key {key!a}. {_why(dataset, key, near)}")
 
 
-def _read(shard: LocatedShard, number: int, offset: int, length: int, key: str) -> Fetched:
+def _read(shard: LocatedShard, number: int, offset: int, length: int, key: str) -> FoundRecord:
     where = f"{shard.file}, record {number} at offset {offset} (key {key!a})"
     try:
         framed = read_bytes(part_path(shard.file, offset, offset + length))
-        return Fetched(key, shard.split, shard.path, number, unframe(framed, where))
+        return FoundRecord(key, shard.split, shard.path, number, unframe(framed, where))
     except RecordError as error:
         raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
     except OSError as error:
         raise DatasetError(f"{where}: cannot be read ({error}). Write the dataset anew.") from None
 
 
-def _why(dataset: Dataset, key: str, near: list[str]) -> str:
+def _why(dataset: ImageDataset, key: str, near: list[str]) -> str:
     for row in dataset.ledger():
         if row.key == key:
             return f"It was not written: {row.status}, {row.code}: {row.reason}."
@@ -106,24 +106,24 @@ def _why(dataset: Dataset, key: str, near: list[str]) -> str:
     return "A key is the image's path below the folder of images."
 
 
-def example_of(dataset: Dataset, key: str) -> Example:
+def example_of(dataset: ImageDataset, key: str) -> Example:
     """The example of a key, found by the index; see `Dataset.example`."""
     found = fetch(dataset.root, key)
-    return Example(FactsReader(dataset.manifest).read(key, found.payload), found.split)
+    return Example(ExampleReader(dataset.manifest).read(key, found.payload), found.split)
 
 
-def examples_of(dataset: Dataset, split: str | None, count: int) -> Examples:
+def examples_of(dataset: ImageDataset, split: str | None, count: int) -> Examples:
     """The first examples of a split; see `Dataset.examples`."""
     return Examples(_first_examples(dataset, (split,) if split is not None else by_size(dataset)[:1], count))
 
 
-def by_size(dataset: Dataset) -> list[str]:
+def by_size(dataset: ImageDataset) -> list[str]:
     """Names of the splits, that with the most images first."""
     return sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
 
 
-def _first_examples(dataset: Dataset, splits: Iterable[str], count: int) -> Iterator[Example]:
-    reader = FactsReader(dataset.manifest)
+def _first_examples(dataset: ImageDataset, splits: Iterable[str], count: int) -> Iterator[Example]:
+    reader = ExampleReader(dataset.manifest)
     left = count
     for split in splits:
         for shard in dataset.shards(split):
@@ -137,18 +137,18 @@ def _first_examples(dataset: Dataset, splits: Iterable[str], count: int) -> Iter
 _PICTURES = 4
 
 
-def dataset_html(dataset: Dataset) -> str:
+def dataset_html(dataset: ImageDataset) -> str:
     """The same with the first images of its largest split; the order in a split is that of a hash."""
     try:
         pictures = gallery(example.small_html() for example in examples_of(dataset, None, _PICTURES))
     except ShardwrightError as error:
-        pictures = html_line(f"<b>Its images cannot be shown:</b> {shown(str(error), 400)}")
+        pictures = html_line(f"<b>Its images cannot be shown:</b> {escape(str(error), 400)}")
     return manifest_html(dataset.manifest) + pictures
 
 
 IS_LINK = "is a link. A dataset contains files, not links. Copy it there instead."
 
-__all__ = ["Dataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
+__all__ = ["ImageDataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class LocatedShard(ShardInfo):
 
 
 @dataclass(frozen=True)
-class Dataset:
+class ImageDataset:
     """A committed dataset on disk or on an object store.
 
     Attributes:
@@ -185,7 +185,7 @@ class Dataset:
     manifest: Manifest
 
     @staticmethod
-    def open(directory: str | os.PathLike[str]) -> Dataset:
+    def open(directory: str | os.PathLike[str]) -> ImageDataset:
         """Opens a dataset.
 
         Args:
@@ -203,20 +203,20 @@ class Dataset:
             text = read_bytes(file).decode("utf-8")
         except FileNotFoundError:
             if not is_folder(root):
-                raise NotThere(f"{root}: there is no such folder, so no finished dataset. Check the path.") from None
+                raise NotFound(f"{root}: there is no such folder, so no finished dataset. Check the path.") from None
             raise DatasetError(
                 f"{root}: no {MANIFEST_FILE}, so no finished dataset. Give a folder that `shardwright ingest` wrote."
             ) from None
         except NotADirectoryError:
-            raise NotThere(
+            raise NotFound(
                 f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and "
                 "`shardwright ingest` with them as input.images makes a dataset of them."
             ) from None
         except PermissionError:
-            raise NotThere(f"{file}: cannot be read (Permission denied). Check the permissions.") from None
+            raise NotFound(f"{file}: cannot be read (Permission denied). Check the permissions.") from None
         except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
-        dataset = Dataset(root, Manifest.from_json(text, file))
+        dataset = ImageDataset(root, Manifest.from_json(text, file))
         listed = _listed_sizes(root) if is_remote(root) else None
         if listed is None:
             for link in links(root, dataset.manifest):
@@ -266,7 +266,7 @@ class Dataset:
     def placed_records(self, shard: LocatedShard, *, proven: bool = False) -> Iterator[tuple[str, int, bytes]]:
         """Key, offset of the frame and serialized example of every record of a shard; see `records`."""
         entries = self._index(shard)
-        for offset, payload in shard_records(shard.file, shard.sha256 if proven else None):
+        for offset, payload in iter_records(shard.file, shard.sha256 if proven else None):
             key, expected = next(entries, ("", -1))
             if offset != expected:
                 raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
@@ -359,7 +359,7 @@ class Dataset:
             raise ValueError("its SHA-256 is not that of the manifest")
 
 
-def shard_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
+def iter_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
     """Offset and serialized example of every record of a shard's file.
 
     Args:

@@ -28,7 +28,7 @@ _LABEL = "image/class/label"
 _MASK = "image/segmentation/"
 
 
-class Annotated(NamedTuple):
+class ResampledAnnotations(NamedTuple):
     """The features of a transformed example, but for its encoded pixels.
 
     Attributes:
@@ -42,15 +42,15 @@ class Annotated(NamedTuple):
     area: list[int]
 
 
-Example = Mapping[str, records.DecodedFeature | encode.Carried]
+Example = Mapping[str, records.DecodedFeature | encode.EncodedFeature]
 
 
-def is_moved(name: str) -> bool:
-    """Tells whether `annotated` looks into a feature; all others may be handed to it as they stand."""
+def moves_pixels(name: str) -> bool:
+    """Tells whether `resample_annotations` looks into a feature; all others may be handed to it as they stand."""
     return name == _LABEL or name.startswith(BOXES) or (name.startswith(_MASK) and name.endswith("/rle"))
 
 
-def annotated(
+def resample_annotations(
     example: Example,
     plan: Geometry,
     header: ImageHeader,
@@ -58,11 +58,11 @@ def annotated(
     task: str,
     classes: Sequence[str],
     labels: str = INDEX,
-) -> Annotated:
+) -> ResampledAnnotations:
     """Moves what an example says as its pixels are moved.
 
     Args:
-        example: as ingested, by our own names; what `is_moved` tells is parsed.
+        example: as ingested, by our own names; what `moves_pixels` tells is parsed.
         plan: what happens to the pixels.
         header: of the bytes that will be stored.
         task: `segmentation` or `classification`.
@@ -95,7 +95,7 @@ def annotated(
     present = [int(index in shown) for index in range(len(classes))]
     if labels != INDEX:
         features[f"image/class/{labels}"] = encode.floats(present)
-    return Annotated(features, present, area)
+    return ResampledAnnotations(features, present, area)
 
 
 def label_features(labels: str, kind: str) -> dict[str, str]:
@@ -117,9 +117,9 @@ def label_features(labels: str, kind: str) -> dict[str, str]:
     return {f"image/class/{labels}": "float32"}
 
 
-def typed(values: records.DecodedFeature | encode.Carried) -> encode.FeatureValue:
+def typed(values: records.DecodedFeature | encode.EncodedFeature) -> encode.FeatureValue:
     """A decoded feature, ready to be written again: an empty one keeps its kind, a single value is quickest alone."""
-    if isinstance(values, encode.Carried):
+    if isinstance(values, encode.EncodedFeature):
         return values
     if isinstance(values, list):
         return values[0] if len(values) == 1 else encode.byte_strings(values)
@@ -131,7 +131,7 @@ def typed(values: records.DecodedFeature | encode.Carried) -> encode.FeatureValu
 def parsed(example: Example, name: str) -> records.DecodedFeature:
     """The values of a feature that is not carried."""
     values = example[name]
-    if isinstance(values, encode.Carried):
+    if isinstance(values, encode.EncodedFeature):
         raise TypeError(f"{name} is handed on as it stands, and must be parsed")
     return values
 

@@ -25,7 +25,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.dataset.manifest import MULTI, NONE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.progress import SILENT, Progress
 from shardwright.tfrecords.lazy_example import LazyExample
@@ -82,7 +82,7 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
     for name, kind in features.items():
         if name not in known:
             _add(schema, name, kind)
-    _tell_environments(schema)
+    _name_environments(schema)
     header = f"# Rendered by `shardwright schema render` for {task}: {', '.join(classes)}.\n"
     header += "# Commit it; narrow domains and add thresholds as you like. It must go on fitting the configuration.\n"
     return header + text_format.MessageToString(schema, as_utf8=True)
@@ -112,7 +112,7 @@ def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
         feature.value_count.min = 0
 
 
-def _tell_environments(schema: schema_pb2.Schema) -> None:
+def _name_environments(schema: schema_pb2.Schema) -> None:
     """What an image has when a model is asked about it: all but what it was given by people."""
     del schema.default_environment[:]
     schema.default_environment.extend([TRAINING, SERVING])
@@ -196,7 +196,7 @@ class _Seen:
             self.most = max(self.most, float(values.max()))
 
 
-def infer_schema(dataset: Dataset, *, margin: float = 0.1, shown: Progress = SILENT) -> str:
+def infer_schema(dataset: ImageDataset, *, margin: float = 0.1, shown: Progress = SILENT) -> str:
     """The schema of a dataset with domains as narrow as its values, and some room beyond them.
 
     Args:

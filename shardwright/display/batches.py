@@ -74,7 +74,7 @@ class Batch:
         return html.escape(", ".join(map(str, labels)))
 
 
-def look_at(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> Batch:
+def show_batch(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> Batch:
     """Looks at a batch as a model gets it, or at what a model says of it.
 
     Args:
@@ -92,20 +92,20 @@ def look_at(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> Bat
     batch = batches if isinstance(batches, (tuple, list)) else _first(batches)
     parts = batch if isinstance(batch, (tuple, list)) else (batch,)
     if not parts:
-        raise UsageError("look_at: an empty batch. Give (images, targets).")
+        raise UsageError("show_batch: an empty batch. Give (images, targets).")
     images, *others = (_array(part) for part in parts)
     if images.ndim != 4 or images.shape[-1] not in (1, 3):
-        raise UsageError(f"look_at: images of shape {images.shape}. Give [batch, height, width, 1 or 3].")
+        raise UsageError(f"show_batch: images of shape {images.shape}. Give [batch, height, width, 1 or 3].")
     targets = others[0] if others else None
     if targets is not None and len(targets) != len(images):
-        raise UsageError(f"look_at: {len(images)} images and {len(targets)} targets. Give one for each.")
+        raise UsageError(f"show_batch: {len(images)} images and {len(targets)} targets. Give one for each.")
     if targets is not None and targets.ndim == 4:
         if targets.shape[:3] != images.shape[:3]:
-            raise UsageError(f"look_at: masks of shape {targets.shape} for images of {images.shape}. Resize one.")
+            raise UsageError(f"show_batch: masks of shape {targets.shape} for images of {images.shape}. Resize one.")
         if classes and targets.shape[-1] != len(classes):
             raise UsageError(
-                f"look_at: {targets.shape[-1]} masks an image and {len(classes)} classes. Give one name for each mask; "
-                "unpack_masks makes masks of bits."
+                f"show_batch: {targets.shape[-1]} masks an image and {len(classes)} classes. Give one name for each "
+                "mask; unpack_masks makes masks of bits."
             )
     return Batch(images, targets, tuple(others[1:]), tuple(classes), count)
 
@@ -135,7 +135,7 @@ def pixels(images: Array) -> npt.NDArray[np.uint8]:
 def _first(batches: Iterable[Any]) -> Any:
     for batch in batches:
         return batch
-    raise UsageError("look_at: there is no batch. Give what `load` returns, or (images, targets).")
+    raise UsageError("show_batch: there is no batch. Give what `load` returns, or (images, targets).")
 
 
 def _array(values: Any) -> Array:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.display.html import attribute, shown, table
+from shardwright.display.html import escape, escape_attribute, table
 from shardwright.display.numbers import Histogram, Show, number
 
 _WIDTH, _HEIGHT = 360, 170
@@ -92,7 +92,7 @@ def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> s
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
-        f'<title id="{ident}-t">{attribute(words, 400)}</title>{"".join(bars)}{outlines}'
+        f'<title id="{ident}-t">{escape_attribute(words, 400)}</title>{"".join(bars)}{outlines}'
         f'<line class="axis" x1="{_LEFT}" y1="{base}" x2="{_WIDTH - _RIGHT}" y2="{base}"/>{ticks}</svg>'
         f'<p class="figures">mean <b>{html.escape(show(data.mean()))}</b> · middle half '
         f"<b>{html.escape(show(data.quantile(0.25)))} – {html.escape(show(data.quantile(0.75)))}</b> · "
@@ -123,7 +123,7 @@ def _outline(split: str, shape: Sequence[float], step: float, tall: float) -> st
 def split_legend(splits: Sequence[str]) -> str:
     """Which line is which split."""
     items = "".join(
-        f'<li class="{split_class(split)}"><span class="swatch"></span>{shown(split, 60)}</li>' for split in splits
+        f'<li class="{split_class(split)}"><span class="swatch"></span>{escape(split, 60)}</li>' for split in splits
     )
     return (
         '<ul class="legend" aria-label="Lines in the charts">'
@@ -185,7 +185,7 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
         scale += f'<text x="{_CURVE_LEFT - 6}" y="{base + 4}" text-anchor="end">{html.escape(number(low))}</text>'
     return (
         f'{legend}<svg viewBox="0 0 {_CURVE_WIDTH} {_CURVE_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
-        f'<title id="{ident}-t">{attribute(words, 400)}</title>'
+        f'<title id="{ident}-t">{escape_attribute(words, 400)}</title>'
         f'<line class="axis" x1="{_CURVE_LEFT}" y1="{base}" x2="{_CURVE_WIDTH - _CURVE_RIGHT}" y2="{base}"/>'
         f'<line class="mark" x1="{x:.1f}" y1="{_CURVE_TOP}" x2="{x:.1f}" y2="{base}"/>{drawn}{scale}'
         f'<text x="{_CURVE_LEFT}" y="{_CURVE_HEIGHT - 6}">epoch 1</text>'
@@ -219,7 +219,7 @@ _BINS = 32
 Numbers = npt.NDArray[np.float64]
 
 
-class Side(NamedTuple):
+class ChartSample(NamedTuple):
     """One of the samples.
 
     Attributes:
@@ -233,7 +233,7 @@ class Side(NamedTuple):
     values: Numbers
 
 
-def both_sides(ident: str, title: str, sides: Sequence[Side]) -> str:
+def comparison_chart(ident: str, title: str, sides: Sequence[ChartSample]) -> str:
     """The chart and the table; a sentence where a sample is empty.
 
     Args:
@@ -261,18 +261,18 @@ def both_sides(ident: str, title: str, sides: Sequence[Side]) -> str:
     )
     chart = (
         f'<svg viewBox="0 0 {_SIDES_WIDTH} {_SIDES_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
-        f'<title id="{ident}-t">{attribute(words, 600)}</title>{lines}'
+        f'<title id="{ident}-t">{escape_attribute(words, 600)}</title>{lines}'
         f'<line class="axis" x1="{_SIDES_MARGIN}" y1="{base}" x2="{_SIDES_WIDTH - _SIDES_MARGIN}" y2="{base}"/>'
         f"{ticks}</svg>"
     )
     columns = [_figures(side) for side in sides]
     rows = [(what, *(column[what] for column in columns)) for what in columns[0]]
-    head = ("", *(f'<span class="{side.style}">{shown(side.name, 40)}</span>' for side in sides))
+    head = ("", *(f'<span class="{side.style}">{escape(side.name, 40)}</span>' for side in sides))
     figures = table(head, rows, caption="Figures of both", numbers=range(1, len(head)))
     return f'<div class="grid fit sides"><div>{chart}</div><div>{figures}</div></div>'
 
 
-def _figures(side: Side) -> Mapping[str, str]:
+def _figures(side: ChartSample) -> Mapping[str, str]:
     quarter, half, rest = np.quantile(side.values, (0.25, 0.5, 0.75)).tolist()
     least, most = float(side.values.min()), float(side.values.max())
     told = {"mean": float(side.values.mean()), "median": half}

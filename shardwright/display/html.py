@@ -1,6 +1,6 @@
 """Parts of what a notebook shows: styled in place, readable on light and dark, whatever comes in is escaped.
 
-HTML as text. Whatever comes from a dataset goes through `shown` or `attribute`: names are from strangers.
+HTML as text. Whatever comes from a dataset goes through `escape` or `escape_attribute`: names are from strangers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def plain(text: str, longest: int = _LONGEST) -> str:
     return written if len(text) <= longest else f"{written[: longest - 1]}…"
 
 
-def shown(text: str, longest: int = _LONGEST) -> str:
+def escape(text: str, longest: int = _LONGEST) -> str:
     """A text of a stranger between tags; isolated, so that its direction of writing changes nothing around it."""
     return f"<bdi>{html.escape(plain(text, longest))}</bdi>"
 
 
-def attribute(text: str, longest: int = _LONGEST) -> str:
+def escape_attribute(text: str, longest: int = _LONGEST) -> str:
     """A text of a stranger within an attribute's quotes."""
     return html.escape(plain(text, longest), quote=True)
 
@@ -49,9 +49,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, n
         cells += [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True)]
         body.append(f"<tr>{''.join(cells)}</tr>")
     return (
-        f'<p class="cap" aria-hidden="true">{shown(caption)}</p>'
-        f'<div class="scroll" role="region" aria-label="{attribute(caption)}" tabindex="0">'
-        f'<table aria-label="{attribute(caption)}"><thead><tr>{top}</tr></thead>'
+        f'<p class="cap" aria-hidden="true">{escape(caption)}</p>'
+        f'<div class="scroll" role="region" aria-label="{escape_attribute(caption)}" tabindex="0">'
+        f'<table aria-label="{escape_attribute(caption)}"><thead><tr>{top}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 
@@ -134,7 +134,7 @@ def class_names(labels: Iterable[int], classes: Sequence[str]) -> str:
     """Classes by their numbers, each with its colour: the first dozen."""
     numbers = list(labels)
     named = [
-        f'<span style="{_DOT};background:{class_colour(label).css}"></span>{shown(classes[label], 40)}'
+        f'<span style="{_DOT};background:{class_colour(label).css}"></span>{escape(classes[label], 40)}'
         for label in numbers[:_NAMED]
     ]
     return ", ".join([*named, *([f"+{len(numbers) - _NAMED}"] if len(numbers) > _NAMED else [])]) or "no class"
@@ -148,7 +148,9 @@ def tile(url: str, words: str, *captions: str) -> str:
         words: what it shows, for those who do not see it.
         captions: lines, ready as HTML.
     """
-    picture = f'<img src="{url}" alt="{attribute(words, 200)}" style="display:block">' if url else "cannot be shown"
+    picture = (
+        f'<img src="{url}" alt="{escape_attribute(words, 200)}" style="display:block">' if url else "cannot be shown"
+    )
     told = "".join(f"<div>{caption}</div>" for caption in captions)
     return f'<div style="{_NAME}">{picture}{told}</div>'
 

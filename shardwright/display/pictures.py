@@ -19,11 +19,11 @@ from PIL import Image
 
 from shardwright.display.overlays import edge, overlay
 from shardwright.images.colours import class_colour, ramp
-from shardwright.images.decode import decode, turn
+from shardwright.images.decode import apply_orientation, decode
 from shardwright.images.geometry import DCT_RATIOS, plan_geometry
 from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.orientation import displayed_size
-from shardwright.masks.coordinate_frame import turn_runs
+from shardwright.masks.coordinate_frame import orient_runs
 from shardwright.masks.rle import Runs, draw, resample
 
 WIDEST, TALLEST = 232, 176
@@ -153,7 +153,7 @@ def overlaid(facts: StoredImage, widest: int = WIDEST, tallest: int = TALLEST) -
     plan = plan_geometry("stretch", *shape, rows, columns)
     masks = np.zeros((rows, columns, len(facts.labels)), np.bool_)
     for place, label in enumerate(facts.labels):
-        turned = turn_runs(facts.runs(label), height, width, facts.orientation)
+        turned = orient_runs(facts.runs(label), height, width, facts.orientation)
         masks[..., place] = draw(resample(turned, plan), rows, columns)
     drawn = overlay(np.asarray(picture, np.uint8), masks, facts.labels)
     return data_url("jpeg", Image.fromarray(drawn), quality=_QUALITY)
@@ -171,7 +171,7 @@ def displayed(facts: StoredImage, rows: int, columns: int) -> Image.Image | None
     """An image as it is displayed, in mode `RGB` and of that size; `None` where it cannot be decoded."""
     if facts.format == "raw":
         picture = _raw(facts)
-        return None if picture is None else turn(picture, facts.orientation).resize((columns, rows))
+        return None if picture is None else apply_orientation(picture, facts.orientation).resize((columns, rows))
     return None if facts.header is None else shrunk(facts.encoded, facts.header, rows, columns)
 
 
@@ -184,7 +184,7 @@ def shrunk(data: bytes, header: ImageHeader, rows: int, columns: int) -> Image.I
         picture = decode(data, header, ratio if header.format == "jpeg" else 1)
     except ImageError:
         return None
-    turned = turn(picture, header.orientation).convert("RGB")
+    turned = apply_orientation(picture, header.orientation).convert("RGB")
     enlarged = turned.width < columns
     return turned.resize((columns, rows), Image.Resampling.NEAREST if enlarged else Image.Resampling.BOX)
 
@@ -205,7 +205,7 @@ def _overlay(
     pixels = np.zeros((rows, columns, 4), np.uint8)
     stripes = np.add.outer(np.arange(rows), np.arange(columns)) // 4
     for place, (label, runs) in enumerate(masks):
-        mask = draw(resample(turn_runs(runs, *size, orientation), plan), rows, columns).astype(bool)
+        mask = draw(resample(orient_runs(runs, *size, orientation), plan), rows, columns).astype(bool)
         colour = class_colour(label)
         # Where classes overlap, each shows in stripes of its own.
         fill = mask & ((pixels[..., 3] == 0) | (stripes % len(masks) == place))

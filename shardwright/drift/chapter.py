@@ -14,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.display.charts import Side, both_sides, split_class
-from shardwright.display.html import card, section, shown, table
+from shardwright.display.charts import ChartSample, comparison_chart, split_class
+from shardwright.display.html import card, escape, section, table
 from shardwright.display.numbers import number, percent
 from shardwright.display.pictures import Picture, file_picture
-from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, Finding
+from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, DriftFinding
 from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import MOST_PIXELS, Sample
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
-from shardwright.report.contact_sheets import BUDGET, LEFT_OUT, Sheets, figure, framed
+from shardwright.report.contact_sheets import BUDGET, LEFT_OUT, Sheets, figure, thumbnail_figure
 from shardwright.report.page import Chapter
 from shardwright.storage import read_bytes
 
@@ -63,7 +63,7 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     rows = [_row(finding) for finding in comparison.findings]
     head = ("Measure", "Verdict", "Difference", "Chance", comparison.reference[:40], comparison.current[:40])
     body = table(
-        [head[0], head[1], head[2], head[3], shown(head[4]), shown(head[5])],
+        [head[0], head[1], head[2], head[3], escape(head[4]), escape(head[5])],
         rows,
         caption="Every measure; difference from 0 to 1, and the chance of it where nothing has changed",
         numbers=(2, 3, 4, 5),
@@ -74,29 +74,29 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
         for place, finding in enumerate(drifted)
     ]
     lead = (
-        f"{number(comparison.current_images)} images of {shown(comparison.current)} against "
-        f"{number(comparison.reference_images)} of {shown(comparison.reference)}."
+        f"{number(comparison.current_images)} images of {escape(comparison.current)} against "
+        f"{number(comparison.reference_images)} of {escape(comparison.reference)}."
     )
     if not comparison.enough:
         lead += f" <b>Too few to tell: {LEAST} of each are needed.</b>"
     link = f'<a href="#{heading.ident}">{html.escape(heading.title)}</a>'
     findings = [] if comparison.enough else [("warn", f"{link}: too few images to tell.")]
     if drifted:
-        names = ", ".join(shown(finding.words) for finding in drifted[:5])
+        names = ", ".join(escape(finding.words) for finding in drifted[:5])
         findings.append(("bad", f"{link}: {names} {'has' if len(drifted) == 1 else 'have'} changed."))
     return Chapter(
         heading.ident, heading.name, section(heading.ident, heading.title, *cards, lead=lead), tuple(findings)
     )
 
 
-def _row(finding: Finding) -> tuple[str, ...]:
+def _row(finding: DriftFinding) -> tuple[str, ...]:
     badge = '<span class="badge bad">changed</span>' if finding.drifted else '<span class="badge good">as before</span>'
     means = ["–" if mean is None else number(mean) for mean in (finding.reference, finding.current)]
     chance = "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}"
-    return shown(finding.words, 60), badge, percent(min(1.0, finding.distance)), chance, *means
+    return escape(finding.words, 60), badge, percent(min(1.0, finding.distance)), chance, *means
 
 
-def _detail(ident: str, finding: Finding, reference: Sample, current: Sample, tile: Tile) -> str:
+def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sample, tile: Tile) -> str:
     parts = []
     if _measured(finding, current) is not None:
         parts.append(_chart(ident, finding, reference, current))
@@ -108,10 +108,10 @@ def _detail(ident: str, finding: Finding, reference: Sample, current: Sample, ti
     if len(tail):
         tiles = "".join(tile(current, row, _note(finding, current, row)) for row in tail.tolist())
         parts.append(f'<p class="note">The images that stand out most:</p><div class="sheet">{tiles}</div>')
-    return card(f'<span class="badge bad">changed</span> {shown(finding.words, 60)}', *parts, wide=True)
+    return card(f'<span class="badge bad">changed</span> {escape(finding.words, 60)}', *parts, wide=True)
 
 
-def _measured(finding: Finding, sample: Sample) -> npt.NDArray[np.float64] | None:
+def _measured(finding: DriftFinding, sample: Sample) -> npt.NDArray[np.float64] | None:
     """A measure of every image of a sample, NaN where an image has none; `None` of measures that are no numbers."""
     if finding.measure in NUMBERS:
         return sample.numbers[:, list(NUMBERS).index(finding.measure)]
@@ -119,19 +119,19 @@ def _measured(finding: Finding, sample: Sample) -> npt.NDArray[np.float64] | Non
     return np.array([areas.get(name, np.nan) for areas in sample.areas]) if kind == AREA else None
 
 
-def _note(finding: Finding, current: Sample, row: int) -> str:
+def _note(finding: DriftFinding, current: Sample, row: int) -> str:
     values = _measured(finding, current)
     if values is None:
         return ""
-    return f"<div>{shown(finding.words)} {number(round(float(values[row]), 6))}</div>"
+    return f"<div>{escape(finding.words)} {number(round(float(values[row]), 6))}</div>"
 
 
-def _chart(ident: str, finding: Finding, reference: Sample, current: Sample) -> str:
+def _chart(ident: str, finding: DriftFinding, reference: Sample, current: Sample) -> str:
     sides = [
-        Side(sample.name, split_class(style), _there(_measured(finding, sample)))
+        ChartSample(sample.name, split_class(style), _there(_measured(finding, sample)))
         for sample, style in ((reference, _BEFORE), (current, _NOW))
     ]
-    return both_sides(ident, finding.words, sides)
+    return comparison_chart(ident, finding.words, sides)
 
 
 def _there(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
@@ -162,7 +162,7 @@ def _kinds(measure: str, reference: Sample, current: Sample) -> str:
 
 
 def _shares(rows: list[tuple[str, float, float]], caption: str) -> str:
-    cells = [(shown(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
+    cells = [(escape(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
     return table(("Kind", "before", "now", "moved"), cells, caption=caption, numbers=(1, 2, 3))
 
 
@@ -170,7 +170,7 @@ def _moved(part: float) -> str:
     return f"{100 * part:+.1f} %".replace("-", "−")
 
 
-def _tail(finding: Finding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
+def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
     """Rows of the current images that are least like the reference by a measure, the strangest first."""
     values = _measured(finding, current)
     if values is not None:
@@ -221,7 +221,7 @@ def file_tiles(budget: int = BUDGET) -> Tile:
         if picture.bytes > left:
             return figure(LEFT_OUT, sample.keys[row], note)
         left -= picture.bytes
-        return figure(framed(picture, sample.keys[row]), sample.keys[row], note)
+        return figure(thumbnail_figure(picture, sample.keys[row]), sample.keys[row], note)
 
     return tile
 

@@ -16,11 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shardwright.config.evaluation import ALPHA
-from shardwright.display.html import box, line, rows, shown
+from shardwright.display.html import box, escape, line, rows
 from shardwright.display.numbers import number
 from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import Sample, frequent
-from shardwright.drift.two_samples import Outcome, chi_square, discrepancy, holm, kolmogorov_smirnov, permutations_for
+from shardwright.drift.two_samples import (
+    TestResult,
+    chi_square,
+    discrepancy,
+    holm,
+    kolmogorov_smirnov,
+    permutations_for,
+)
 
 _SHOWN = 12
 
@@ -32,12 +39,12 @@ def comparison_html(comparison: Comparison) -> str:
     if not comparison.enough:
         verdict = f"Too few images to tell: {LEAST} of each are needed"
     sides = (
-        f"{number(comparison.current_images)} images of {shown(comparison.current, 60)} against "
-        f"{number(comparison.reference_images)} of {shown(comparison.reference, 60)}"
+        f"{number(comparison.current_images)} images of {escape(comparison.current, 60)} against "
+        f"{number(comparison.reference_images)} of {escape(comparison.reference, 60)}"
     )
     body = [
         (
-            shown(finding.words, 60),
+            escape(finding.words, 60),
             "<b>changed</b>" if finding.drifted else "as before",
             "&lt; 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}",
             *("–" if mean is None else number(mean) for mean in (finding.reference, finding.current)),
@@ -61,14 +68,14 @@ class Measure(NamedTuple):
 
     name: str
     words: str
-    outcome: Outcome
+    outcome: TestResult
     weight: float
     one: float | None
     other: float | None
 
 
 @dataclass(frozen=True)
-class Finding:
+class DriftFinding:
     """One measure of both samples.
 
     Attributes:
@@ -106,7 +113,7 @@ class Comparison:
     current: str
     reference_images: int
     current_images: int
-    findings: tuple[Finding, ...]
+    findings: tuple[DriftFinding, ...]
 
     @property
     def enough(self) -> bool:
@@ -114,7 +121,7 @@ class Comparison:
         return min(self.reference_images, self.current_images) >= LEAST
 
     @property
-    def drifted(self) -> tuple[Finding, ...]:
+    def drifted(self) -> tuple[DriftFinding, ...]:
         """Those that speak."""
         return tuple(finding for finding in self.findings if finding.drifted)
 
@@ -151,7 +158,7 @@ def compare(
     enough = min(len(reference), len(current)) >= LEAST
     speaks = holm([m.outcome.p for m in measures], _weights(measures), alpha)
     findings = [
-        Finding(m.name, m.words, drifted and enough, m.outcome.p, round(m.outcome.distance, 6), m.one, m.other)
+        DriftFinding(m.name, m.words, drifted and enough, m.outcome.p, round(m.outcome.distance, 6), m.one, m.other)
         for m, drifted in zip(measures, speaks, strict=True)
     ]
     findings.sort(key=lambda f: (not f.drifted, f.p, f.measure))
@@ -188,7 +195,7 @@ def _measures(reference: Sample, current: Sample, seed: int, permutations: int) 
             yield Measure(f"{AREA}/{name}", words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
 
 
-def _class_outcome(reference: Sample, current: Sample) -> Outcome:
+def _class_outcome(reference: Sample, current: Sample) -> TestResult:
     """Of one class an image: their shares. Of several: for each whether an image has it, the smallest p of all."""
     if all(len(names) <= 1 for sample in (reference, current) for names in sample.labels):
         return chi_square(_counts(reference.labels), _counts(current.labels))
@@ -197,9 +204,9 @@ def _class_outcome(reference: Sample, current: Sample) -> Outcome:
         has = [[name in names for names in sample.labels] for sample in (reference, current)]
         outcomes.append(chi_square(_counts(has[0]), _counts(has[1])))
     if not outcomes:
-        return Outcome(1.0, 0.0)
+        return TestResult(1.0, 0.0)
     least = min(outcomes)
-    return Outcome(min(1.0, least.p * len(outcomes)), least.distance)
+    return TestResult(min(1.0, least.p * len(outcomes)), least.distance)
 
 
 def _counts(values: Sequence[Hashable]) -> Counter[Hashable]:

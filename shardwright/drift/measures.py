@@ -42,7 +42,7 @@ NUMBERS = {
 EMBEDDING = 3 * _KEPT * _KEPT
 
 
-class Row(NamedTuple):
+class ImageMeasures(NamedTuple):
     """One image.
 
     Attributes:
@@ -54,7 +54,7 @@ class Row(NamedTuple):
     embedding: npt.NDArray[np.float64]
 
 
-def measure_row(data: bytes, header: ImageHeader) -> Row:
+def measure_image(data: bytes, header: ImageHeader) -> ImageMeasures:
     """Measures an image.
 
     Args:
@@ -84,7 +84,7 @@ def measure_row(data: bytes, header: ImageHeader) -> Row:
         len(data) / pixels,
         float(luma_steps(data) if header.format == "jpeg" else 0),
     ]
-    return Row(np.array(numbers), embed(small))
+    return ImageMeasures(np.array(numbers), embed(small))
 
 
 def embed(picture: Image.Image) -> npt.NDArray[np.float64]:

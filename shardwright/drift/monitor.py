@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
 from shardwright.dataset.manifest import MANIFEST_FILE
-from shardwright.dataset.reader import Dataset
-from shardwright.display.html import finding_list, section, shown
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.html import escape, finding_list, section
 from shardwright.display.page import document
 from shardwright.drift.chapter import Heading, Tile, drift_chapter
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder
 from shardwright.errors import DatasetError, UsageError
 from shardwright.progress import SILENT, Progress
-from shardwright.report.anomalies import DRIFT, SKEW, Trouble
+from shardwright.report.anomalies import DRIFT, SKEW, Anomaly
 from shardwright.report.page import Chapter
 from shardwright.storage import is_remote, read_bytes
 
@@ -32,7 +32,7 @@ _TOLD = 6
 
 
 @dataclass(frozen=True)
-class Watched:
+class DriftCheck:
     """A comparison together with what it was made of.
 
     Attributes:
@@ -47,7 +47,7 @@ class Watched:
     reference: Sample
     current: Sample
 
-    def troubles(self) -> list[Trouble]:
+    def troubles(self) -> list[Anomaly]:
         """One for all that has changed; none where nothing has."""
         drifted = self.comparison.drifted
         if not drifted:
@@ -62,7 +62,7 @@ class Watched:
             f"{self.comparison.reference}: {'; '.join(told)}{more}"
         )
         where = "images" if self.kind == DRIFT else f"split {self.current.name}"
-        return [Trouble(self.kind, where, what)]
+        return [Anomaly(self.kind, where, what)]
 
     def chapter(self, tile: Tile, number: int = 0) -> Chapter:
         """For a page, whose chapter of that number it is; `tile` shows images of the current side."""
@@ -74,7 +74,7 @@ class Watched:
         return drift_chapter(self.comparison, self.reference, self.current, tile, heading)
 
 
-def watch(dataset: Dataset, config: DriftConfig, digest: str) -> Watched:
+def check_drift(dataset: ImageDataset, config: DriftConfig, digest: str) -> DriftCheck:
     """Compares a dataset with its reference.
 
     Args:
@@ -93,10 +93,10 @@ def watch(dataset: Dataset, config: DriftConfig, digest: str) -> Watched:
         )
     before = sample_dataset(reference, size=config.images, name="the reference")
     now = sample_dataset(dataset, size=config.images, name="this dataset")
-    return Watched(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
+    return DriftCheck(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
 
-def watch_splits(dataset: Dataset, config: SkewConfig, shown: Progress = SILENT) -> list[Watched]:
+def watch_splits(dataset: ImageDataset, config: SkewConfig, shown: Progress = SILENT) -> list[DriftCheck]:
     """Compares every split with the largest one; none where there is only one.
 
     Args:
@@ -114,22 +114,24 @@ def watch_splits(dataset: Dataset, config: SkewConfig, shown: Progress = SILENT)
     splits = sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
     first, *others = (sample_dataset(dataset, [split], size=config.images, name=split, shown=shown) for split in splits)
     alpha = config.shared(len(others))
-    return [Watched(SKEW, compare(first, other, alpha=alpha, ignore=config.ignore), first, other) for other in others]
+    return [
+        DriftCheck(SKEW, compare(first, other, alpha=alpha, ignore=config.ignore), first, other) for other in others
+    ]
 
 
-def open_reference(reference: str) -> Dataset:
+def open_reference(reference: str) -> ImageDataset:
     """The dataset that `gate.drift.reference` names.
 
     Raises:
         UsageError: there is none.
     """
     try:
-        return Dataset.open(reference)
+        return ImageDataset.open(reference)
     except DatasetError as error:
         raise UsageError(f"gate.drift.reference: {error}") from None
 
 
-def drift_page(compared: Sequence[Watched], tile: Tile) -> str:
+def drift_page(compared: Sequence[DriftCheck], tile: Tile) -> str:
     """Renders comparisons.
 
     Args:
@@ -148,11 +150,11 @@ def drift_page(compared: Sequence[Watched], tile: Tile) -> str:
     links = "".join(f'<li><a href="#{chapter.ident}">{html.escape(chapter.title)}</a></li>' for chapter in chapters)
     body = section("look", "Worth a look", finding_list(findings)) + "".join(chapter.body for chapter in chapters)
     sides = {watched.comparison.current: None for watched in compared}
-    lead = f"{', '.join(shown(name, 80) for name in sides)} against {shown(compared[0].comparison.reference, 80)}"
+    lead = f"{', '.join(escape(name, 80) for name in sides)} against {escape(compared[0].comparison.reference, 80)}"
     return document("Have the images changed?", "Comparison of images", lead, "", body, links=links)
 
 
-def compare_images(
+def compare_datasets(
     reference: str | os.PathLike[str],
     current: str | os.PathLike[str],
     *,
@@ -183,13 +185,13 @@ def compare_images(
     return watch_places(config, current, shown).comparison
 
 
-def watch_places(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> Watched:
-    """The same, together with what was measured, so that it can be shown; see `compare_images`."""
+def watch_places(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> DriftCheck:
+    """The same, together with what was measured, so that it can be shown; see `compare_datasets`."""
     names = _names(config.reference, os.fspath(current))
-    before = sample_dataset(Dataset.open(config.reference), size=config.images, name=names[0], shown=shown)
+    before = sample_dataset(ImageDataset.open(config.reference), size=config.images, name=names[0], shown=shown)
     now = sample_of(current, config.images, shown)
     now.name = names[1]
-    return Watched(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
+    return DriftCheck(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
 
 def _names(*places: str) -> list[str]:
@@ -212,4 +214,4 @@ def sample_of(place: str | os.PathLike[str], images: int, shown: Progress = SILE
         read_bytes(os.path.join(name, MANIFEST_FILE))
     except OSError:
         return sample_folder(name if is_remote(name) else os.path.abspath(name), size=images, shown=shown)
-    return sample_dataset(Dataset.open(name), size=images, name=name, shown=shown)
+    return sample_dataset(ImageDataset.open(name), size=images, name=name, shown=shown)

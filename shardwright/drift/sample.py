@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.dataset.example_view import FactsReader, lot
-from shardwright.dataset.random_access import Place, read_again
-from shardwright.dataset.reader import Dataset
-from shardwright.drift.measures import EMBEDDING, NUMBERS, Row, measure_row
+from shardwright.dataset.example_view import ExampleReader, sampling_hash
+from shardwright.dataset.random_access import RecordLocation, read_record
+from shardwright.dataset.reader import ImageDataset
+from shardwright.drift.measures import EMBEDDING, NUMBERS, ImageMeasures, measure_image
 from shardwright.errors import DatasetError
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
 from shardwright.progress import SILENT, Progress
-from shardwright.storage import in_parallel, list_inputs, read_bytes, readers
+from shardwright.storage import list_inputs, map_threads, read_bytes, readers
 
 SIZE = 2000
 # Beyond these the most frequent classes stand for all.
@@ -57,7 +57,7 @@ class Sample:
     classes: tuple[str, ...] = ()
     labels: list[tuple[str, ...]] = field(default_factory=list)
     areas: list[dict[str, float]] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[RecordLocation] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Sample:
 
 
 def sample_dataset(
-    dataset: Dataset,
+    dataset: ImageDataset,
     splits: Collection[str] | None = None,
     *,
     size: int = SIZE,
@@ -113,23 +113,23 @@ def sample_dataset(
         raise DatasetError(f"{dataset.root}: no split {split!r}. It has: {', '.join(dataset.splits)}.")
     total = sum(shard.records for shard in shards if shard.split in wanted)
     entries = (
-        (lot(key, seed), key, Place(number, offset))
+        (sampling_hash(key, seed), key, RecordLocation(number, offset))
         for number, shard in enumerate(shards)
         if shard.split in wanted
         for key, offset in dataset.entries(shard)
     )
     drawn = heapq.nsmallest(size, entries)
-    reader = FactsReader(dataset.manifest)
+    reader = ExampleReader(dataset.manifest)
     sample = Sample(name or ", ".join(sorted(wanted)), total, classes=dataset.manifest.classes)
     builder = _Builder(sample)
-    payloads = in_parallel(lambda entry: read_again(shards, entry[2]), drawn, readers(dataset.root))
+    payloads = map_threads(lambda entry: read_record(shards, entry[2]), drawn, readers(dataset.root))
     for (_, key, place), payload in zip(drawn, payloads, strict=True):
         facts = reader.read(key, payload)
         shown.advance()
         if facts.header is None:
             continue
         try:
-            row = measure_row(facts.encoded, facts.header)
+            row = measure_image(facts.encoded, facts.header)
         except ImageError:
             continue
         names = tuple(sorted({dataset.manifest.classes[label] for label in facts.labels}))
@@ -155,7 +155,7 @@ def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progre
         NothingThere: there are no files.
     """
     listing = list_inputs(folder)
-    order = heapq.nsmallest(size, ((lot(key, seed), i) for i, key in enumerate(listing.keys)))
+    order = heapq.nsmallest(size, ((sampling_hash(key, seed), i) for i, key in enumerate(listing.keys)))
     sample = Sample(os.path.basename(os.path.normpath(folder)), len(listing.keys))
     builder = _Builder(sample)
     for _, number in order:
@@ -163,7 +163,7 @@ def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progre
         try:
             data = read_bytes(listing.path(number))
             header = read_header(data, max_pixels=MOST_PIXELS)
-            row = measure_row(data, header)
+            row = measure_image(data, header)
         except (ImageError, OSError):
             continue
         sample.files.append(listing.path(number))
@@ -176,10 +176,10 @@ class _Builder:
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
-        self._rows: list[Row] = []
+        self._rows: list[ImageMeasures] = []
         sample.kinds = {"format": [], "size": [], "channels": []}
 
-    def add(self, key: str, row: Row, form: str, size: tuple[int, int], channels: int) -> None:
+    def add(self, key: str, row: ImageMeasures, form: str, size: tuple[int, int], channels: int) -> None:
         sample = self._sample
         sample.keys.append(key)
         self._rows.append(row)

@@ -27,7 +27,7 @@ _ROUNDING = 1e-18
 _TERMS = 100
 
 
-class Outcome(NamedTuple):
+class TestResult(NamedTuple):
     """What a test says.
 
     Attributes:
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
     distance: float
 
 
-def kolmogorov_smirnov(one: Numbers, other: Numbers) -> Outcome:
+def kolmogorov_smirnov(one: Numbers, other: Numbers) -> TestResult:
     """Tests whether two samples of numbers are of one distribution.
 
     Args:
@@ -50,7 +50,7 @@ def kolmogorov_smirnov(one: Numbers, other: Numbers) -> Outcome:
         p and the largest distance between the two distribution functions, 0 to 1; p is 1 where a sample is empty.
     """
     if not len(one) or not len(other):
-        return Outcome(1.0, 0.0)
+        return TestResult(1.0, 0.0)
     one, other = np.sort(one), np.sort(other)
     every = np.concatenate([one, other])
     below_one = np.searchsorted(one, every, side="right") / len(one)
@@ -58,7 +58,7 @@ def kolmogorov_smirnov(one: Numbers, other: Numbers) -> Outcome:
     distance = float(np.abs(below_one - below_other).max())
     root = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
     # Stephens (1970): brings the asymptotic law close for small samples, too.
-    return Outcome(_kolmogorov(distance * (root + 0.12 + 0.11 / root)), distance)
+    return TestResult(_kolmogorov(distance * (root + 0.12 + 0.11 / root)), distance)
 
 
 def _kolmogorov(x: float) -> float:
@@ -69,7 +69,7 @@ def _kolmogorov(x: float) -> float:
     return min(1.0, max(0.0, 2 * total))
 
 
-def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> Outcome:
+def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> TestResult:
     """Tests whether two samples of kinds have the same shares.
 
     Args:
@@ -82,17 +82,17 @@ def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> Ou
     size_one, size_other = sum(one.values()), sum(other.values())
     kinds = sorted({*one, *other}, key=str)
     if not size_one or not size_other or len(kinds) < 2:
-        return Outcome(1.0, 0.0)
+        return TestResult(1.0, 0.0)
     counts = np.array([[one.get(kind, 0), other.get(kind, 0)] for kind in kinds], np.float64)
     sizes = np.array([size_one, size_other], np.float64)
     shares = counts / sizes
     distance = float(np.abs(shares[:, 0] - shares[:, 1]).sum() / 2)
     counts = _crowded(counts, sizes)
     if len(counts) < 2:
-        return Outcome(1.0, distance)
+        return TestResult(1.0, distance)
     expected = counts.sum(axis=1, keepdims=True) * sizes / sizes.sum()
     statistic = float(((counts - expected) ** 2 / expected).sum())
-    return Outcome(chi_square_tail(statistic, len(counts) - 1), distance)
+    return TestResult(chi_square_tail(statistic, len(counts) - 1), distance)
 
 
 def _crowded(counts: Numbers, sizes: Numbers) -> Numbers:
@@ -123,7 +123,7 @@ def chi_square_tail(x: float, freedom: int) -> float:
     return min(1.0, total)
 
 
-def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int = _PERMUTATIONS) -> Outcome:
+def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int = _PERMUTATIONS) -> TestResult:
     """Tests whether two samples of vectors are of one distribution, under permutations.
 
     Args:
@@ -136,7 +136,7 @@ def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int =
         p and the maximum mean discrepancy.
     """
     if len(one) < 2 or len(other) < 2:
-        return Outcome(1.0, 0.0)
+        return TestResult(1.0, 0.0)
     random = np.random.default_rng(seed)
     every = np.concatenate([one, other])
     features = _fourier(every, random)
@@ -156,7 +156,7 @@ def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int =
         rows = min(_AT_ONCE, permutations - begin)
         signs = random.permuted(np.broadcast_to(side, (rows, len(side))), axis=1)
         reached += int((np.square(signs @ groups).sum(axis=1) >= least).sum())
-    return Outcome((1 + reached) / (permutations + 1), math.sqrt(found))
+    return TestResult((1 + reached) / (permutations + 1), math.sqrt(found))
 
 
 def permutations_for(alpha: float) -> int:

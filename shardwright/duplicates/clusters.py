@@ -15,7 +15,7 @@ _GATHERED = 1 << 20
 _START = 8
 
 
-class Components:
+class UnionFind:
     """Groups that grow together: union-find over arrays.
 
     Args:
@@ -128,7 +128,7 @@ def near_clusters(hashes: Hashes, limit: int, confirm: Hashes | None = None, con
 
 
 def _joined(rows: Hashes, limit: int, others: Hashes | None, others_limit: int) -> Positions:
-    components = Components(len(rows))
+    components = UnionFind(len(rows))
     for one, other in pairs_within(rows, limit):
         if others is not None:
             near = bit_counts(others[one] ^ others[other]) <= others_limit

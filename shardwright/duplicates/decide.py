@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.duplicates.clusters import Components
+from shardwright.duplicates.clusters import UnionFind
 from shardwright.duplicates.hamming import Positions
 from shardwright.errors import CheckFailed
 
@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Sameness:
+class DuplicateRule:
     """One way in which images can be the same, and what is done about it.
 
     Attributes:
@@ -60,7 +60,7 @@ class DuplicateRow(NamedTuple):
 
 
 @dataclass
-class Decision:
+class DuplicateDecision:
     """What becomes of duplicates.
 
     Attributes:
@@ -83,7 +83,9 @@ class Decision:
         return image
 
 
-def decide(keys: Sequence[str], alive: npt.NDArray[np.bool_], ways: Sequence[Sameness], conflicts: str) -> Decision:
+def decide(
+    keys: Sequence[str], alive: npt.NDArray[np.bool_], ways: Sequence[DuplicateRule], conflicts: str
+) -> DuplicateDecision:
     """Decides about duplicates.
 
     Args:
@@ -96,13 +98,13 @@ def decide(keys: Sequence[str], alive: npt.NDArray[np.bool_], ways: Sequence[Sam
         CheckFailed: there are duplicates or conflicts, and they are not to be.
     """
     alive = alive.copy()
-    decision = Decision({}, np.full(len(keys), -1))
+    decision = DuplicateDecision({}, np.full(len(keys), -1))
     for way in ways:
         groups = list(groups_of(way.firsts, alive))
         if not groups:
             continue
         disagreeing = [members for members in groups if len({way.labels.get(i, "") for i in members}) > 1]
-        _tell(decision, keys, way, groups, disagreeing, conflicts)
+        _note(decision, keys, way, groups, disagreeing, conflicts)
         for members in disagreeing if conflicts == "reject" else ():
             for i in members:
                 other = next(j for j in members if way.labels.get(j, "") != way.labels.get(i, ""))
@@ -127,8 +129,8 @@ def groups_of(firsts: Positions, alive: npt.NDArray[np.bool_]) -> Iterator[Posit
         yield from np.split(order, np.flatnonzero(np.diff(firsts[order])) + 1)
 
 
-def _clusters(ways: Sequence[Sameness], alive: npt.NDArray[np.bool_]) -> Positions:
-    components = Components(len(alive))
+def _clusters(ways: Sequence[DuplicateRule], alive: npt.NDArray[np.bool_]) -> Positions:
+    components = UnionFind(len(alive))
     everyone = np.arange(len(alive))
     for way in ways:
         components.join(everyone, way.firsts)
@@ -138,21 +140,21 @@ def _clusters(ways: Sequence[Sameness], alive: npt.NDArray[np.bool_]) -> Positio
     return clusters
 
 
-def _duplicate(keys: Sequence[str], way: Sameness, image: int, kept: int) -> DuplicateRow:
+def _duplicate(keys: Sequence[str], way: DuplicateRule, image: int, kept: int) -> DuplicateRow:
     reason = f"{way.relation(image, kept)} {keys[kept]}, which is kept"
     if way.labels.get(image, "") == way.labels.get(kept, ""):
         return DuplicateRow(keys[image], False, way.code, reason)
     return DuplicateRow(keys[image], False, CONFLICTING, f"{reason}; {_difference(way, image, kept)}")
 
 
-def _difference(way: Sameness, image: int, other: int) -> str:
+def _difference(way: DuplicateRule, image: int, other: int) -> str:
     return f"but its labels are {way.labels.get(image, '')}, not {way.labels.get(other, '')}"
 
 
-def _tell(
-    decision: Decision,
+def _note(
+    decision: DuplicateDecision,
     keys: Sequence[str],
-    way: Sameness,
+    way: DuplicateRule,
     groups: list[Positions],
     disagreeing: list[Positions],
     conflicts: str,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from shardwright.config import DuplicatesConfig
 from shardwright.duplicates.clusters import equal_clusters, near_clusters
-from shardwright.duplicates.decide import Decision, Sameness, decide, groups_of
+from shardwright.duplicates.decide import DuplicateDecision, DuplicateRule, decide, groups_of
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near_action"}
@@ -46,7 +46,7 @@ def find_duplicates(
     probed: PixelHashes | None,
     alive: _Alive,
     labels_of: Callable[[Iterable[int]], Mapping[int, tuple[str, str]]],
-) -> Decision:
+) -> DuplicateDecision:
     """Finds images that are the same and decides about them.
 
     Args:
@@ -74,7 +74,7 @@ def find_duplicates(
     members = {i for _, _, _, firsts in found for group in groups_of(firsts, alive) for i in group.tolist()}
     labels = labels_of(members) if members else {}
     ways = [
-        Sameness(
+        DuplicateRule(
             code=f"{name}_duplicate",
             option=f"duplicates.{_OPTIONS[name]}",
             firsts=firsts,

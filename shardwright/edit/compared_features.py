@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shardwright.dataset.example_view import FactsReader, ImageFacts
+from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.features import ONE_HOT, SIZE
 from shardwright.dataset.manifest import IGNORED, Manifest
 from shardwright.images.boxes import LABEL, TEXT
@@ -37,7 +37,7 @@ class ComparedFeatures:
     """
 
     def __init__(self, one: Manifest, other: Manifest) -> None:
-        runs = all(FactsReader(manifest).runs is not None for manifest in (one, other))
+        runs = all(ExampleReader(manifest).runs is not None for manifest in (one, other))
         names = []
         for manifest in (one, other):
             ours = {theirs: name for name, theirs in manifest.names.items()}
@@ -52,7 +52,7 @@ class ComparedFeatures:
         self._names = sorted(name for name, _ in both if name not in skipped)
         self._stored = [(name, one.stored(name), other.stored(name)) for name in self._names]
 
-    def differing(self, one: ImageFacts, other: ImageFacts, *, same_image: bool) -> Iterator[tuple[str, str, str]]:
+    def differing(self, one: ExampleView, other: ExampleView, *, same_image: bool) -> Iterator[tuple[str, str, str]]:
         """Name and both values, for messages, of each feature that differs."""
         for name, first, second in self._stored:
             if not same_image and name.startswith(_OF_IMAGE):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 
-from shardwright.dataset.random_access import Place, read_again
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.random_access import RecordLocation, read_record
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.ingest.copying import INPUTS_FILE, read_inputs
 from shardwright.ingest.known_files import forget_rows
@@ -21,7 +21,7 @@ _IMAGE_HASH = "image/sha256"
 _ONLY_COMPARED = ("previous", "reference", "baseline")
 
 
-def contents_of(dataset: Dataset, keys: Collection[str]) -> set[bytes]:
+def contents_of(dataset: ImageDataset, keys: Collection[str]) -> set[bytes]:
     """SHA-256 of the files that images came as: as their records say, and as the dataset's origins do."""
     contents: set[bytes] = set()
     name = dataset.manifest.stored(_IMAGE_HASH)
@@ -29,7 +29,7 @@ def contents_of(dataset: Dataset, keys: Collection[str]) -> set[bytes]:
     for number, shard in enumerate(shards):
         for key, offset in dataset.entries(shard):
             if key in keys:
-                found = find_feature(read_again(shards, Place(number, offset)), name)
+                found = find_feature(read_record(shards, RecordLocation(number, offset)), name)
                 contents.update(bytes.fromhex(bytes(value).decode("ascii")) for value in found or ())
     try:
         with open_file(os.path.join(dataset.root, INPUTS_FILE)) as lines:
@@ -39,14 +39,14 @@ def contents_of(dataset: Dataset, keys: Collection[str]) -> set[bytes]:
     return contents
 
 
-def forget_probed(staging_root: str, contents: Collection[bytes]) -> int:
+def delete_probe_rows(staging_root: str, contents: Collection[bytes]) -> int:
     """Deletes what pixels of files told; how many rows that were."""
     if not is_remote(staging_root) and not os.path.isdir(staging_root):
         return 0
     return forget_rows(os.path.join(local_folder(staging_root), PROBED), contents)
 
 
-def holders(family: Family, keys: Collection[str]) -> list[Artifact]:
+def datasets_containing(family: Family, keys: Collection[str]) -> list[Artifact]:
     """The datasets of a family that hold one of the images, by their indices; a damaged one is passed over."""
     return [one for one in family.artifacts.values() if one.digest and any(key in keys for key in _keys(one.place))]
 
@@ -63,7 +63,7 @@ def trained_on(family: Family, datasets: Iterable[Artifact]) -> list[Artifact]:
 
 def _keys(place: str) -> Iterator[str]:
     try:
-        dataset = Dataset.open(place)
+        dataset = ImageDataset.open(place)
         for split in dataset.splits:
             yield from dataset.keys(split)
     except DatasetError:

@@ -7,8 +7,8 @@ Reading what is taken of other datasets: whole shards, held against the manifest
 
 A manifest answers for whole shards only: an index says where records lie and not what they are, and a record's own
 CRC-32C tells damage from what is sound, not one sound record from another. So a shard has to be read through before
-anything is known of its records. Who has done that already, and kept what every record was (`Proofs`), has those few
-that are wanted read by their places.
+anything is known of its records. Who has done that already, and kept what every record was (`RecordDigests`), has those
+few that are wanted read by their places.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ import numpy as np
 from shardwright.config.dataset import ShardsConfig
 from shardwright.dataset.ledger import WRITTEN, LedgerRow
 from shardwright.dataset.manifest import Manifest
-from shardwright.dataset.random_access import record_at, records_at
-from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.dataset.random_access import read_record_at, records_at
+from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.dataset.sharding import shard_bounds, shard_count
 from shardwright.errors import DatasetError, UsageError
 from shardwright.fingerprint import fingerprint, text_number
 from shardwright.progress import progress
-from shardwright.staging.commit import DatasetPlan, commit, committed
-from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.staging.commit import DatasetPlan, commit, open_if_committed
+from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file
-from shardwright.storage.paths import refuse_within, staging_beside
+from shardwright.storage.paths import check_not_inside, staging_next_to
 
 # Shard's file -> offset of a record -> SHA-256 of its serialized example, of shards that were the manifest's.
-Proofs = Mapping[str, Mapping[int, bytes]]
+RecordDigests = Mapping[str, Mapping[int, bytes]]
 # Where more of a shard's bytes are taken, the whole of it is read: one stream, and what lies between is hardly more.
 SPARSE = 1 / 3
 _PIECE = 1 << 20
@@ -60,7 +60,9 @@ class _Taken(NamedTuple):
     records: list[tuple[str, int, int]]
 
 
-def taken_places(source: Dataset, shard: LocatedShard, choose: Callable[[str], bool]) -> Iterator[tuple[str, int, int]]:
+def taken_places(
+    source: ImageDataset, shard: LocatedShard, choose: Callable[[str], bool]
+) -> Iterator[tuple[str, int, int]]:
     """Key, offset and length of the frame of every record of a shard whose key is chosen; no record is read."""
     before: tuple[str, int] | None = None
     for key, offset in source.entries(shard):
@@ -71,8 +73,8 @@ def taken_places(source: Dataset, shard: LocatedShard, choose: Callable[[str], b
         yield (*before, shard.bytes - before[1])
 
 
-def taken_records(
-    sources: Iterable[Dataset], split: str, choose: Callable[[str], bool], proofs: Proofs
+def select_records(
+    sources: Iterable[ImageDataset], split: str, choose: Callable[[str], bool], proofs: RecordDigests
 ) -> Iterator[tuple[str, bytes]]:
     """Key and serialized example of every record of a split that is taken.
 
@@ -99,13 +101,13 @@ def taken_records(
         yield from read(group)
 
 
-def _is_known(taken: _Taken, proofs: Proofs) -> bool:
+def _is_known(taken: _Taken, proofs: RecordDigests) -> bool:
     known = proofs.get(taken.shard.file, {})
     size = sum(length for _, _, length in taken.records)
     return size < SPARSE * taken.shard.bytes and all(offset in known for _, offset, _ in taken.records)
 
 
-def _proven(proofs: Proofs, group: Iterable[_Taken]) -> Iterator[tuple[str, bytes]]:
+def _proven(proofs: RecordDigests, group: Iterable[_Taken]) -> Iterator[tuple[str, bytes]]:
     files: list[str] = []
 
     def places() -> Iterator[tuple[tuple[int, int, int], tuple[str, str, int]]]:
@@ -125,7 +127,7 @@ def _whole(group: Iterable[_Taken]) -> Iterator[tuple[str, bytes]]:
         with open_file(shard.file) as file:
             read = _ReadThrough(file)
             for key, offset, _ in records:
-                yield key, record_at(read, offset, shard.file)
+                yield key, read_record_at(read, offset, shard.file)
             if read.sha256() != shard.sha256:
                 raise _another(shard.file)
 
@@ -161,7 +163,7 @@ class _ReadThrough:
         return self._digest.hexdigest()
 
 
-Choose = Callable[[str], bool]
+Selector = Callable[[str], bool]
 _NOT_WRITTEN = "not-written"
 _SHOWN = 3
 
@@ -192,15 +194,15 @@ class Derived(NamedTuple):
 
     operation: str
     options: Mapping[str, Any]
-    choose: Choose = every
+    choose: Selector = every
     row: Callable[[LedgerRow], LedgerRow | None] = same_row
-    outcome: Callable[[str, bytes], Outcome] = Outcome
+    outcome: Callable[[str, bytes], RecordResult] = RecordResult
     changes: Mapping[str, Any] = MappingProxyType({})
-    proofs: Proofs = MappingProxyType({})
+    proofs: RecordDigests = MappingProxyType({})
 
 
 def derive(
-    sources: Sequence[Dataset],
+    sources: Sequence[ImageDataset],
     out: str | os.PathLike[str],
     how: Derived,
     *,
@@ -225,10 +227,10 @@ def derive(
     """
     first = sources[0].manifest
     for source in sources:
-        refuse_within(out, source.root)
-    _refuse_different(sources)
+        check_not_inside(out, source.root)
+    _check_same(sources)
     sizes, keys = _measured(sources, how.choose)
-    _refuse_equal_keys(keys, sources)
+    _check_distinct_keys(keys, sources)
     if not any(len(lengths) for lengths in sizes.values()):
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
@@ -252,17 +254,17 @@ def derive(
         further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
     )
     plan = dataclasses.replace(plan, **how.changes)
-    done = committed(out, plan.fingerprint)
+    done = open_if_committed(out, plan.fingerprint)
     if done is not None:
         return done
-    staging = Staging.open(staging_beside(out), plan.fingerprint)
+    staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked():
         if rows:
             staging.write_rows(_NOT_WRITTEN, rows)
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:
                 for split in sorted(sizes):
-                    taken = taken_records(sources, split, how.choose, how.proofs)
+                    taken = select_records(sources, split, how.choose, how.proofs)
                     records = (how.outcome(key, payload) for key, payload in taken)
                     cuts = [shard for shard in planned if shard.split == split]
                     bounds = shard_bounds(len(sizes[split]), len(cuts))
@@ -285,13 +287,15 @@ def _tidy(out: str | os.PathLike[str]) -> None:
     if not is_remote(str(out)):
         # The folder of staging folders; it stays where another dataset is being made in it.
         with suppress(OSError):
-            os.rmdir(staging_beside(out))
+            os.rmdir(staging_next_to(out))
 
 
-def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], count: int, names: ShardNames) -> None:
+def _write(
+    staging: Staging, shard: PlannedShard, records: Iterator[RecordResult], count: int, names: ShardNames
+) -> None:
     taken = [0]
 
-    def outcomes() -> Iterator[Outcome]:
+    def outcomes() -> Iterator[RecordResult]:
         while taken[0] < count:
             taken[0] += 1
             yield next(records)
@@ -302,7 +306,7 @@ def _write(staging: Staging, shard: PlannedShard, records: Iterator[Outcome], co
         continue
 
 
-def _measured(sources: Sequence[Dataset], choose: Choose) -> tuple[dict[str, array[int]], list[array[int]]]:
+def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[str, array[int]], list[array[int]]]:
     """Bytes of the records of every split that are taken, and of every source the numbers of the keys."""
     sizes: dict[str, array[int]] = {}
     keys: list[array[int]] = []
@@ -333,7 +337,7 @@ def _cut(shards: ShardsConfig) -> dict[str, Any]:
     return {name: value for name, value in vars(shards).items() if value is not None}
 
 
-def _rows(sources: Sequence[Dataset], become: Callable[[LedgerRow], LedgerRow | None]) -> list[LedgerRow]:
+def _rows(sources: Sequence[ImageDataset], become: Callable[[LedgerRow], LedgerRow | None]) -> list[LedgerRow]:
     rows = []
     for source in sources:
         if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
@@ -346,7 +350,7 @@ def _rows(sources: Sequence[Dataset], become: Callable[[LedgerRow], LedgerRow | 
     return rows
 
 
-def _refuse_different(sources: Sequence[Dataset]) -> None:
+def _check_same(sources: Sequence[ImageDataset]) -> None:
     first = sources[0]
     for source in sources[1:]:
         for what in ("kind", "task", "classes", "labels", "features", "names"):
@@ -365,7 +369,7 @@ def _difference(one: Any, other: Any) -> str:
     return f"{other!r}, not {one!r}"
 
 
-def _refuse_equal_keys(keys: list[array[int]], sources: Sequence[Dataset]) -> None:
+def _check_distinct_keys(keys: list[array[int]], sources: Sequence[ImageDataset]) -> None:
     seen = np.empty(0, np.int64)
     for numbers, source in zip(keys, sources, strict=True):
         mine = np.array(numbers, np.int64)

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from shardwright.dataset.example_view import FactsReader, ImageFacts
+from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.random_access import records_at
-from shardwright.dataset.reader import Dataset, LocatedShard
-from shardwright.display.html import card, more, section, shown, table
+from shardwright.dataset.reader import ImageDataset, LocatedShard
+from shardwright.display.html import card, escape, more, section, table
 from shardwright.display.numbers import number
 from shardwright.display.page import document
 from shardwright.edit.compared_features import ComparedFeatures
@@ -27,17 +27,17 @@ from shardwright.progress import SILENT, Progress
 
 ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS = "added", "removed", "changed", "moved", "relabelled", "masks"
 FEATURES = "features"
-WAYS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS, FEATURES)
+CHANGE_KINDS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS, FEATURES)
 # Rows that are kept to be shown; all are counted.
 _SHOWN = 200
 
 
-class Row(NamedTuple):
+class Difference(NamedTuple):
     """One image that differs.
 
     Attributes:
         key: its key.
-        way: one of `WAYS`.
+        way: one of `CHANGE_KINDS`.
         before: what it was: its split, its classes, a feature; empty where there is no such thing.
         after: what it is.
         iou: of masks, the least over all classes of the area both share over that of either; else `None`.
@@ -68,7 +68,7 @@ class Differences:
     counts: Counter[str] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)
     iou: float | None = None
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Difference] = field(default_factory=list)
     features: Counter[str] = field(default_factory=Counter)
     only: tuple[list[str], list[str]] = ([], [])
 
@@ -98,7 +98,7 @@ class _Held(NamedTuple):
     place: tuple[int, int, int]
 
 
-def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> Differences:
+def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = SILENT) -> Differences:
     """Compares two datasets by key.
 
     Keys and places of the one are held in memory; records are read as they come in the other, and by place in the one,
@@ -115,14 +115,14 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
     shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
     held = {key: _Held(shards[0][place[0]].split, place) for key, place in _places(one, shards[0])}
     count_one, count_other = len(held), sum(shard.records for shard in shards[1])
-    readers = FactsReader(one.manifest), FactsReader(other.manifest)
+    readers = ExampleReader(one.manifest), ExampleReader(other.manifest)
     compared = ComparedFeatures(one.manifest, other.manifest)
     found = Differences((0, count_one, count_other), only=compared.only)
     kept: Counter[str] = Counter()
     overlaps: list[float] = []
     both = 0
 
-    def note(row: Row) -> None:
+    def note(row: Difference) -> None:
         found.counts[row.way] += 1
         kept[row.way] += 1
         if kept[row.way] <= _SHOWN:
@@ -136,13 +136,13 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
             shown.advance()
             before = held.get(key)
             if before is None:
-                note(Row(key, ADDED, "", shard.split))
+                note(Difference(key, ADDED, "", shard.split))
                 continue
             both += 1
             facts = readers[0].read(key, _record(earlier, key, shards[0], before)), readers[1].read(key, payload)
             del held[key]
             if before.split != shard.split:
-                note(Row(key, MOVED, before.split, shard.split))
+                note(Difference(key, MOVED, before.split, shard.split))
             differing = list(compared.differing(*facts, same_image=facts[0].encoded == facts[1].encoded))
             found.features.update(name for name, _, _ in differing)
             for row in _compared(key, *facts, differing):
@@ -152,14 +152,14 @@ def find_differences(one: Dataset, other: Dataset, shown: Progress = SILENT) -> 
                 if row.way == RELABELLED:
                     found.labels[f"{row.before} -> {row.after}"] += 1
     for key, gone in held.items():
-        note(Row(key, REMOVED, gone.split, ""))
+        note(Difference(key, REMOVED, gone.split, ""))
     found.images = both, count_one, count_other
     found.iou = round(sum(overlaps) / len(overlaps), 6) if overlaps else None
-    found.rows.sort(key=lambda row: (WAYS.index(row.way), row.key))
+    found.rows.sort(key=lambda row: (CHANGE_KINDS.index(row.way), row.key))
     return found
 
 
-def _places(dataset: Dataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
+def _places(dataset: ImageDataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """Key, and number of the shard, offset and length of the frame, of every record, by the indices."""
     for position, shard in enumerate(shards):
         before: tuple[str, int] | None = None
@@ -190,27 +190,29 @@ def _record(
     return payload
 
 
-def _compared(key: str, one: ImageFacts, other: ImageFacts, differing: Sequence[tuple[str, str, str]]) -> Iterator[Row]:
+def _compared(
+    key: str, one: ExampleView, other: ExampleView, differing: Sequence[tuple[str, str, str]]
+) -> Iterator[Difference]:
     if one.encoded != other.encoded:
         sizes = [f"{facts.size[0]}x{facts.size[1]}, {facts.bytes} bytes" for facts in (one, other)]
-        yield Row(key, CHANGED, sizes[0], sizes[1])
+        yield Difference(key, CHANGED, sizes[0], sizes[1])
     names = [[facts.reader.classes[label] for label in facts.labels] for facts in (one, other)]
     if one.reader.classes != other.reader.classes:
         # Lists in the order of the classes, which is another one here.
         names = [sorted(listed) for listed in names]
     if names[0] != names[1]:
-        yield Row(key, RELABELLED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
+        yield Difference(key, RELABELLED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
     if one.reader.runs and other.reader.runs and one.size == other.size:
         least = _least_overlap(one, other)
         if least < 1:
-            yield Row(key, MASKS, "", "", round(least, 6))
+            yield Difference(key, MASKS, "", "", round(least, 6))
     if differing:
         name, before, after = differing[0]
         more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
-        yield Row(key, FEATURES, f"{name}: {before}", f"{name}: {after}{more}")
+        yield Difference(key, FEATURES, f"{name}: {before}", f"{name}: {after}{more}")
 
 
-def _least_overlap(one: ImageFacts, other: ImageFacts) -> float:
+def _least_overlap(one: ExampleView, other: ExampleView) -> float:
     """The least intersection over union of all masks of either, ignored pixels included; 1 where all are equal."""
     pairs = [(_mask(one, name), _mask(other, name)) for name in sorted({*one.reader.classes, *other.reader.classes})]
     if not (one.reader.ignored is None and other.reader.ignored is None):
@@ -223,7 +225,7 @@ def _least_overlap(one: ImageFacts, other: ImageFacts) -> float:
     return least
 
 
-def _mask(facts: ImageFacts, name: str) -> Runs:
+def _mask(facts: ExampleView, name: str) -> Runs:
     """The mask of a class, which the dataset may not have."""
     classes = facts.reader.classes
     return facts.runs(classes.index(name)) if name in classes else facts.runs(0)[:0]
@@ -241,15 +243,15 @@ _WORDS = {
 }
 
 
-def render_differences(found: Differences, one: Dataset, other: Dataset) -> str:
+def render_differences(found: Differences, one: ImageDataset, other: ImageDataset) -> str:
     """Renders what `find_differences` found of two datasets."""
     both, before, after = found.images
     tiles = [("In both", both), ("In the first", before), ("In the second", after)]
-    tiles += [(_WORDS[way], found.counts[way]) for way in WAYS]
+    tiles += [(_WORDS[way], found.counts[way]) for way in CHANGE_KINDS]
     head = "".join(f'<div class="stat"><dt>{name}</dt><dd>{number(count)}</dd></div>' for name, count in tiles)
-    body = "".join(_way(way, found) for way in WAYS if found.counts[way])
+    body = "".join(_way(way, found) for way in CHANGE_KINDS if found.counts[way])
     if found.labels:
-        rows = [(shown(what), number(count)) for what, count in found.labels.most_common(40)]
+        rows = [(escape(what), number(count)) for what, count in found.labels.most_common(40)]
         body += section(
             "labels",
             "Classes",
@@ -257,7 +259,7 @@ def render_differences(found: Differences, one: Dataset, other: Dataset) -> str:
         )
     if any(found.only):
         lists = [
-            (which, shown(", ".join(names)))
+            (which, escape(", ".join(names)))
             for which, names in zip(("First", "Second"), found.only, strict=True)
             if names
         ]
@@ -272,9 +274,9 @@ def render_differences(found: Differences, one: Dataset, other: Dataset) -> str:
 def _way(way: str, found: Differences) -> str:
     rows = [
         (
-            shown(row.key),
-            shown(row.before) if row.iou is None else "",
-            shown(row.after) if row.iou is None else f"IoU {row.iou:.4f}",
+            escape(row.key),
+            escape(row.before) if row.iou is None else "",
+            escape(row.after) if row.iou is None else f"IoU {row.iou:.4f}",
         )
         for row in found.rows
         if row.way == way

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from shardwright.dataset.example_view import FactsReader, ImageFacts
+from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.manifest import IGNORED, MASKS, MULTI, NONE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.export_annotations import FurtherFeatures, class_folders, class_separator, exported_folders
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.fingerprint import fingerprint
@@ -54,8 +54,8 @@ from shardwright.progress import SILENT, Progress
 from shardwright.staging.output import assembling
 from shardwright.storage import is_remote
 from shardwright.storage.durable import rename_folder
-from shardwright.storage.paths import refuse_within
-from shardwright.untrusted import foreign_json
+from shardwright.storage.paths import check_not_inside
+from shardwright.untrusted import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER = "csv", "png", "none"
 COMPRESSED = "compressed"
@@ -123,7 +123,7 @@ class ExportOptions:
         return compress_counts(json.loads(text)) if self.runs == COMPRESSED and len(runs) else text
 
 
-def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress = SILENT) -> dict[str, Any]:
+def export(dataset: ImageDataset, out: str, options: ExportOptions, shown: Progress = SILENT) -> dict[str, Any]:
     """Writes a dataset as files.
 
     Args:
@@ -145,7 +145,7 @@ def export(dataset: Dataset, out: str, options: ExportOptions, shown: Progress =
     """
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
-    refuse_within(out, dataset.root)
+    check_not_inside(out, dataset.root)
     target = Path(out).absolute()
     given = {name: value for name, value in asdict(options).items() if (name, value) != ("table", IMAGE_LABEL)}
     known = fingerprint({"digest": dataset.manifest.digest, "options": given})
@@ -173,7 +173,7 @@ def _done(target: Path, known: str) -> dict[str, Any] | None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return None
     try:
-        told = foreign_json((target / RECORD_FILE).read_text(encoding="utf-8"))
+        told = parse_untrusted_json((target / RECORD_FILE).read_text(encoding="utf-8"))
         if told["fingerprint"] == known:
             return dict(told)
     except (OSError, ValueError, KeyError, TypeError):
@@ -181,7 +181,7 @@ def _done(target: Path, known: str) -> dict[str, Any] | None:
     raise UsageError(f"{target}: is there already and is not this export. Name another folder, or delete that one.")
 
 
-def _refuse(dataset: Dataset, options: ExportOptions) -> None:
+def _refuse(dataset: ImageDataset, options: ExportOptions) -> None:
     manifest = dataset.manifest
     for what, wanted, known in (
         ("split", options.splits, manifest.splits),
@@ -190,7 +190,7 @@ def _refuse(dataset: Dataset, options: ExportOptions) -> None:
         for name in wanted:
             if name not in known:
                 raise UsageError(f"{dataset.root}: no {what} {name!r}. It has: {', '.join(known)}.")
-    reader = FactsReader(manifest)
+    reader = ExampleReader(manifest)
     if reader.encoding in ("raw", "tensor"):
         raise UsageError(f"{dataset.root}: stores {reader.encoding} values, no files. Only JPEG and PNG are exported.")
     if manifest.labels == MASKS and options.masks != NEITHER and reader.runs is None:
@@ -204,10 +204,10 @@ def _refuse(dataset: Dataset, options: ExportOptions) -> None:
 class _Writer:
     """Writes one export."""
 
-    def __init__(self, dataset: Dataset, folder: Path, options: ExportOptions) -> None:
+    def __init__(self, dataset: ImageDataset, folder: Path, options: ExportOptions) -> None:
         manifest = dataset.manifest
         self._dataset, self._folder, self._options = dataset, folder, options
-        self._reader = FactsReader(manifest)
+        self._reader = ExampleReader(manifest)
         self._labels = manifest.labels
         self._masked = manifest.labels == MASKS
         self._further = FurtherFeatures(manifest)
@@ -247,7 +247,7 @@ class _Writer:
             (self._folder / FEATURES_FILE).unlink()
         return {**counts, "left_out": sorted(self._further.left_out), **self._record().to_dict()}
 
-    def _records(self, shown: Progress) -> Iterator[tuple[ImageFacts, list[str]]]:
+    def _records(self, shown: Progress) -> Iterator[tuple[ExampleView, list[str]]]:
         """The records that are exported, and the names of their classes."""
         for split in self._options.splits or self._dataset.splits:
             for key, payload in self._dataset.records(split, proven=True):
@@ -282,14 +282,14 @@ class _Writer:
         folder = self._folders[names[0]] if names else UNLABELLED
         return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
 
-    def _masks(self, facts: ImageFacts) -> Iterator[tuple[str, Runs]]:
+    def _masks(self, facts: ExampleView) -> Iterator[tuple[str, Runs]]:
         """Name and runs of every class, and of what is ignored."""
         for label, name in enumerate(facts.reader.classes):
             yield name, facts.runs(label)
         if facts.reader.ignored is not None:
             yield IGNORED, facts.ignored
 
-    def _rows(self, name: str, facts: ImageFacts, names: list[str]) -> Iterator[tuple[str, ...]]:
+    def _rows(self, name: str, facts: ExampleView, names: list[str]) -> Iterator[tuple[str, ...]]:
         options = self._options
         if self._labels == NONE:
             yield (name,)
@@ -307,7 +307,7 @@ class _Writer:
                 elif len(runs):
                     yield name, class_name, text
 
-    def _pictures(self, name: str, facts: ImageFacts) -> int:
+    def _pictures(self, name: str, facts: ExampleView) -> int:
         written = 0
         for class_name, runs in self._masks(facts):
             if len(runs):
@@ -318,7 +318,7 @@ class _Writer:
         return written
 
 
-def _check(facts: ImageFacts) -> None:
+def _check(facts: ExampleView) -> None:
     header = facts.header
     if header is None:
         raise DatasetError(f"{facts.key}: what is stored is no JPEG or PNG. Write the dataset anew.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shardwright.dataset.example_view import ImageFacts
+from shardwright.dataset.example_view import ExampleView
 from shardwright.dataset.features import COMMON_FEATURES, ONE_HOT, SIZE
 from shardwright.dataset.manifest import IGNORED, Manifest
 from shardwright.errors import UsageError
@@ -40,7 +40,7 @@ class FurtherFeatures:
         self.kinds: dict[str, str] = {}
         self.left_out: set[str] = set()
 
-    def read(self, facts: ImageFacts, image: str) -> dict[str, list[Any]]:
+    def read(self, facts: ExampleView, image: str) -> dict[str, list[Any]]:
         """Returns the values of a record.
 
         Args:

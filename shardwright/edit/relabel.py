@@ -15,21 +15,21 @@ import numpy as np
 
 from shardwright.config.dataset import TF_VISION, ShardsConfig
 from shardwright.config.input import LabelsConfig
-from shardwright.dataset.example_view import FactsReader
+from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.ledger import REJECTED, UNLISTED
 from shardwright.dataset.manifest import IGNORED, MASKS, Manifest
-from shardwright.dataset.random_access import Place, read_again
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.random_access import RecordLocation, read_record
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.resampled_annotations import typed
 from shardwright.edit.derive import Derived, derive
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.base import IGNORE, Images, Source, Survey
+from shardwright.formats.base import IGNORE, AnnotationFormat, Images, Survey
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import FoundExport, find_export
 from shardwright.ingest.features import mask_feature
-from shardwright.ingest.survey import ReadFiles
+from shardwright.ingest.survey import SourceGuard
 from shardwright.masks.rle import RleError, Runs, area, union
-from shardwright.staging.staging import Outcome
+from shardwright.staging.staging import RecordResult
 from shardwright.storage import is_remote
 from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_example, ints
 from shardwright.tfrecords.records import decode_example
@@ -52,7 +52,7 @@ class _Said(NamedTuple):
 
 
 def relabel(
-    dataset: Dataset,
+    dataset: ImageDataset,
     labels: str,
     out: str,
     *,
@@ -87,7 +87,7 @@ def relabel(
         raise UsageError(f"{dataset.root}: stores features by other names (features). Only our own are relabelled.")
     file = labels if is_remote(labels) else os.path.abspath(labels)
     export = find_export(file, "", manifest.task)
-    read = ReadFiles.before([file, *(export.files if export else ())])
+    read = SourceGuard.before([file, *(export.files if export else ())])
     source, survey, keys = _open(dataset, file, read_as, export)
     if not any(survey.listed):
         shown = ", ".join(survey.names[:_SHOWN])
@@ -125,17 +125,19 @@ def relabel(
 
 
 def _open(
-    dataset: Dataset, file: str, read_as: LabelsConfig, export: FoundExport | None
-) -> tuple[Source, Survey, list[str]]:
+    dataset: ImageDataset, file: str, read_as: LabelsConfig, export: FoundExport | None
+) -> tuple[AnnotationFormat, Survey, list[str]]:
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     places = {
-        key: Place(number, offset) for number, shard in enumerate(shards) for key, offset in dataset.entries(shard)
+        key: RecordLocation(number, offset)
+        for number, shard in enumerate(shards)
+        for key, offset in dataset.entries(shard)
     }
     keys = sorted(places)
-    reader = FactsReader(dataset.manifest)
+    reader = ExampleReader(dataset.manifest)
 
     def size_of(position: int) -> tuple[int, int] | None:
-        height, width = reader.read(keys[position], read_again(shards, places[keys[position]])).size
+        height, width = reader.read(keys[position], read_record(shards, places[keys[position]])).size
         return (height, width) if height and width else None
 
     images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=_MOST_PIXELS)
@@ -158,7 +160,7 @@ class _Writer:
 
     def __init__(
         self,
-        source: Source,
+        source: AnnotationFormat,
         survey: Survey,
         said: Mapping[str, list[_Said]],
         rejected: Mapping[str, tuple[str, str]],
@@ -170,10 +172,10 @@ class _Writer:
         names = [mask_feature(name) for name in self._names]
         self.kinds = {f"{name}/{what}": "int64" for name in names for what in ("rle", "area")}
 
-    def outcome(self, key: str, payload: bytes) -> Outcome:
+    def outcome(self, key: str, payload: bytes) -> RecordResult:
         """What becomes of a record."""
         if key in self._rejected:
-            return Outcome(key, None, REJECTED, *self._rejected[key])
+            return RecordResult(key, None, REJECTED, *self._rejected[key])
         example = decode_example(payload)
         features: dict[str, FeatureValue] = {
             name: typed(values) for name, values in example.items() if not name.startswith(_MASK_PREFIX)
@@ -186,14 +188,14 @@ class _Writer:
             try:
                 masks = self._masks(rows, height, width)
             except RleError as error:
-                return Outcome(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
+                return RecordResult(key, None, REJECTED, error.code, f"{self._source.name}: {error}")
             labels = [label for label, runs in enumerate(masks[: len(self._survey.classes)]) if len(runs)]
             for name, runs in zip(self._names, masks, strict=True):
                 features[f"{mask_feature(name)}/rle"] = ints(runs.reshape(-1))
                 features[f"{mask_feature(name)}/area"] = area(runs)
         features["image/class/label"] = ints(labels)
         features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
-        return Outcome(key, encode_example(features))
+        return RecordResult(key, encode_example(features))
 
     def _masks(self, rows: list[_Said], height: int, width: int) -> list[Runs]:
         parts: list[list[Runs]] = [[] for _ in self._names]

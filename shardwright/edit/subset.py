@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.dataset.example_view import FactsReader, lot
+from shardwright.dataset.example_view import ExampleReader, sampling_hash
 from shardwright.dataset.manifest import NONE
-from shardwright.dataset.reader import Dataset, LocatedShard
-from shardwright.edit.derive import SPARSE, Proofs
+from shardwright.dataset.reader import ImageDataset, LocatedShard
+from shardwright.edit.derive import SPARSE, RecordDigests
 from shardwright.errors import UsageError
 from shardwright.fingerprint import text_number
 
@@ -28,7 +28,7 @@ _MARGIN = 4
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
-class Chosen(NamedTuple):
+class Selection(NamedTuple):
     """Images.
 
     Attributes:
@@ -37,18 +37,18 @@ class Chosen(NamedTuple):
     """
 
     numbers: set[int]
-    proofs: Proofs
+    proofs: RecordDigests
 
 
 def stratified(
-    dataset: Dataset,
+    dataset: ImageDataset,
     share: float | None = None,
     *,
     count: int | None = None,
     splits: Collection[str] | None = None,
     classes: Collection[str] | None = None,
     seed: int = 0,
-) -> Chosen:
+) -> Selection:
     """Chooses images.
 
     Every stratum, the images of one split with the same classes, gives the same share, and at least one.
@@ -93,7 +93,7 @@ def stratified(
         for shard, offset, digest in stratum.proofs(taken):
             proofs.setdefault(shards[shard].file, {})[offset] = digest
     # Of many, whole shards are read anyway.
-    return Chosen(numbers, proofs if len(numbers) < SPARSE * records else {})
+    return Selection(numbers, proofs if len(numbers) < SPARSE * records else {})
 
 
 class _Stratum:
@@ -110,7 +110,7 @@ class _Stratum:
 
     def add(self, key: str, seed: int) -> float:
         """Takes an image in; its lot."""
-        drawn = lot(key, seed)
+        drawn = sampling_hash(key, seed)
         self.lots.append(drawn)
         self.numbers.append(text_number(key))
         return drawn
@@ -141,7 +141,7 @@ def _part(share: float | None, count: int | None, total: int) -> float:
     return 1.0 if share is None else share
 
 
-def _by_split(dataset: Dataset, shards: Sequence[LocatedShard], seed: int) -> list[_Stratum]:
+def _by_split(dataset: ImageDataset, shards: Sequence[LocatedShard], seed: int) -> list[_Stratum]:
     strata: dict[str, _Stratum] = {}
     for shard in shards:
         stratum = strata.setdefault(shard.split, _Stratum())
@@ -151,11 +151,15 @@ def _by_split(dataset: Dataset, shards: Sequence[LocatedShard], seed: int) -> li
 
 
 def _by_classes(
-    dataset: Dataset, shards: Sequence[LocatedShard], classes: Collection[str] | None, seed: int, below: float | None
+    dataset: ImageDataset,
+    shards: Sequence[LocatedShard],
+    classes: Collection[str] | None,
+    seed: int,
+    below: float | None,
 ) -> list[_Stratum]:
     """The strata, with what the records are of images whose lots are below a bound; `None`: of none."""
     labels = {dataset.manifest.classes.index(name) for name in classes} if classes else None
-    reader = FactsReader(dataset.manifest)
+    reader = ExampleReader(dataset.manifest)
     strata: dict[tuple[str, tuple[int, ...]], _Stratum] = {}
     for number, shard in enumerate(shards):
         for key, offset, payload in dataset.placed_records(shard, proven=below is not None):

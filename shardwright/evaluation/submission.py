@@ -90,7 +90,7 @@ def choose_layout(name: str, classes: Sequence[str]) -> Layout:
     return layout
 
 
-def told_by_header(header: Sequence[str]) -> str | None:
+def layout_of_header(header: Sequence[str]) -> str | None:
     """The layout whose header this is, compared by letters and digits; of `ImageId,EncodedPixels` the Airbus one."""
     names = [_reduced(field) for field in header]
     for name, layout in LAYOUTS.items():
@@ -99,14 +99,14 @@ def told_by_header(header: Sequence[str]) -> str | None:
     return None
 
 
-def told_by_table(path: str) -> str | None:
+def layout_of_table(path: str) -> str | None:
     """The layout that the header of a table is of; `None` for another one, and where there is no such table."""
     try:
         with open_table(path) as file:
             header = next(csv.reader(bounded_lines(file)), [])
     except (ShardwrightError, OSError, ValueError, csv.Error):
         return None
-    return told_by_header(header)
+    return layout_of_header(header)
 
 
 def mask_rows(

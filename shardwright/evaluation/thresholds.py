@@ -22,7 +22,7 @@ from shardwright.evaluation.metrics import MaskSums
 from shardwright.masks.regions import IGNORE_VALUE, areas_and_hits, remove_small
 from shardwright.masks.rle import draw, encode
 from shardwright.storage.durable import write_file
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 DECISION_FILE = "decision.json"
 DEFAULT_THRESHOLD = 0.5
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Decision:
+class Thresholds:
     """What counts as predicted, per class.
 
     Attributes:
@@ -47,12 +47,12 @@ class Decision:
     min_areas: tuple[int, ...]
 
     @classmethod
-    def fixed(cls, classes: int, threshold: float = DEFAULT_THRESHOLD, min_area: int = 0) -> Decision:
+    def fixed(cls, classes: int, threshold: float = DEFAULT_THRESHOLD, min_area: int = 0) -> Thresholds:
         """The same for all classes."""
         return cls((threshold,) * classes, (min_area,) * classes)
 
 
-def write_decision(file: Path, decision: Decision, classes: Sequence[str]) -> None:
+def write_decision(file: Path, decision: Thresholds, classes: Sequence[str]) -> None:
     """Writes a decision as JSON, by class name."""
     value = {
         name: {"threshold": threshold, "min_area": area}
@@ -61,21 +61,21 @@ def write_decision(file: Path, decision: Decision, classes: Sequence[str]) -> No
     write_file(file, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Decision:
+def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Thresholds:
     """Reads a decision.
 
     Raises:
         DatasetError: it is not there, or not of these classes.
     """
     try:
-        raw: Mapping[str, Any] = foreign_json(Path(file).read_text(encoding="utf-8"))
+        raw: Mapping[str, Any] = parse_untrusted_json(Path(file).read_text(encoding="utf-8"))
         rows = [raw[name] for name in classes]
-        return Decision(tuple(float(r["threshold"]) for r in rows), tuple(int(r["min_area"]) for r in rows))
+        return Thresholds(tuple(float(r["threshold"]) for r in rows), tuple(int(r["min_area"]) for r in rows))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(f"{file}: no readable thresholds ({error!r}). Export the model anew.") from None
 
 
-def decided_masks(probabilities: npt.NDArray[Any], decision: Decision) -> npt.NDArray[np.uint8]:
+def decided_masks(probabilities: npt.NDArray[Any], decision: Thresholds) -> npt.NDArray[np.uint8]:
     """What of a batch's probabilities, float32 [N, H, W, C], is a mask: 0 and 1 of the same shape."""
     masks = np.asarray(probabilities >= np.array(decision.thresholds, np.float32), np.uint8)
     height, width = masks.shape[1:3]

@@ -83,7 +83,7 @@ class Annotation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sample:
+class ImageSample:
     """One image and all that is said about it.
 
     Attributes:
@@ -169,7 +169,7 @@ class ClassesInText(Protocol):
         """Indices of the classes that occur in a text."""
 
 
-class Source(Protocol):
+class AnnotationFormat(Protocol):
     """An input format.
 
     Attributes:
@@ -201,7 +201,7 @@ class Source(Protocol):
 
 
 class Unlabelled:
-    """See `shardwright.formats.base.Source`: every image of the listing belongs to the dataset, without a class."""
+    """See `AnnotationFormat`: every image of the listing belongs to the dataset, without a class."""
 
     unlisted = "fail"
     name = ""

@@ -14,8 +14,8 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import Images
 from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.rows import CAPTION_FEATURE, CsvSource, RowSource, Statement
-from shardwright.formats.tables import CAPTION, IMAGE, Row, choose_role
+from shardwright.formats.rows import CAPTION_FEATURE, CsvSource, RawAnnotation, RowSource
+from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
 from shardwright.storage import open_table
 
 # No caption is that long; a file without line ends is not read whole.
@@ -28,10 +28,10 @@ class CaptionCsv(CsvSource):
 
     kind = NONE
 
-    def _take_apart(self, row: Row) -> Statement:
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]
         problem = "" if name.strip() else "names no image"
-        return Statement(row.line, name, self._names.find(name), problem=problem)
+        return RawAnnotation(row.line, name, self._names.find(name), problem=problem)
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
         return ClassMap((), {})
@@ -62,7 +62,7 @@ class CaptionJsonl(RowSource):
     def _features(self) -> tuple[dict[str, str], list[str]]:
         return {CAPTION_FEATURE: "bytes"}, []
 
-    def _statements(self) -> Iterator[Statement]:
+    def _statements(self) -> Iterator[RawAnnotation]:
         with open_table(self._path) as file:
             number = 0
             try:
@@ -80,17 +80,17 @@ class CaptionJsonl(RowSource):
                     f"{self._path}: line {number + 1} or one of the next is not UTF-8 text. Save the file in UTF-8."
                 ) from None
 
-    def _read(self, number: int, line: str) -> Statement:
+    def _read(self, number: int, line: str) -> RawAnnotation:
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
-            return Statement(number, "", None, problem="is no JSON" if line else "is longer than 16 MiB")
+            return RawAnnotation(number, "", None, problem="is no JSON" if line else "is longer than 16 MiB")
         if not isinstance(entry, dict):
-            return Statement(number, "", None, problem="is no JSON object")
+            return RawAnnotation(number, "", None, problem="is no JSON object")
         image, caption = (choose_role(role, list(entry), self._members) for role in (IMAGE, CAPTION))
         name = entry.get(image)
         if not isinstance(name, str) or not name.strip() or not is_text(name):
-            return Statement(number, "", None, problem="names no image")
+            return RawAnnotation(number, "", None, problem="names no image")
         said = entry.get(caption)
         texts = said if isinstance(said, list) else [said]
         captions = tuple(text.strip() for text in texts if isinstance(text, str) and is_text(text))
@@ -99,4 +99,6 @@ class CaptionJsonl(RowSource):
             problem = f"holds no caption, only {', '.join(map(ascii, list(entry)[:5]))[:_SHOWN]}"
         elif len(captions) < len(texts):
             problem = "its caption is neither text nor a list of texts"
-        return Statement(number, name, self._names.find(name), problem=problem, captions=tuple(filter(None, captions)))
+        return RawAnnotation(
+            number, name, self._names.find(name), problem=problem, captions=tuple(filter(None, captions))
+        )

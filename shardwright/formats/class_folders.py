@@ -39,7 +39,7 @@ _SHOWN_NAMES = 3
 
 
 class KeySource(ABC):
-    """A source without a table; see `shardwright.formats.base.Source`.
+    """A source without a table; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         keys: sorted keys of the listing.
@@ -269,7 +269,7 @@ def fit(values: Iterable[str], classes: Mapping[str, int | None] | None) -> int:
     return int(all(value in classes or as_integer(value) is not None for value in found))
 
 
-def refuse_either(found: FolderLevel) -> None:
+def check_either(found: FolderLevel) -> None:
     """Refuses a tree that has two readings.
 
     Raises:
@@ -315,7 +315,7 @@ CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
 _EITHER = "Set input.labels.format: class_folders or file_name."
 
 
-def tell_key_format(
+def detect_key_format(
     keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None, found: FolderLevel
 ) -> tuple[str, str]:
     """Tells the format of an input without a file of labels.
@@ -344,12 +344,12 @@ def tell_key_format(
         )
     # One label alone is a camera's prefix, unless it is known to be a class.
     if 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2):
-        refuse_either(found)
+        check_either(found)
         return CLASS_FOLDERS, no_path
     if not folders:
         return FILE_NAME, f"{no_path}, no image lies in a folder, and {named} of {len(both)} names hold a label"
     if found.problem and not all(is_split_folder(folder) for folder in folders):
-        refuse_either(found)
+        check_either(found)
     contrary = next((said for said in both if all(said[:2]) and said[0] != said[1]), None)
     if contrary is None:
         return CLASS_FOLDERS, f"{no_path}; the file names say the same"

@@ -58,7 +58,7 @@ class _Image(NamedTuple):
 
 
 class CocoJson:
-    """See `shardwright.formats.base.Source`.
+    """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         path: the file.

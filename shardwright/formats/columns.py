@@ -30,7 +30,7 @@ from shardwright.dataset.features import PREFIX, feature_name
 from shardwright.errors import ConfigError, UsageError
 from shardwright.fingerprint import text_number
 from shardwright.formats.base import Values
-from shardwright.formats.tables import Row, Table, shown_header
+from shardwright.formats.tables import Table, TableRow, shown_header
 
 List: TypeAlias = "list[int] | list[float] | list[str]"
 
@@ -83,7 +83,7 @@ class ValueType(NamedTuple):
         return [_integer(part) for part in parts] if self.name in (INT, INTS) else [_number(part) for part in parts]
 
 
-class Evidence:
+class TypeVotes:
     """What the values of a column that were seen so far can be."""
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ class _Column:
     wanted: str
     first: array[int]
     differs: bytearray
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: TypeVotes = field(default_factory=TypeVotes)
     type: ValueType = _TEXT
 
     def __post_init__(self) -> None:
@@ -249,7 +249,7 @@ class FurtherColumns:
         """Whether there are any."""
         return bool(self._columns)
 
-    def look(self, image: int, row: Row) -> None:
+    def look(self, image: int, row: TableRow) -> None:
         """Takes a sound row of an image in."""
         for column in self._columns:
             text = row.fields[column.number].strip()
@@ -282,7 +282,7 @@ class FurtherColumns:
             notes.append(f"{column.feature} from column {column.header!r}: {column.type.name}{why}")
         return {column.feature: column.type.kind for column in self._columns}, notes
 
-    def problem(self, row: Row) -> str:
+    def problem(self, row: TableRow) -> str:
         """What is wrong with a row's values, or nothing; only a type that was declared can be wrong."""
         for column in self._columns:
             try:
@@ -291,11 +291,11 @@ class FurtherColumns:
                 return f"column {column.header}: {error}, as input.labels.features says"
         return ""
 
-    def reader(self) -> Callable[[int, Row], Values]:
+    def reader(self) -> Callable[[int, TableRow], Values]:
         """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
         passed = [(column, bytearray(self._images)) for column in self._columns]
 
-        def values(image: int, row: Row) -> Values:
+        def values(image: int, row: TableRow) -> Values:
             found: dict[str, list[int] | list[float] | list[str]] = {}
             for column, told in passed:
                 if told[image] and not column.differs[image]:

@@ -16,25 +16,25 @@ from dataclasses import dataclass
 from shardwright.config.input import IN_FOLDERS, REFUSE, LabelsConfig
 from shardwright.dataset.manifest import NONE
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import Images, Source, Unlabelled
+from shardwright.formats.base import AnnotationFormat, Images, Unlabelled
 from shardwright.formats.captions import CaptionCsv, CaptionJsonl
 from shardwright.formats.class_folders import (
     CLASS_FOLDERS,
     FILE_NAME,
     ClassFolders,
     FileNames,
+    check_either,
     class_level,
-    refuse_either,
-    tell_key_format,
+    detect_key_format,
 )
 from shardwright.formats.coco import CocoJson
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.export_record import ExportRecord, FoundExport
 from shardwright.formats.exported import Exported, export_options
-from shardwright.formats.image_names import NameIndex, quoted, tell_key_pattern
+from shardwright.formats.image_names import NameIndex, detect_key_pattern, quoted
 from shardwright.formats.label_csv import LabelCsv
 from shardwright.formats.mask_images import MaskImages
-from shardwright.formats.one_hot import OneHot, OneHotCsv, tell_one_hot
+from shardwright.formats.one_hot import OneHot, OneHotCsv, detect_one_hot
 from shardwright.formats.pascal_voc import MASKS, PascalVoc
 from shardwright.formats.rle_csv import RleCsv
 from shardwright.formats.rows import TableInput
@@ -58,7 +58,7 @@ from shardwright.formats.tables import (
 from shardwright.storage import is_folder, open_table
 
 
-def tell_folder(label_format: str, labels: str) -> str:
+def detect_folder(label_format: str, labels: str) -> str:
     """Why annotations are taken for a folder of files, or nothing."""
     if label_format != "auto":
         return "input.labels.format says so" if label_format in IN_FOLDERS else ""
@@ -73,7 +73,7 @@ def open_folder(
     images: Images,
     reason: str,
     record: ExportRecord | None = None,
-) -> Source:
+) -> AnnotationFormat:
     """Opens a folder of annotations; see `detect.open_source`.
 
     Args:
@@ -82,7 +82,7 @@ def open_folder(
         classes: `input.classes`.
         labels: absolute path of the folder.
         images: what is listed.
-        reason: what `tell_folder` said.
+        reason: what `detect_folder` said.
         record: of the export of ours that the folder is a part of.
 
     Raises:
@@ -138,10 +138,10 @@ def open_table_source(
     images: Images,
     spans: Spans = ONE_FILE,
     record: ExportRecord | None = None,
-) -> Source:
+) -> AnnotationFormat:
     """Opens a CSV of annotations; see `shardwright.formats.detect.open_source`."""
     table = JoinedTable.join(spans.parts) if spans.parts else Table.open(path)
-    told = _tell(task, options, classes, table)
+    told = _detect(task, options, classes, table)
     for name in options.of_classes if told.format != "label_csv" else ():
         raise ConfigError(f"input.labels.{name}", f"{table.path} is no table of classes ({told.reason})", "Remove it.")
     if told.one_hot is not None and options.separator:
@@ -179,7 +179,7 @@ def open_table_source(
     return LabelCsv(given, options, record)
 
 
-def _tell(task: str, options: LabelsConfig, classes: Mapping[str, int | None] | None, table: Table) -> _Told:
+def _detect(task: str, options: LabelsConfig, classes: Mapping[str, int | None] | None, table: Table) -> _Told:
     found = choose_columns(table, options.columns)
     if task == "classification" and MASK not in options.columns and _is_counts(table, found):
         del found[MASK]
@@ -193,7 +193,7 @@ def _tell(task: str, options: LabelsConfig, classes: Mapping[str, int | None] | 
     if IMAGE in found and LABEL not in found and wanted != "captions":
         asked = [table.header.index(name) for name in options.features if name in table.header]
         taken = {*asked, *(found[role] for role in (IMAGE, CAPTION) if role in found)}
-        one_hot = tell_one_hot(table, taken, classes, options.multi)
+        one_hot = detect_one_hot(table, taken, classes, options.multi)
         if one_hot is not None:
             reason = one_hot.reason if wanted == "auto" else reason
             return _Told("label_csv", reason, {IMAGE: found[IMAGE]}, _asked_captions(options, found), one_hot)
@@ -201,7 +201,7 @@ def _tell(task: str, options: LabelsConfig, classes: Mapping[str, int | None] | 
     if wanted == "captions" or (wanted == "auto" and IMAGE in found and LABEL not in found and captions):
         if IMAGE not in found or not captions:
             raise missing_columns(table, "one column for the image and one or more for its captions")
-        _refuse_classes(table, classes)
+        _check_classes(table, classes)
         shown = shown_header([table.header[i] for i in captions])
         reason = f"{table.name} has no classes, but captions in {shown}" if wanted == "auto" else reason
         return _Told("captions", reason, {IMAGE: found[IMAGE]}, captions)
@@ -228,7 +228,7 @@ def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tu
         first[name] = None
         if len(first) == _NAMES_SEEN:
             break
-    told = tell_key_pattern(list(first), images.keys, images.skip)
+    told = detect_key_pattern(list(first), images.keys, images.skip)
     if told is None:
         return names, (), ""
     line = f"input.labels.key_pattern: {quoted(told.pattern)}"
@@ -263,7 +263,7 @@ def _asked_captions(options: LabelsConfig, found: Mapping[str, int]) -> tuple[in
     return (found[CAPTION],) if CAPTION in options.columns else ()
 
 
-def _refuse_classes(table: Table, classes: Mapping[str, int | None] | None) -> None:
+def _check_classes(table: Table, classes: Mapping[str, int | None] | None) -> None:
     if classes is not None:
         raise UsageError(
             f"{table.path}: holds captions and no classes, but input.classes names some. Remove input.classes, or say "
@@ -286,7 +286,7 @@ def open_source(
     images: Images,
     spans: Spans = ONE_FILE,
     export: FoundExport | None = None,
-) -> Source:
+) -> AnnotationFormat:
     """Opens the annotations of an input.
 
     Args:
@@ -315,7 +315,7 @@ def _open(
     images: Images,
     spans: Spans,
     record: ExportRecord | None = None,
-) -> Source:
+) -> AnnotationFormat:
     if record is not None and record.labels == NONE and options.format == "auto":
         return Unlabelled(images)
     if labels is None:
@@ -330,9 +330,9 @@ def _open(
                 "Segmentation needs a CSV with run lengths, COCO JSON, or a folder of masks.",
             )
         return _open_keys(options, images, classes)
-    why_folder = tell_folder(options.format, labels)
+    why_folder = detect_folder(options.format, labels)
     if why_folder:
-        _refuse_spans(spans, f"{labels} holds masks")
+        _check_spans(spans, f"{labels} holds masks")
         return open_folder(task, options, classes, labels, images, why_folder, record)
     if options.pattern is not None:
         raise ConfigError("input.labels.pattern", f"{labels} is no folder of masks", "Remove it.")
@@ -340,12 +340,12 @@ def _open(
         raise ConfigError("input.labels.others", f"{labels} is no folder of masks", "Remove it.")
     why_lines = _why_lines(options.format, labels)
     if why_lines:
-        _refuse_spans(spans, f"{labels} holds JSON lines")
+        _check_spans(spans, f"{labels} holds JSON lines")
         return _open_lines(task, options, classes, labels, images, why_lines)
     why_coco = _why_coco(options.format, labels)
     if why_coco:
-        _refuse_spans(spans, f"{labels} is COCO JSON")
-        _refuse_for_coco(task, why_coco, labels, options)
+        _check_spans(spans, f"{labels} is COCO JSON")
+        _check_for_coco(task, why_coco, labels, options)
         told = (f"labels: coco_json, since {why_coco}",) if options.format == "auto" else ()
         names = NameIndex(images.keys, images.skip, options.key_pattern)
         return CocoJson(labels, images, names, classes, told, boxes=options.boxes, masks=task == "segmentation")
@@ -354,7 +354,7 @@ def _open(
     return open_table_source(task, options, classes, labels, images, spans, record)
 
 
-def _refuse_spans(spans: Spans, what: str) -> None:
+def _check_spans(spans: Spans, what: str) -> None:
     if spans.parts:
         raise UsageError(
             f"input.labels.path: {what}, and of several spans, or with on_conflict: with_span, only CSV tables are "
@@ -362,19 +362,19 @@ def _refuse_spans(spans: Spans, what: str) -> None:
         )
 
 
-def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int | None] | None) -> Source:
+def _open_keys(options: LabelsConfig, images: Images, classes: Mapping[str, int | None] | None) -> AnnotationFormat:
     notes: tuple[str, ...] = ()
     chosen = options.format
     found = class_level(images.keys, images.skip, classes, asked=chosen == CLASS_FOLDERS)
     if chosen == "auto":
         if options.pattern is None:
-            chosen, reason = tell_key_format(images.keys, images.skip, classes, found)
+            chosen, reason = detect_key_format(images.keys, images.skip, classes, found)
         else:
             chosen, reason = FILE_NAME, "input.labels.pattern is given"
         notes = (f"labels: {_KEY_FORMATS[chosen]}, since {reason}",)
     if chosen == FILE_NAME:
         return FileNames(images.keys, images.skip, classes, notes, options.pattern)
-    refuse_either(found)
+    check_either(found)
     notes += (found.note,) if found.note else ()
     return ClassFolders(images.keys, images.skip, classes, notes, found.level)
 
@@ -401,7 +401,7 @@ def _open_lines(
     labels: str,
     images: Images,
     reason: str,
-) -> Source:
+) -> AnnotationFormat:
     if task == "segmentation":
         raise UsageError(f"{labels}: JSON lines ({reason}) hold captions, no masks. Use task: classification.")
     if classes is not None:
@@ -426,7 +426,7 @@ def _why_coco(label_format: str, labels: str) -> str:
     return ""  # Whoever reads it as a table says what is wrong.
 
 
-def _refuse_for_coco(task: str, reason: str, labels: str, options: LabelsConfig) -> None:
+def _check_for_coco(task: str, reason: str, labels: str, options: LabelsConfig) -> None:
     if task == "classification" and not options.boxes:
         raise UsageError(
             f"{labels}: holds masks (coco_json, since {reason}), and task is classification. Use task: segmentation, "

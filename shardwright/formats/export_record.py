@@ -15,7 +15,7 @@ from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
 from shardwright.masks.dialects import COLUMN, COUNTS, RELATIVE, ROW, Dialect, dialect_of
 from shardwright.storage import read_bytes
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 RECORD_FILE, FEATURES_FILE = "export.json", "features.jsonl"
 IMAGES, LABELS, MASK_FOLDER = "images", "labels.csv", "masks"
@@ -131,7 +131,9 @@ def find_export(labels: str | None, images: str, task: str) -> FoundExport | Non
     if labels is None and name != IMAGES:
         return None
     try:
-        record = ExportRecord.from_dict(foreign_json(read_bytes(os.path.join(folder, RECORD_FILE)).decode("utf-8")))
+        record = ExportRecord.from_dict(
+            parse_untrusted_json(read_bytes(os.path.join(folder, RECORD_FILE)).decode("utf-8"))
+        )
     except (OSError, UsageError, ValueError, KeyError, TypeError, AttributeError):
         # There is none, it is another program's, or the bucket shows us the annotations alone.
         return None

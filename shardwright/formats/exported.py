@@ -10,15 +10,15 @@ from typing import Any
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.base import NO_LABEL, Annotation, Images, MaskCode, Source, Survey
+from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Images, MaskCode, Survey
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
 from shardwright.storage import Listing, open_table
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 
 class Exported:
-    """See `shardwright.formats.base.Source`.
+    """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         inner: the annotations.
@@ -26,7 +26,7 @@ class Exported:
         images: the images.
     """
 
-    def __init__(self, inner: Source, found: FoundExport, images: Images) -> None:
+    def __init__(self, inner: AnnotationFormat, found: FoundExport, images: Images) -> None:
         self.inner = inner
         self.unlisted = found.record.unlisted
         self.name = inner.name
@@ -66,7 +66,7 @@ class Exported:
         with open_table(path) as file:
             for number, line in enumerate(file, 1):
                 try:
-                    row = foreign_json(line)
+                    row = parse_untrusted_json(line)
                     image, values = names.find(row["image"]), _values(row["features"], kinds)
                 except (ValueError, KeyError, TypeError, AttributeError):
                     problem = "is not a line of an export"

@@ -174,7 +174,7 @@ class KeyPattern(NamedTuple):
     found: int
 
 
-def tell_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozenset[int]) -> KeyPattern | None:
+def detect_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozenset[int]) -> KeyPattern | None:
     """Finds the pattern by which a table names images.
 
     Args:

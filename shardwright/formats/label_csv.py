@@ -22,8 +22,8 @@ from shardwright.formats.base import Survey
 from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
 from shardwright.formats.export_record import ExportRecord
-from shardwright.formats.rows import CsvSource, Statement, TableInput
-from shardwright.formats.tables import IMAGE, LABEL, Row, label_columns
+from shardwright.formats.rows import CsvSource, RawAnnotation, TableInput
+from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns
 
 _NEVER_IN_NAMES = ("|", ";")
 _EITHER = "Set input.labels.separator: to what is between the classes, or to '' where they are names."
@@ -32,7 +32,7 @@ _SEVERAL, _SHARE, _DOUBTFUL = 3, 0.2, 0.05
 _SHOWN = 40
 
 
-class Reading(NamedTuple):
+class SeparatorGuess(NamedTuple):
     """How label fields are read.
 
     Attributes:
@@ -61,7 +61,7 @@ def split_labels(field: str, separator: str) -> list[str]:
     return [part.strip() for part in split_list(field, separator) if part.strip()]
 
 
-def tell_separator(fields: Collection[str], classes: Collection[str] | None, where: str) -> tuple[str, str]:
+def detect_separator(fields: Collection[str], classes: Collection[str] | None, where: str) -> tuple[str, str]:
     """Tells what separates the classes in label fields.
 
     Args:
@@ -90,7 +90,7 @@ def tell_separator(fields: Collection[str], classes: Collection[str] | None, whe
     return "", ""
 
 
-def tell_multi(images: int, several: int, where: str) -> bool:
+def detect_multi_label(images: int, several: int, where: str) -> bool:
     """Tells from rows whether an image may have several classes.
 
     Args:
@@ -157,7 +157,7 @@ class LabelTable(CsvSource):
         self._said = array("i", bytes(4 * len(given.images.keys)))
         self._labels: dict[str, int] = {}
 
-    def _conflict(self, image: int, statement: Statement) -> str:
+    def _conflict(self, image: int, statement: RawAnnotation) -> str:
         if self.kind == MULTI:
             return ""
         (label,) = statement.labels
@@ -185,7 +185,7 @@ class LabelCsv(LabelTable):
         super().__init__(given)
         self._record = record
         self._options = options
-        self._reading = Reading(False)
+        self._reading = SeparatorGuess(False)
         self._beside = _names_beside(given)
 
     def survey(self) -> Survey:
@@ -199,7 +199,7 @@ class LabelCsv(LabelTable):
             )
         return super().survey()
 
-    def _take_apart(self, row: Row) -> Statement:
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]
         labels = self._reading.split(row.fields[self._columns[LABEL]].strip())
         problem = "names no image" if not name.strip() else ""
@@ -207,9 +207,9 @@ class LabelCsv(LabelTable):
             problem = problem or "names no class"
         for column, ids in self._beside.items():
             self._check_name(row, column, ids, labels)
-        return Statement(row.line, name, self._names.find(name), labels, problem=problem)
+        return RawAnnotation(row.line, name, self._names.find(name), labels, problem=problem)
 
-    def _check_name(self, row: Row, column: int, ids: Mapping[str, int], labels: tuple[str, ...]) -> None:
+    def _check_name(self, row: TableRow, column: int, ids: Mapping[str, int], labels: tuple[str, ...]) -> None:
         """Holds the name of a class that stands beside its id against `input.classes`."""
         said = row.fields[column].strip()
         number = as_integer(labels[0]) if len(labels) == 1 else None
@@ -220,24 +220,24 @@ class LabelCsv(LabelTable):
                 f"{self._table.header[column]!r}, but {known!r} by input.classes. Mend the one that is wrong."
             )
 
-    def _tell(self) -> Reading:
+    def _tell(self) -> SeparatorGuess:
         """How fields are read, by all of them as far as the configuration does not say it."""
         multi, separator = self._options.multi, self._options.separator
         if multi is False:
-            return Reading(False)
+            return SeparatorGuess(False)
         if self._record is not None and self._record.labels == MULTI and multi and separator is None:
-            return Reading(True, self._record.separator, exact=True)
+            return SeparatorGuess(True, self._record.separator, exact=True)
         if separator or (multi and separator is not None):
-            return Reading(True, separator or "")
+            return SeparatorGuess(True, separator or "")
         fields, images, several = self._look_through()
         reason = ""
         if separator is None:
             where = f"{self._path}, column {self._table.header[self._columns[LABEL]]!r}"
             names = None if self._classes is None else tuple(self._classes)
-            separator, reason = tell_separator(fields, names, where)
-        if not separator and multi is None and tell_multi(images, several, self._path):
+            separator, reason = detect_separator(fields, names, where)
+        if not separator and multi is None and detect_multi_label(images, several, self._path):
             reason = f"the rows of {several} of {images} images name different ones"
-        return Reading(bool(separator or reason or multi), separator, reason)
+        return SeparatorGuess(bool(separator or reason or multi), separator, reason)
 
     def _look_through(self) -> tuple[Collection[str], int, int]:
         """Different label fields, how many images have one, and how many of these have rows with different ones."""

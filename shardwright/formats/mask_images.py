@@ -20,10 +20,10 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
-from shardwright.formats.mask_names import ImageStems, Place, exported_layout, tell_mask_layout
+from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
 from shardwright.formats.mask_values import MaskFiles, ValueMap, colours_error, have_ids, map_ids, map_values
 from shardwright.masks.mask_images import MaskFileError, MaskImage
-from shardwright.storage import Listing, Refusal, in_parallel, list_inputs, readers
+from shardwright.storage import Listing, Refusal, list_inputs, map_threads, readers
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
 LOSSY = (".jpg", ".jpeg")
@@ -32,7 +32,7 @@ _SHOWN_COLOURS = 5
 
 
 class MaskImages:
-    """See `shardwright.formats.base.Source`.
+    """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         folder: where the masks lie.
@@ -72,12 +72,12 @@ class MaskImages:
         masks = self._listing
         stems = ImageStems(self._images.keys, self._images.skip)
         if self._record is None:
-            layout = tell_mask_layout(masks.keys, stems, self._classes, self._pattern)
+            layout = detect_mask_layout(masks.keys, stems, self._classes, self._pattern)
         else:
             layout = exported_layout(self._record)
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:_SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
-        placed: dict[int, Place] = {}
+        placed: dict[int, MaskName] = {}
         for i, key in enumerate(masks.keys):
             place = layout.place(key, stems)
             if place is not None and layout.by_class and not place.label:
@@ -88,7 +88,7 @@ class MaskImages:
             elif self._pattern is None:
                 reason = f"it is the mask of no image, by {layout.name}"
                 survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
-        refuse_second(placed, masks, self._images, survey, f"{self.name}: ")
+        check_second(placed, masks, self._images, survey, f"{self.name}: ")
         mapped = self._map(placed, by_class=layout.by_class)
         survey.classes = mapped.names
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
@@ -105,7 +105,7 @@ class MaskImages:
         """See `Source.attachments`."""
         return self._listing
 
-    def _map(self, placed: Mapping[int, Place], *, by_class: bool) -> ValueMap:
+    def _map(self, placed: Mapping[int, MaskName], *, by_class: bool) -> ValueMap:
         names = self._listing.names
         if by_class:
             used: dict[str, str] = {}
@@ -122,12 +122,14 @@ class MaskImages:
         if not placed:
             return ValueMap(tuple(self._classes or ()), {})
         files = [self._listing.names[i] for i in placed]
-        mapped = tell_values(self.dialect, files, self.name, self._classes)
+        mapped = detect_values(self.dialect, files, self.name, self._classes)
         self.dialect = dataclasses.replace(self.dialect, labels=mapped.labels)
         return mapped
 
 
-def refuse_second(placed: Mapping[int, Place], masks: Listing, images: Images, survey: Survey, where: str = "") -> None:
+def check_second(
+    placed: Mapping[int, MaskName], masks: Listing, images: Images, survey: Survey, where: str = ""
+) -> None:
     """Rejects images that two files give a mask of one kind.
 
     Args:
@@ -137,7 +139,7 @@ def refuse_second(placed: Mapping[int, Place], masks: Listing, images: Images, s
         survey: gets the rejects.
         where: what their reasons begin with.
     """
-    first: dict[Place, int] = {}
+    first: dict[MaskName, int] = {}
     for i, place in placed.items():
         other = first.setdefault(place, i)
         if other != i:
@@ -179,7 +181,7 @@ def select(listing: Listing, chosen: Sequence[int]) -> Listing:
     )
 
 
-def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:
+def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:
     """What the values of masks mean, from `input.classes` or from the masks.
 
     Args:
@@ -194,7 +196,7 @@ def tell_values(files: MaskFiles, names: list[str], where: str, classes: Mapping
     if classes is not None and have_ids(classes):
         return map_ids(classes)
     values: dict[int, str] = {}
-    looked = in_parallel(lambda name: _values(files, name), names, readers(files.root))
+    looked = map_threads(lambda name: _values(files, name), names, readers(files.root))
     for name, (found, coloured) in zip(names, looked, strict=True):
         place = os.path.join(where, files.shown(name))
         if coloured:

@@ -40,7 +40,7 @@ _AMBIGUOUS = -1
 _OVERRIDE = "input.labels.pattern says otherwise"
 
 
-class Place(NamedTuple):
+class MaskName(NamedTuple):
     """Where a mask belongs: position of its image, and the class that its name says, or an empty text."""
 
     image: int
@@ -105,7 +105,7 @@ class MaskLayout:
     names: Callable[[str], tuple[str, str] | None]
     exact: bool = False
 
-    def place(self, mask: str, images: ImageStems) -> Place | None:
+    def place(self, mask: str, images: ImageStems) -> MaskName | None:
         """Where a mask belongs; `None` where it is of no image.
 
         Raises:
@@ -114,13 +114,13 @@ class MaskLayout:
         named = self.names(_stem(mask))
         if named is not None and self.exact:
             position = images.whole(named[0])
-            return None if position is None else Place(position, named[1])
+            return None if position is None else MaskName(position, named[1])
         found = None if named is None else images.find(named[0], bare=not self.by_class)
         if named is None or found is None:
             return None
         if found == _AMBIGUOUS:
             raise images.ambiguous(mask, named[0])
-        return Place(found, named[1])
+        return MaskName(found, named[1])
 
 
 def exported_layout(record: ExportRecord) -> MaskLayout:
@@ -133,7 +133,7 @@ def exported_layout(record: ExportRecord) -> MaskLayout:
     return MaskLayout(_FOLDER, f"{RECORD_FILE} says so", True, names, exact=True)
 
 
-def tell_mask_layout(
+def detect_mask_layout(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pattern: str | None
 ) -> MaskLayout:
     """Tells the layout of a folder of masks.

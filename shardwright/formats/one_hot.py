@@ -14,8 +14,8 @@ from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import UsageError
 from shardwright.formats.classes import ClassMap, as_integer, check_names
 from shardwright.formats.label_csv import LabelTable
-from shardwright.formats.rows import Statement, TableInput
-from shardwright.formats.tables import IMAGE, Row, Table, shown_header
+from shardwright.formats.rows import RawAnnotation, TableInput
+from shardwright.formats.tables import IMAGE, Table, TableRow, shown_header
 
 _FLAGS = {"true": 1, "false": 0}
 _SHOWN = 40
@@ -38,7 +38,7 @@ class OneHot:
     reason: str
 
 
-def tell_one_hot(
+def detect_one_hot(
     table: Table, taken: Collection[int], classes: Collection[str] | None, multi: bool | None
 ) -> OneHot | None:
     """Tells whether the columns of a table are classes, by all rows.
@@ -106,7 +106,7 @@ class OneHotCsv(LabelTable):
         self._one_hot = one_hot
         self.kind = MULTI if one_hot.multi else SINGLE
 
-    def _take_apart(self, row: Row) -> Statement:
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]
         problem = "names no image" if not name.strip() else ""
         labels = []
@@ -119,7 +119,7 @@ class OneHotCsv(LabelTable):
                 problem = problem or told
         if not self._one_hot.multi and len(labels) != 1:
             problem = problem or f"names {'several classes' if labels else 'no class'}"
-        return Statement(row.line, name, self._names.find(name), tuple(labels), problem=problem)
+        return RawAnnotation(row.line, name, self._names.find(name), tuple(labels), problem=problem)
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
         del values

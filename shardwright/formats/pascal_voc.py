@@ -26,15 +26,15 @@ from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
 from shardwright.formats.classes import map_classes
-from shardwright.formats.mask_images import list_masks, refuse_second, select, tell_values
-from shardwright.formats.mask_names import ImageStems, Place
+from shardwright.formats.mask_images import check_second, detect_values, list_masks, select
+from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, have_ids, listed_ids, map_ids
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colours import COLOUR
 from shardwright.masks.mask_images import MaskFileError
 from shardwright.masks.rle import RleError, Runs
-from shardwright.storage import Listing, NothingThere, Refusal, in_parallel, list_inputs, read_bytes, readers
+from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
 
@@ -101,7 +101,7 @@ def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], i
     Returns:
         The masks that have another palette or none, and how many masks could be read.
     """
-    told = list(in_parallel(lambda name: _has_palette(files, name), names, readers(files.root)))
+    told = list(map_threads(lambda name: _has_palette(files, name), names, readers(files.root)))
     known = [(name, found) for name, found in zip(names, told, strict=True) if found is not None]
     return [name for name, found in known if not found], len(known)
 
@@ -152,7 +152,7 @@ _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 i
 
 
 class PascalVoc:
-    """See `shardwright.formats.base.Source`.
+    """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         folder: what holds `SegmentationClass`.
@@ -192,7 +192,7 @@ class PascalVoc:
         for listing in (self._masks, self._xml, self._lists):
             survey.refused += listing.refused
         masks = dict(self._placed(self._masks, survey))
-        refuse_second({i: Place(position, "") for i, position in masks.items()}, self._masks, self._images, survey)
+        check_second({i: MaskName(position, "") for i, position in masks.items()}, self._masks, self._images, survey)
         for position in masks.values():
             survey.listed[position] = 1
         annotated = self._read_boxes(survey)
@@ -248,7 +248,7 @@ class PascalVoc:
         """Number of an XML file -> position of its image, and what it says."""
         found = {}
         placed = list(self._placed(self._xml, survey))
-        images = in_parallel(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
+        images = map_threads(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
         for (i, position), image in zip(placed, images, strict=True):
             if isinstance(image, AnnotationError):
                 self._reject(position, i, image, survey)
@@ -330,7 +330,7 @@ class PascalVoc:
             name, where = next(iter(used.items()))
             problem = f"missing; {where} names {name!r}, and the masks hold values without Pascal VOC's palette"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
-        labels = tell_values(self.dialect, masks, "", None).labels.items()
+        labels = detect_values(self.dialect, masks, "", None).labels.items()
         return {
             str(value): value for value in sorted(value for value, label in labels if label is not None and label >= 0)
         }
@@ -370,7 +370,7 @@ def _list(folder: str, part: str, ending: str) -> Listing:
     path = os.path.join(folder, part)
     try:
         listing = list_inputs(path)
-    except NothingThere:
+    except EmptyListing:
         return Listing(path, [], [], [], [])
     return select(listing, [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
 

@@ -16,10 +16,10 @@ from typing import IO
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
 from shardwright.errors import DatasetError, UsageError
-from shardwright.formats.record_roles import KEY, Roles, Sampled, tell_roles
+from shardwright.formats.record_roles import KEY, Roles, Sampled, detect_roles
 from shardwright.formats.record_scan import FileScan, UnusableError, features_of, scan_file
-from shardwright.storage import Listing, Refusal, in_parallel, open_file, part_path, read_bytes, read_start
-from shardwright.tfrecords.scan import begins_as_records, is_compressed, walk_records
+from shardwright.storage import Listing, Refusal, map_threads, open_file, part_path, read_bytes, read_start
+from shardwright.tfrecords.scan import begins_as_records, is_compressed, scan_records
 
 NOT_RECORDS = "not_records"
 
@@ -81,11 +81,11 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
         columns: `input.labels.columns`.
 
     Raises:
-        UsageError: no record is a tf.train.Example; or see `tell_roles`.
+        UsageError: no record is a tf.train.Example; or see `detect_roles`.
     """
     files, refused = _record_files(found)
     samples = _samples(files)
-    roles = tell_roles(samples, task, columns)
+    roles = detect_roles(samples, task, columns)
     scratch = None
     places = list(files.names)
     for i in range(len(files.keys)):
@@ -102,7 +102,7 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
                 return scan_file(file, copy, files.keys[number], roles)
 
     whole = _Whole(files, roles, places, trusted=KEY in columns)
-    for number, one in enumerate(in_parallel(scan, range(len(files.keys)), _SCANNED_AT_ONCE)):
+    for number, one in enumerate(map_threads(scan, range(len(files.keys)), _SCANNED_AT_ONCE)):
         whole.add(number, one)
     listing, positions, labelled = whole.sorted(refused)
     notes = (roles.note(), *whole.notes())
@@ -148,7 +148,7 @@ def _samples(files: Listing) -> list[Sampled]:
     problem = ""
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
         with open_file(files.path(i), files.pin(i)) as file:
-            for walked in islice(walk_records(file), _RECORDS_SAMPLED):
+            for walked in islice(scan_records(file), _RECORDS_SAMPLED):
                 where = f"{files.keys[i]}, {walked.where}"
                 try:
                     samples.append(Sampled(where, features_of(walked)))

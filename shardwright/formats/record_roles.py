@@ -105,7 +105,7 @@ class Roles:
         return "tfrecord: " + ", ".join(shown)
 
 
-def tell_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, str]) -> Roles:
+def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, str]) -> Roles:
     """Tells the roles of features.
 
     Args:

@@ -19,7 +19,7 @@ from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.errors import UsageError
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
 from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
-from shardwright.tfrecords.scan import OtherRecordError, Walked, read_example, walk_records
+from shardwright.tfrecords.scan import OtherRecordError, ScannedRecord, read_example, scan_records
 
 NO_EXAMPLE, NO_IMAGE, BAD_FEATURE = "no_example", "no_image", "bad_feature"
 BINARY = "binary"
@@ -95,7 +95,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
         roles: which feature is what.
     """
     scan = FileScan()
-    for walked in walk_records(file, copy):
+    for walked in scan_records(file, copy):
         where = f"{name}, {walked.where}"
         start, image, key, labelled = _NOWHERE, b"", "", 0
         try:
@@ -116,7 +116,7 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
     return scan
 
 
-def features_of(walked: Walked) -> Features:
+def features_of(walked: ScannedRecord) -> Features:
     """The features of a record.
 
     Raises:
@@ -132,7 +132,7 @@ def features_of(walked: Walked) -> Features:
 
 def read_file(file: IO[bytes]) -> Iterator[tuple[int, int, bytes, Features]]:
     """Number, offset, payload and features of the records of a file that was scanned, those that are Examples."""
-    for walked in walk_records(file):
+    for walked in scan_records(file):
         with suppress(UnusableError):
             features = features_of(walked)
             assert walked.payload is not None

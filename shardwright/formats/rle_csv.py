@@ -34,8 +34,8 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
-from shardwright.formats.rows import CsvSource, Statement, TableInput
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Row, Table, reduce_header
+from shardwright.formats.rows import CsvSource, RawAnnotation, TableInput
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, perimeter, read_numbers
 
@@ -47,7 +47,7 @@ _SEVERAL, _MAJORITY = 3, 10
 _NO_MASK = "-1"
 
 
-class Specimen(NamedTuple):
+class SampleCell(NamedTuple):
     """A row looked at beforehand.
 
     Attributes:
@@ -96,8 +96,8 @@ _SETS = {
 _ENCODED_PIXELS = "encodedpixels"
 
 
-def tell_layout(
-    path: str, headers: Mapping[str, str], specimens: Sequence[Specimen], code: Mapping[str, str | int]
+def detect_layout(
+    path: str, headers: Mapping[str, str], specimens: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> Layout:
     """Tells the layout of a table.
 
@@ -114,7 +114,7 @@ def tell_layout(
     named = dialect_of_header(headers[MASK])
     if named is not None and not code:
         return Layout(named, "empty" if LABEL in headers else "fail", "the header says so")
-    runs, why_runs = _tell_runs(where, headers, specimens, code)
+    runs, why_runs = _detect_runs(where, headers, specimens, code)
     known = _known_set(headers, runs, specimens)
     if known is not None:
         unlisted, why_set = known.unlisted, f"the header is that of {known.name}"
@@ -122,16 +122,16 @@ def tell_layout(
         unlisted, why_set = "empty" if LABEL in headers else "fail", ""
     if runs == COUNTS:
         return Layout(COCO, unlisted, why_runs)
-    base, why_base = _tell_base(known, runs, specimens, code)
+    base, why_base = _detect_base(known, runs, specimens, code)
     # Whatever the first rows hold: a marker may come late.
     empty = ("",) if runs == ABSOLUTE and _says_absolute(headers) else SIIM.empty
     dialect = Dialect(runs, COLUMN, base, empty)
-    order, why_order = _tell_order(where, known, dialect, specimens, code)
+    order, why_order = _detect_order(where, known, dialect, specimens, code)
     reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
     return Layout(Dialect(runs, order, base, empty), unlisted, "; ".join(reasons))
 
 
-def _known_set(headers: Mapping[str, str], runs: str, specimens: Sequence[Specimen]) -> _Set | None:
+def _known_set(headers: Mapping[str, str], runs: str, specimens: Sequence[SampleCell]) -> _Set | None:
     image, label, mask = (reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
     one_class = LABEL not in headers and IMAGE_LABEL not in headers
     if runs == RELATIVE:
@@ -150,8 +150,8 @@ def _known_set(headers: Mapping[str, str], runs: str, specimens: Sequence[Specim
     return _Set("Airbus ships", unlisted="empty")
 
 
-def _tell_runs(
-    where: str, headers: Mapping[str, str], specimens: Sequence[Specimen], code: Mapping[str, str | int]
+def _detect_runs(
+    where: str, headers: Mapping[str, str], specimens: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[str, str]:
     """What the numbers mean, and why."""
     if "runs" in code:
@@ -173,7 +173,7 @@ def _says_absolute(headers: Mapping[str, str]) -> bool:
     return IMAGE_LABEL in headers or names in _SETS or (LABEL in headers and names[2] == _ENCODED_PIXELS)
 
 
-def _is_counts(specimen: Specimen) -> bool:
+def _is_counts(specimen: SampleCell) -> bool:
     try:
         COCO.parse(specimen.text, height=specimen.height, width=specimen.width)
     except RleError:
@@ -181,7 +181,7 @@ def _is_counts(specimen: Specimen) -> bool:
     return True
 
 
-def _relative_or_absolute(where: str, specimens: Sequence[Specimen]) -> tuple[str, str]:
+def _relative_or_absolute(where: str, specimens: Sequence[SampleCell]) -> tuple[str, str]:
     """By codes of several runs: relative ones seldom ascend as starts do, absolute ones soon add up past the end."""
     not_absolute = not_relative = 0
     for specimen in specimens:
@@ -208,8 +208,8 @@ def _relative_or_absolute(where: str, specimens: Sequence[Specimen]) -> tuple[st
     return ABSOLUTE, ""
 
 
-def _tell_base(
-    known: _Set | None, runs: str, specimens: Sequence[Specimen], code: Mapping[str, str | int]
+def _detect_base(
+    known: _Set | None, runs: str, specimens: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[int, str]:
     if "base" in code:
         return int(code["base"]), "input.labels.base says so"
@@ -223,8 +223,8 @@ def _tell_base(
     return 1, ""
 
 
-def _tell_order(
-    where: str, known: _Set | None, dialect: Dialect, specimens: Sequence[Specimen], code: Mapping[str, str | int]
+def _detect_order(
+    where: str, known: _Set | None, dialect: Dialect, specimens: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[str, str]:
     if "order" in code:
         return str(code["order"]), "input.labels.order says so"
@@ -291,7 +291,7 @@ class RleCsv(CsvSource):
         if record is not None and not code:
             layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} says so")
         else:
-            layout = tell_layout(table.path, headers, self._specimens(given.images.size_of), code)
+            layout = detect_layout(table.path, headers, self._specimens(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
         reason = f", since {layout.reason}" if layout.reason else ""
         self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base say otherwise)",)
@@ -308,7 +308,7 @@ class RleCsv(CsvSource):
         mapped = super()._map_classes({value: where for value, where in values.items() if value != IGNORED})
         return ClassMap(mapped.names, {**mapped.index, IGNORED: IGNORE}, mapped.notes)
 
-    def _take_apart(self, row: Row) -> Statement:
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
         text = row.fields[self._columns[MASK]].strip()
         if text in self.dialect.empty:
             text = ""
@@ -318,12 +318,12 @@ class RleCsv(CsvSource):
             name = row.fields[self._columns[IMAGE]].strip()
             label = self._one_class or row.fields[self._columns[LABEL]].strip()
         problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
-        return Statement(row.line, name, self._names.find(name), (label,) if label else (), text, problem)
+        return RawAnnotation(row.line, name, self._names.find(name), (label,) if label else (), text, problem)
 
-    def _specimens(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[Specimen]:
+    def _specimens(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
         """The first rows with a mask, of so many images that can be read."""
         sizes: dict[int, tuple[int, int] | None] = {}
-        found: list[Specimen] = []
+        found: list[SampleCell] = []
         for statement in self._statements():
             name, image, text = statement.name, statement.image, statement.text
             if image is None or not text or statement.problem:
@@ -334,7 +334,7 @@ class RleCsv(CsvSource):
                 sizes[image] = size_of(image)
             size = sizes[image]
             if size is not None:
-                found.append(Specimen(text, self._images.keys[image].endswith(name), *size))
+                found.append(SampleCell(text, self._images.keys[image].endswith(name), *size))
             if len(found) == _SPECIMENS:
                 break
         return found

@@ -20,7 +20,7 @@ from shardwright.formats.base import NO_LABEL, Annotation, Images, Survey, Value
 from shardwright.formats.classes import ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Row, Table, shown_header
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow, shown_header
 from shardwright.masks.dialects import Dialect
 from shardwright.storage import Listing, Refusal
 
@@ -30,7 +30,7 @@ _SHOWN_NAMES = 3
 _MOST_CLASSES = 10_000
 
 
-class Statement(NamedTuple):
+class RawAnnotation(NamedTuple):
     """A row, taken apart.
 
     Attributes:
@@ -51,11 +51,11 @@ class Statement(NamedTuple):
     text: str | None = None
     problem: str = ""
     captions: tuple[str, ...] = ()
-    row: Row | None = None
+    row: TableRow | None = None
 
 
 class RowSource(ABC):
-    """A file of rows; see `shardwright.formats.base.Source`.
+    """A file of rows; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         path: the file.
@@ -91,15 +91,15 @@ class RowSource(ABC):
         self._map: ClassMap | None = None
 
     @abstractmethod
-    def _statements(self) -> Iterator[Statement]:
+    def _statements(self) -> Iterator[RawAnnotation]:
         """Streams the rows."""
 
-    def _conflict(self, image: int, statement: Statement) -> str:
+    def _conflict(self, image: int, statement: RawAnnotation) -> str:
         """How a sound row contradicts earlier rows about the image at a position; empty when it does not."""
         del image, statement
         return ""
 
-    def _look(self, image: int, statement: Statement) -> None:
+    def _look(self, image: int, statement: RawAnnotation) -> None:
         """Takes in a sound row of an image that contradicts none."""
         del image, statement
 
@@ -107,7 +107,7 @@ class RowSource(ABC):
         """Kinds of the further features, and notes about them, after all rows."""
         return {}, []
 
-    def _reader(self) -> Callable[[int, Statement], Values]:
+    def _reader(self) -> Callable[[int, RawAnnotation], Values]:
         """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
         return lambda image, statement: _captions(statement)
 
@@ -171,7 +171,7 @@ class RowSource(ABC):
         """See `Source.attachments`."""
         return None
 
-    def _reject(self, survey: Survey, statement: Statement, code: str, problem: str) -> None:
+    def _reject(self, survey: Survey, statement: RawAnnotation, code: str, problem: str) -> None:
         reason = f"{self.name}, row {statement.line}: {problem}"
         if statement.image is None:
             survey.refused.append(Refusal(f"{self.name}:{statement.line}", code, reason))
@@ -179,7 +179,7 @@ class RowSource(ABC):
             survey.rejected[statement.image] = Refusal(self._images.keys[statement.image], code, reason)
 
 
-def _captions(statement: Statement) -> Values:
+def _captions(statement: RawAnnotation) -> Values:
     return {CAPTION_FEATURE: list(statement.captions)} if statement.captions else {}
 
 
@@ -223,7 +223,7 @@ class CsvSource(RowSource):
         self._newest: array[int] | None = None
 
     @abstractmethod
-    def _take_apart(self, row: Row) -> Statement:
+    def _take_apart(self, row: TableRow) -> RawAnnotation:
         """Reads one row that has as many fields as the header."""
 
     def column(self, option: str, header: str) -> Iterator[tuple[int, str]]:
@@ -246,7 +246,7 @@ class CsvSource(RowSource):
             if image is not None:
                 yield image, row.fields[number].strip()
 
-    def _look(self, image: int, statement: Statement) -> None:
+    def _look(self, image: int, statement: RawAnnotation) -> None:
         if statement.row is not None:
             self._further.look(image, statement.row)
 
@@ -254,21 +254,21 @@ class CsvSource(RowSource):
         kinds, notes = self._further.tell()
         return {**kinds, **({CAPTION_FEATURE: "bytes"} if self._captions else {})}, notes
 
-    def _reader(self) -> Callable[[int, Statement], Values]:
+    def _reader(self) -> Callable[[int, RawAnnotation], Values]:
         captions, further = super()._reader(), self._further.reader()
 
-        def values(image: int, statement: Statement) -> Values:
+        def values(image: int, statement: RawAnnotation) -> Values:
             said = captions(image, statement)
             return said if statement.row is None else {**said, **further(image, statement.row)}
 
         return values
 
-    def _statements(self) -> Iterator[Statement]:
+    def _statements(self) -> Iterator[RawAnnotation]:
         width = len(self._table.header)
         for row in self._rows():
             if len(row.fields) != width:
                 problem = f"{len(row.fields)} fields, the header has {width}"
-                yield Statement(row.line, "", self._image(row), problem=problem)
+                yield RawAnnotation(row.line, "", self._image(row), problem=problem)
                 continue
             statement = self._take_apart(row)
             if self._captions:
@@ -279,7 +279,7 @@ class CsvSource(RowSource):
                 statement = statement._replace(row=row, problem=problem)
             yield statement
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[TableRow]:
         """The rows, without those of images that the table of a newer delivery names too."""
         if not isinstance(self._table, JoinedTable):
             yield from self._table.rows()
@@ -320,7 +320,7 @@ class CsvSource(RowSource):
             self._notes += (f"labels: {sum(several)} images have rows in several spans; those of the newest count",)
         return newest
 
-    def _image(self, row: Row) -> int | None:
+    def _image(self, row: TableRow) -> int | None:
         """Position of the image that a row names, whole or broken."""
         if len(row.fields) == len(self._table.header):
             return self._take_apart(row).image

@@ -52,7 +52,7 @@ _ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "category
 _DELIMITERS = (",", ";", "\t")
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table: the line it begins on, from 1, its fields, and of several tables the number of its own."""
 
     line: int
@@ -103,7 +103,7 @@ class Table:
             raise UsageError(f"{path}: the header is not CSV ({error}). Fix the file.") from None
         return Table(path, tuple(name.strip() for name in header), delimiter)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TableRow]:
         """Streams the rows below the header; blank lines are skipped.
 
         Raises:
@@ -118,7 +118,7 @@ class Table:
                 for fields in reader:
                     if fields and any(field.strip() for field in fields):
                         if below_header:
-                            yield Row(line, fields)
+                            yield TableRow(line, fields)
                         below_header = True
                     line = reader.line_num + 1
             except UnicodeDecodeError as error:
@@ -299,16 +299,16 @@ class JoinedTable(Table):
                 )
         return replace(self, image=column, agree=agree)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TableRow]:
         """See `Table.rows`; a row's `part` is the number of its table."""
         for number, (table, part) in enumerate(zip(self.tables, self.parts, strict=True)):
             places = [table.header.index(name) if name in table.header else None for name in self.header]
             for row in table.rows():
                 if len(row.fields) != len(table.header):
                     # One field too few, so that it is told as the broken row that it is.
-                    yield Row(row.line, row.fields[: len(self.header) - 1], number)
+                    yield TableRow(row.line, row.fields[: len(self.header) - 1], number)
                     continue
                 fields = ["" if place is None else row.fields[place] for place in places]
                 if part.folder and self.image >= 0:
                     fields[self.image] = f"{part.folder}/{fields[self.image].strip()}"
-                yield Row(row.line, fields, number)
+                yield TableRow(row.line, fields, number)

@@ -20,7 +20,7 @@ from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
 from shardwright.errors import ConfigError
 from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
 from shardwright.formats.classes import ClassMap, check_names, map_classes
-from shardwright.formats.mask_images import tell_values
+from shardwright.formats.mask_images import detect_values
 from shardwright.formats.mask_values import MaskFiles, ValueMap, pin_mask
 from shardwright.formats.record_listing import RecordFiles, list_records
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, BY_VALUE, IMAGES, OBJECTS, ROLES, RUNS, TEXTS
@@ -88,8 +88,8 @@ _SHOWN = 3
 _ONE_CLASS = "mask"
 
 
-class Records:
-    """See `shardwright.formats.base.Source`.
+class TFRecordFormat:
+    """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         found: the files.
@@ -160,7 +160,7 @@ class Records:
         masked = self._task == "segmentation"
         if masked and roles.classed == BY_VALUE:
             masks = [text for _, _, drawn in self._records() for _, text in drawn]
-            self._values = tell_values(self._images_of_masks, masks, "", self._classes)
+            self._values = detect_values(self._images_of_masks, masks, "", self._classes)
             names, notes = self._values.names, self._values.notes
         else:
             self._map = self._class_map(masked)

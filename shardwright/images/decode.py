@@ -167,7 +167,7 @@ def convert(data: bytes, *, max_pixels: int) -> tuple[Image.Image, ImageHeader]:
         check_size(header.format, image.height, image.width, max_pixels)
         picture = _eight_bits(image)
     if header.format == "TIFF":  # Pillow has turned it already.
-        picture = turn(picture, inverse(header.orientation))
+        picture = apply_orientation(picture, inverse(header.orientation))
     bands = len(picture.getbands())
     return picture, dataclasses.replace(header, height=picture.height, width=picture.width, channels=bands)
 
@@ -222,8 +222,8 @@ def _webp_size(data: bytes) -> tuple[int, int]:
     return 1, 1
 
 
-def turn(image: Image.Image, orientation: int) -> Image.Image:
-    """Turns stored pixels as an Exif orientation says, as `orientation.turn_runs` turns masks."""
+def apply_orientation(image: Image.Image, orientation: int) -> Image.Image:
+    """Turns stored pixels as an Exif orientation says, as `orientation.orient_runs` turns masks."""
     return image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
 
 

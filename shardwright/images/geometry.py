@@ -181,7 +181,7 @@ def _sampled(crop_begin: int, crop_size: int, resized: int, pad: int, size: int)
     return positions
 
 
-class Shown(NamedTuple):
+class VisibleArea(NamedTuple):
     """Where the source's rows, or its columns, come to lie. Read-only.
 
     Attributes:
@@ -194,22 +194,22 @@ class Shown(NamedTuple):
     is_shown: IntArray
 
 
-def output_rows(geometry: Geometry) -> Shown:
+def output_rows(geometry: Geometry) -> VisibleArea:
     """`source_rows` the other way round."""
     return _shown(geometry.crop_top, geometry.crop_height, geometry.resized_height, geometry.source_height)
 
 
-def output_columns(geometry: Geometry) -> Shown:
+def output_columns(geometry: Geometry) -> VisibleArea:
     """`source_columns` the other way round."""
     return _shown(geometry.crop_left, geometry.crop_width, geometry.resized_width, geometry.source_width)
 
 
 @lru_cache(maxsize=256)
-def _shown(crop_begin: int, crop_size: int, resized: int, source: int) -> Shown:
+def _shown(crop_begin: int, crop_size: int, resized: int, source: int) -> VisibleArea:
     sampled = _sampled(crop_begin, crop_size, resized, 0, resized)
     every = np.arange(source + 1)
     first = np.searchsorted(sampled, every)
-    shown = Shown(first, (sampled[np.minimum(first, resized - 1)] == every).astype(np.int64))
+    shown = VisibleArea(first, (sampled[np.minimum(first, resized - 1)] == every).astype(np.int64))
     for values in shown:
         values.setflags(write=False)
     return shown

@@ -41,7 +41,7 @@ def inverse(orientation: int) -> int:
     return _INVERSES.get(orientation, orientation)
 
 
-def turn_boxes(lists: Mapping[str, Any], orientation: int) -> dict[str, Any]:
+def orient_boxes(lists: Mapping[str, Any], orientation: int) -> dict[str, Any]:
     """Turns the boxes of an image from the stored to the displayed frame.
 
     Args:

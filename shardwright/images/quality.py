@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from shardwright.images.decode import decode, turn
+from shardwright.images.decode import apply_orientation, decode
 from shardwright.images.geometry import DCT_RATIOS
 from shardwright.images.header import ImageHeader
 
@@ -192,7 +192,7 @@ def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
         picture: at full size, in the stored frame.
         header: says how it is turned.
     """
-    displayed = turn(picture, header.orientation).convert("RGB")
+    displayed = apply_orientation(picture, header.orientation).convert("RGB")
     digest = hashlib.sha256(f"{displayed.width}x{displayed.height}:".encode())
     digest.update(np.asarray(displayed).data)
     return digest.digest()
@@ -201,5 +201,5 @@ def pixel_digest(picture: Image.Image, header: ImageHeader) -> bytes:
 def _finished(picture: Image.Image, header: ImageHeader) -> Image.Image:
     if max(picture.size) > _LONGEST_SIDE:
         picture = picture.reduce((-(-picture.width // _LONGEST_SIDE), -(-picture.height // _LONGEST_SIDE)))
-    turned = turn(picture, header.orientation)
+    turned = apply_orientation(picture, header.orientation)
     return turned if turned.mode == "RGB" else turned.convert("RGB")

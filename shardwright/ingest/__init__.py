@@ -3,7 +3,7 @@
 from shardwright.ingest.features import example_features, labels_kind
 from shardwright.ingest.plan import IngestPlan, PreparedIngest, plan_ingest
 from shardwright.ingest.recipe import INPUT_VARIABLE, IngestRecipe, InputLocation, ingest_recipe, locate
-from shardwright.ingest.run import copied_note, ingest
+from shardwright.ingest.run import ingest, reuse_notes
 from shardwright.ingest.survey import SurveyedInput, hash_input, input_fingerprint, survey_input
 from shardwright.ingest.write import write_shard
 
@@ -14,7 +14,6 @@ __all__ = [
     "InputLocation",
     "PreparedIngest",
     "SurveyedInput",
-    "copied_note",
     "example_features",
     "hash_input",
     "ingest",
@@ -23,6 +22,7 @@ __all__ = [
     "labels_kind",
     "locate",
     "plan_ingest",
+    "reuse_notes",
     "survey_input",
     "write_shard",
 ]

@@ -24,22 +24,22 @@ from typing import Any
 from shardwright.config import Config
 from shardwright.config.trainer import BLESSED
 from shardwright.dataset.manifest import BUILD_FILE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.fingerprint import canonical_json
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.lineage.ancestry import Artifact, Family, read_artifact
 from shardwright.lineage.blessing import BLESSING_FILE, DIGEST, PLACE, Blessing, read_blessing
-from shardwright.lineage.places import ARTIFACTS, PUSHED, places_below
+from shardwright.lineage.places import ARTIFACTS, PUSHED, find_artifacts
 from shardwright.storage import read_bytes
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 _DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
 # The option that changes nothing of what is made.
 COPIED = "previous"
 
 
-def asks_for_blessed(config: Config) -> list[str]:
+def uses_baseline(config: Config) -> list[str]:
     """YAML paths of the options that name the dataset of the model in force."""
     drift = config.gate.drift
     options = {
@@ -55,13 +55,13 @@ def run_root(config: Config) -> str:
     return config.resolve(config.run.root or f"shardwright-runs/{config.name}")
 
 
-def without_blessed(config: Config) -> Config:
+def without_baseline(config: Config) -> Config:
     """The configuration as it is where no model was ever blessed."""
     config = _with(config, None)
     return replace(config, previous=None) if config.previous == BLESSED else config
 
 
-def without_kept_splits(recipe: Mapping[str, Any]) -> str:
+def without_previous_splits(recipe: Mapping[str, Any]) -> str:
     """A recipe, as canonical JSON, but for the dataset that its splits were kept from."""
     split = {name: value for name, value in recipe.get("split", {}).items() if name != PREVIOUS}
     return canonical_json({**recipe, "split": split})
@@ -79,7 +79,7 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
         ConfigError: a model is in force, and its dataset is not in the run's folder.
         DatasetError: what is in force is damaged.
     """
-    asked = asks_for_blessed(config)
+    asked = uses_baseline(config)
     if not asked:
         return config
     root = run_root(config)
@@ -87,7 +87,7 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
     found = last = None
     if blessing is not None:
         model = read_artifact(os.path.join(root, PUSHED, blessing.model), whole=False)
-        family = Family(place for folder in (ARTIFACTS, PUSHED) for place in places_below(os.path.join(root, folder)))
+        family = Family(place for folder in (ARTIFACTS, PUSHED) for place in find_artifacts(os.path.join(root, folder)))
         found = last = _dataset_of(model, family)
         if found is None:
             raise ConfigError(
@@ -96,7 +96,7 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
                 f"Restore it (`shardwright lineage {model.place}` tells its digest), or name a dataset by its path.",
             )
         shaping = [path for path in asked if path != COPIED]
-        if shaping and found.data == data and without_kept_splits(found.recipe) == _fresh(config, classes):
+        if shaping and found.data == data and without_previous_splits(found.recipe) == _fresh(config, classes):
             before = found.parents.get(PREVIOUS)
             found = None if before is None else _known(family.find(PREVIOUS, before), before, shaping[0], root)
     settled = _with(config, None if found is None else found.place)
@@ -105,7 +105,7 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
 
 def _fresh(config: Config, classes: Sequence[str]) -> str:
     """The options of a configuration whose splits are kept from none."""
-    return without_kept_splits(IngestRecipe.of(_with(config, None), classes).options())
+    return without_previous_splits(IngestRecipe.of(_with(config, None), classes).options())
 
 
 def _dataset_of(model: Artifact, family: Family) -> Artifact | None:
@@ -141,7 +141,7 @@ _FIX = "Name a dataset by its path, or run without it once."
 
 
 @dataclass(frozen=True)
-class BlessedData:
+class BaselineRequest:
     """What a pipeline has to look up.
 
     Attributes:
@@ -157,20 +157,20 @@ class BlessedData:
     skew: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(config: Config, push_directory: str) -> BlessedData | None:
+    def of(config: Config, push_directory: str) -> BaselineRequest | None:
         """What a configuration asks for; `None` where every dataset has a path."""
-        options = tuple(asks_for_blessed(config))
+        options = tuple(uses_baseline(config))
         if not options:
             return None
         drift, skew = (dict(vars(asked)) if asked else {} for asked in (config.gate.drift, config.gate.skew))
         drift.pop("reference", None)
-        return BlessedData(options, push_directory, drift, skew)
+        return BaselineRequest(options, push_directory, drift, skew)
 
     @staticmethod
-    def from_json(text: str) -> BlessedData:
+    def from_json(text: str) -> BaselineRequest:
         """Reads what `to_json` wrote."""
-        raw = foreign_json(text)
-        return BlessedData(tuple(raw["options"]), raw["push_directory"], raw["drift"], raw["skew"])
+        raw = parse_untrusted_json(text)
+        return BaselineRequest(tuple(raw["options"]), raw["push_directory"], raw["drift"], raw["skew"])
 
     def to_json(self) -> str:
         """Canonical JSON, for a component's parameter."""
@@ -204,7 +204,7 @@ class BlessedData:
 
 
 @dataclass(frozen=True)
-class Settled:
+class ResolvedInput:
     """What ImageExampleGen and Report are given where datasets were looked up.
 
     Attributes:
@@ -219,8 +219,8 @@ class Settled:
 
 
 def resolve_baseline_at_run(
-    asked: BlessedData, found: Artifact | None, recipe: IngestRecipe, location: InputLocation, data: str
-) -> Settled:
+    asked: BaselineRequest, found: Artifact | None, recipe: IngestRecipe, location: InputLocation, data: str
+) -> ResolvedInput:
     """Puts the dataset of the model in force wherever it was asked for.
 
     Args:
@@ -235,9 +235,9 @@ def resolve_baseline_at_run(
     """
     watched = {"skew": asked.skew} if asked.skew else {}
     if found is None:
-        return Settled(recipe, location, canonical_json(watched) if watched else "")
+        return ResolvedInput(recipe, location, canonical_json(watched) if watched else "")
     place, digest, earlier = found.place, found.digest, found.place
-    if found.data == data and without_kept_splits(found.recipe) == without_kept_splits(recipe.options()):
+    if found.data == data and without_previous_splits(found.recipe) == without_previous_splits(recipe.options()):
         kept = _kept_from(found.place)
         earlier = kept.get(COPIED, "")
         place, digest = kept.get(SPLITS, ""), found.parents.get(PREVIOUS, "")
@@ -250,10 +250,10 @@ def resolve_baseline_at_run(
         location = replace(location, previous=place)
     if REFERENCE in asked.options and digest:
         watched["drift"] = {**asked.drift, "location": place, "digest": digest}
-    return Settled(recipe, location, canonical_json(watched) if watched else "")
+    return ResolvedInput(recipe, location, canonical_json(watched) if watched else "")
 
 
-def kept_from(location: InputLocation) -> dict[str, dict[str, str]]:
+def baseline_source(location: InputLocation) -> dict[str, dict[str, str]]:
     """What `build.json` says of the datasets that an ingest was given; nothing where there was none."""
     places = {SPLITS: location.previous, COPIED: location.earlier}
     told = {option: place for option, place in places.items() if place is not None}
@@ -262,7 +262,7 @@ def kept_from(location: InputLocation) -> dict[str, dict[str, str]]:
 
 def _kept_from(place: str) -> dict[str, str]:
     try:
-        told = foreign_json(read_bytes(os.path.join(place, BUILD_FILE))).get(KEPT_FROM, {})
+        told = parse_untrusted_json(read_bytes(os.path.join(place, BUILD_FILE))).get(KEPT_FROM, {})
         return {str(option): str(where) for option, where in told.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise DatasetError(f"{place}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
@@ -274,7 +274,7 @@ def _digest(blessing: Blessing) -> str:
 
 def _digest_at(place: str) -> str:
     try:
-        return Dataset.open(place).manifest.digest if place else ""
+        return ImageDataset.open(place).manifest.digest if place else ""
     except DatasetError:
         return ""
 

@@ -27,24 +27,24 @@ from shardwright.config import ImagesConfig
 from shardwright.dataset.manifest import ORIGINS_FOLDER, origins_path
 from shardwright.dataset.random_access import records_at
 from shardwright.duplicates.hashes import ImageHashes
-from shardwright.fingerprint import canonical_json, sealed_lines, sha256_bytes, unsealed_lines
+from shardwright.fingerprint import canonical_json, checksummed_lines, read_checksummed_lines, sha256_bytes
 from shardwright.images.header import ImageHeader
 from shardwright.images.quality import Quality
-from shardwright.ingest.known_files import ALGORITHM, Contents, KnownFiles, ProbeRow
+from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
 from shardwright.ingest.stored_image import frames_of
 from shardwright.ingest.tasks import ImageRow, Task
-from shardwright.masks.coordinate_frame import Frames
+from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, open_file, read_bytes, read_each
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.lazy_example import LazyExample
-from shardwright.untrusted import foreign_json, is_text
+from shardwright.untrusted import is_text, parse_untrusted_json
 
 INPUTS_FILE = f"{ORIGINS_FOLDER}/inputs.jsonl"
 _VERSION = 1
 _SHOWN = 200
 
 
-class InputOrigin(NamedTuple):
+class InputRecord(NamedTuple):
     """A file that an input held.
 
     Attributes:
@@ -64,7 +64,7 @@ class InputOrigin(NamedTuple):
     row: ProbeRow | None
 
 
-def input_lines(listing: Listing, contents: Contents, probed: KnownFiles | None) -> Iterator[str]:
+def input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | None) -> Iterator[str]:
     """The lines of `origins/inputs.jsonl`.
 
     Args:
@@ -72,10 +72,10 @@ def input_lines(listing: Listing, contents: Contents, probed: KnownFiles | None)
         contents: their hashes.
         probed: what their pixels tell, where that was asked for.
     """
-    return sealed_lines(_input_lines(listing, contents, probed))
+    return checksummed_lines(_input_lines(listing, contents, probed))
 
 
-def _input_lines(listing: Listing, contents: Contents, probed: KnownFiles | None) -> Iterator[str]:
+def _input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | None) -> Iterator[str]:
     yield canonical_json({"probe": ALGORITHM, "version": _VERSION}) + "\n"
     checksums = listing.checksums or ("" for _ in listing.keys)
     for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):
@@ -92,22 +92,22 @@ def _told(probed: KnownFiles | None, i: int) -> list[Any] | None:
     return [probed.hashes[i].tolist(), probed.quality[i].tolist(), pixels]
 
 
-def read_inputs(lines: Iterable[bytes]) -> Iterator[InputOrigin]:
+def read_inputs(lines: Iterable[bytes]) -> Iterator[InputRecord]:
     """Reads what `input_lines` made, by key; of another version nothing.
 
     Raises:
         ValueError, TypeError, KeyError: the file is damaged, which may turn out after its last row.
     """
-    rows = unsealed_lines(lines)
-    header = foreign_json(next(rows, b"{}"))
+    rows = read_checksummed_lines(lines)
+    header = parse_untrusted_json(next(rows, b"{}"))
     if header["version"] != _VERSION:
         return
     probed = header["probe"] == ALGORITHM
     for line in rows:
-        key, size, sha256, crc32c, checksum, told = foreign_json(line)
+        key, size, sha256, crc32c, checksum, told = parse_untrusted_json(line)
         if not (is_text(key) and is_text(checksum) and type(size) is int and type(crc32c) is int):
             raise ValueError(f"not an input: {line!r}"[:_SHOWN])
-        yield InputOrigin(key, size, bytes.fromhex(sha256), crc32c, checksum, _row(told) if probed and told else None)
+        yield InputRecord(key, size, bytes.fromhex(sha256), crc32c, checksum, _row(told) if probed and told else None)
 
 
 def _row(told: list[Any]) -> ProbeRow:
@@ -115,7 +115,7 @@ def _row(told: list[Any]) -> ProbeRow:
     return ProbeRow(ImageHashes(*hashes), Quality(*quality), bytes.fromhex(pixels) if pixels else None)
 
 
-class StoredOrigin(NamedTuple):
+class StoredRecord(NamedTuple):
     """Where an image came from whose stored bytes are not its file's.
 
     Attributes:
@@ -133,10 +133,10 @@ class StoredOrigin(NamedTuple):
     stored: str
 
     @staticmethod
-    def of(sha256: str, tools: str, header: ImageHeader, frames: Frames, stored: bytes) -> StoredOrigin:
+    def of(sha256: str, tools: str, header: ImageHeader, frames: CoordinateFrame, stored: bytes) -> StoredRecord:
         """What is to be kept of an image that was prepared."""
         size = (frames.height, frames.width, frames.orientation)
-        return StoredOrigin(sha256, tools, size, header, sha256_bytes(stored))
+        return StoredRecord(sha256, tools, size, header, sha256_bytes(stored))
 
     def to_json(self) -> str:
         """As JSON."""
@@ -145,19 +145,19 @@ class StoredOrigin(NamedTuple):
         return canonical_json([self.sha256, self.tools, self.file, told, self.stored])
 
 
-def read_stored(lines: Iterable[bytes]) -> dict[int, StoredOrigin]:
+def read_stored(lines: Iterable[bytes]) -> dict[int, StoredRecord]:
     """Reads the origins of a shard: offset of the record -> origin.
 
     Raises:
         ValueError, TypeError: the file is damaged.
     """
     found = {}
-    for line in unsealed_lines(lines):
-        offset, (sha256, tools, (height, width, orientation), told, stored) = foreign_json(line)
+    for line in read_checksummed_lines(lines):
+        offset, (sha256, tools, (height, width, orientation), told, stored) = parse_untrusted_json(line)
         # A seal is no signature: a stranger may have written it.
         if not all(type(size) is int and size > 0 for size in (height, width, orientation, *told[1:4])):
             raise ValueError(f"no sizes of an image: {line!r}"[:_SHOWN])
-        found[offset] = StoredOrigin(sha256, tools, (height, width, orientation), ImageHeader(*told), stored)
+        found[offset] = StoredRecord(sha256, tools, (height, width, orientation), ImageHeader(*told), stored)
     return found
 
 
@@ -190,7 +190,7 @@ class Stored(NamedTuple):
 
     data: bytes
     header: ImageHeader
-    frames: Frames
+    frames: CoordinateFrame
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesC
 
 
 @lru_cache(maxsize=2)
-def _origins(root: str, digest: str, shard: str) -> Mapping[int, StoredOrigin]:
+def _origins(root: str, digest: str, shard: str) -> Mapping[int, StoredRecord]:
     """What is kept of the images of a shard; nothing where there is nothing, or it is damaged."""
     del digest  # Another dataset may come to lie in the same folder.
     try:

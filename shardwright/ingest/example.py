@@ -11,13 +11,13 @@ import numpy as np
 
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.dataset.manifest import IGNORED
-from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Sample, Values
+from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, ImageSample, Values
 from shardwright.images.boxes import PREFIX, AnnotationError
 from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import UPRIGHT
 from shardwright.ingest.features import mask_feature
 from shardwright.ingest.plan import IngestPlan
-from shardwright.masks.coordinate_frame import Frames
+from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs, area, union
 from shardwright.tfrecords.encode import FeatureValue, byte_strings, encode_pieces, floats, ints
@@ -37,7 +37,7 @@ class BadMask(ValueError):
         self.reason = reason
 
 
-def read_masks(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[int, Runs]:
+def read_masks(plan: IngestPlan, sample: ImageSample, frames: CoordinateFrame) -> dict[int, Runs]:
     """Reads the masks of an image; several rows of a class are joined.
 
     Args:
@@ -63,7 +63,7 @@ def read_masks(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[int, Ru
     held, most = 0, _JOINED_AT
     for label, text, row in sample.masks:
         try:
-            displayed = are_displayed(plan, text, frames)
+            displayed = is_displayed(plan, text, frames)
             height, width = frames.size(displayed)
             for drawn, runs in plan.dialect.masks(label, text, height=height, width=width):
                 parts[drawn][displayed].append(runs)
@@ -86,8 +86,8 @@ def _join(parts: dict[int, tuple[list[Runs], list[Runs]]]) -> int:
     return held
 
 
-def are_displayed(plan: IngestPlan, text: str, frames: Frames) -> bool:
-    """Tells whether a mask is in the displayed frame; see `Frames.are_displayed`."""
+def is_displayed(plan: IngestPlan, text: str, frames: CoordinateFrame) -> bool:
+    """Tells whether a mask is in the displayed frame; see `Frames.is_displayed`."""
     size = None
     if frames.orientation != UPRIGHT:  # Most images are upright: no need to look for the mask's size.
         with suppress(AnnotationError):  # What is wrong with it, reading it says better.
@@ -95,7 +95,7 @@ def are_displayed(plan: IngestPlan, text: str, frames: Frames) -> bool:
     return frames.are_displayed(plan.frame, size)
 
 
-def _joined(stored: list[Runs], displayed: list[Runs], frames: Frames) -> Runs:
+def _joined(stored: list[Runs], displayed: list[Runs], frames: CoordinateFrame) -> Runs:
     moved = [frames.move_runs(union(runs), drawn) for drawn, runs in ((False, stored), (True, displayed)) if runs]
     return moved[0] if len(moved) == 1 else union(moved)
 
@@ -112,7 +112,7 @@ def _place(plan: IngestPlan, label: int, row: int) -> str:
 
 
 def encode_sample(
-    plan: IngestPlan, sample: Sample, data: bytes, digest: str, header: ImageHeader, frames: Frames
+    plan: IngestPlan, sample: ImageSample, data: bytes, digest: str, header: ImageHeader, frames: CoordinateFrame
 ) -> list[bytes]:
     """Serializes one image with its annotations, in pieces.
 
@@ -156,7 +156,7 @@ def encode_sample(
     return encode_pieces(plan.stored.apply(features, texts))
 
 
-def _run_texts(plan: IngestPlan, sample: Sample) -> dict[str, list[str]]:
+def _run_texts(plan: IngestPlan, sample: ImageSample) -> dict[str, list[str]]:
     """The source's own run lengths of each mask, by the name of its feature, where its masks are written so."""
     texts: dict[str, list[str]] = {}
     if isinstance(plan.dialect, Dialect):
@@ -169,7 +169,7 @@ def _mask_feature(plan: IngestPlan, label: int) -> str:
     return mask_feature(IGNORED if label == IGNORE else plan.dataset.classes[label])
 
 
-def _extra(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[str, FeatureValue]:
+def _extra(plan: IngestPlan, sample: ImageSample, frames: CoordinateFrame) -> dict[str, FeatureValue]:
     """The further features of an image; one of which nothing is said is left out."""
     said = _moved_boxes(plan, sample, frames) if frames.moves_boxes else sample.values
     features: dict[str, FeatureValue] = {}
@@ -186,17 +186,17 @@ def _extra(plan: IngestPlan, sample: Sample, frames: Frames) -> dict[str, Featur
     return features
 
 
-def is_on_displayed(plan: IngestPlan, sample: Sample, frames: Frames) -> bool:
+def is_on_displayed(plan: IngestPlan, sample: ImageSample, frames: CoordinateFrame) -> bool:
     """Tells whether the image is turned by Exif and annotated as it is displayed: what its first mask says of itself.
 
     Of boxes, which say nothing, it is what holds for annotations without a size.
     """
     if sample.masks:
-        return are_displayed(plan, sample.masks[0].text, frames)
+        return is_displayed(plan, sample.masks[0].text, frames)
     return any(name.startswith(PREFIX) for name in sample.values) and frames.are_displayed(plan.frame, None)
 
 
-def _moved_boxes(plan: IngestPlan, sample: Sample, frames: Frames) -> Values:
+def _moved_boxes(plan: IngestPlan, sample: ImageSample, frames: CoordinateFrame) -> Values:
     """The further features with the boxes where the stored pixels have what they surround.
 
     Boxes tell no size of their own.

@@ -240,7 +240,7 @@ class KnownFiles:
 _SHA256_BYTES = 32
 
 
-class Contents:
+class FileHashes:
     """SHA-256 and CRC-32C of every file of a listing, in its order; neither where a file cannot be read.
 
     The SHA-256 says what a file is. That it still is what it was, when it is read again to be written, the CRC-32C

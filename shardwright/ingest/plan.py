@@ -16,15 +16,15 @@ from shardwright.config import ShardsConfig
 from shardwright.dataset.features import StoredFeatures
 from shardwright.dataset.ledger import DUPLICATE, REJECTED, LedgerRow
 from shardwright.dataset.manifest import dataset_fingerprint
-from shardwright.duplicates.decide import Decision
+from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.duplicates.find import find_duplicates
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_ROW, Annotation, MaskCode
 from shardwright.formats.mask_values import pin_mask
 from shardwright.ingest.copying import INPUTS_FILE, CopySource, input_lines
 from shardwright.ingest.features import further_features, labels_kind, stored_features
-from shardwright.ingest.known_files import Contents, KnownFiles
-from shardwright.ingest.previous_dataset import Places
+from shardwright.ingest.known_files import FileHashes, KnownFiles
+from shardwright.ingest.previous_dataset import PreviousLocations
 from shardwright.ingest.read import probe_values, read_input, wanted_of
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.splitting import ClassSets, class_sets, cut_split, split_images
@@ -38,7 +38,7 @@ from shardwright.ingest.tasks import (
     write_images,
     write_labels,
 )
-from shardwright.processes import give_back
+from shardwright.processes import trim_heap
 from shardwright.staging.commit import DatasetPlan, check_known_rejects
 from shardwright.staging.staged import PROBED
 from shardwright.staging.staging import PlannedShard, Staging
@@ -119,7 +119,7 @@ class PreparedIngest:
     probed: KnownFiles | None
     positions: dict[PlannedShard, npt.NDArray[np.int64]]
     rejected: list[LedgerRow]
-    places: Places | None = None
+    places: PreviousLocations | None = None
 
     def check_rejects(self) -> None:
         """Ends a run that could publish nothing before it writes anything.
@@ -162,15 +162,15 @@ class PreparedIngest:
         copied = [] if self.places is None else [self.places.at]
         write_images(folder, self.positions, listing, self.hashed.contents, partial(probe_values, self.probed), *copied)
         # Most of what is known of a million images, and not needed while their annotations fill the memory.
-        self.hashed, self.probed, self.places = replace(self.hashed, contents=Contents()), None, None
-        give_back()
+        self.hashed, self.probed, self.places = replace(self.hashed, contents=FileHashes()), None, None
+        trim_heap()
         write_labels(folder, self.positions, len(listing.keys), annotations)
         # As images are, whose hashes are compared with each record.
         surveyed.read.refuse_changed()
         publish_tasks(staging.root, folder)
 
 
-def _pinned(annotations: Iterator[Annotation], files: Listing, contents: Contents) -> Iterator[Annotation]:
+def _pinned(annotations: Iterator[Annotation], files: Listing, contents: FileHashes) -> Iterator[Annotation]:
     """The same annotations; where the text is the name of a file, with what the file held when it was hashed."""
     places = {name: i for i, name in enumerate(files.names)}
     for annotation in annotations:
@@ -297,7 +297,7 @@ def plan_ingest(
     return PreparedIngest(plan, surveyed, hashed, probed, positions, rows, places)
 
 
-def _duplicates(same: Decision, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[LedgerRow]:
+def _duplicates(same: DuplicateDecision, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[LedgerRow]:
     """Ledger rows of duplicates, with the split of the image that is kept: another dataset may keep another."""
     standing = {same.stands_for(i) for i in same.kept}
     split_of = {i: split for split, images in orders.items() for i in images.tolist() if i in standing}

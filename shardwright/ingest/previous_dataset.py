@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.dataset.manifest import IndexRow, origins_path
-from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.dataset.shard_names import index_path
 from shardwright.errors import UsageError
-from shardwright.fingerprint import sha256_bytes, unsealed_lines
+from shardwright.fingerprint import read_checksummed_lines, sha256_bytes
 from shardwright.ingest.copying import (
     INPUTS_FILE,
     CopySource,
-    InputOrigin,
+    InputRecord,
     examples_at,
     read_inputs,
     read_stored,
@@ -38,8 +38,8 @@ from shardwright.ingest.copying import (
 )
 from shardwright.ingest.known_files import KnownFiles
 from shardwright.ingest.previous_splits import named_dataset
-from shardwright.storage import FileHash, Listing, hash_bytes, in_parallel, open_file, read_bytes
-from shardwright.storage.listing import KeyPlaces
+from shardwright.storage import FileHash, Listing, hash_bytes, map_threads, open_file, read_bytes
+from shardwright.storage.listing import KeyIndex
 
 _KIND = "ingest"
 # Options of `images` by which a file is refused or looked at, not stored otherwise.
@@ -50,7 +50,7 @@ _INDEXES_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class Places:
+class PreviousLocations:
     """Where the earlier dataset holds the images of a listing, by position.
 
     Attributes:
@@ -71,7 +71,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Earlier:
+class PreviousDataset:
     """An earlier dataset.
 
     Attributes:
@@ -79,11 +79,11 @@ class Earlier:
         shards: its shards, by split and number.
     """
 
-    dataset: Dataset
+    dataset: ImageDataset
     shards: tuple[LocatedShard, ...]
 
     @staticmethod
-    def open(path: str) -> Earlier:
+    def open(path: str) -> PreviousDataset:
         """Opens the dataset that `previous` names.
 
         Raises:
@@ -95,7 +95,7 @@ class Earlier:
             raise UsageError(
                 f"previous: {path} is the output of a {dataset.manifest.kind}. Give a dataset of `shardwright ingest`."
             )
-        return Earlier(dataset, tuple(shard for split in dataset.splits for shard in dataset.shards(split)))
+        return PreviousDataset(dataset, tuple(shard for split in dataset.splits for shard in dataset.shards(split)))
 
     @property
     def digest(self) -> str:
@@ -163,7 +163,7 @@ class Earlier:
         self._prove(listing, known)
         return known
 
-    def origins(self, *, whole: bool = False) -> Iterator[InputOrigin]:
+    def origins(self, *, whole: bool = False) -> Iterator[InputRecord]:
         """What it keeps of its files, by key.
 
         Args:
@@ -176,11 +176,11 @@ class Earlier:
         file = os.path.join(self.dataset.root, INPUTS_FILE)
         if whole:
             with open_file(file) as lines:
-                deque(unsealed_lines(lines), maxlen=0)
+                deque(read_checksummed_lines(lines), maxlen=0)
         with open_file(file) as lines:
             yield from read_inputs(lines)
 
-    def places(self, listing: Listing, known: KnownFiles) -> tuple[Places, list[str]]:
+    def places(self, listing: Listing, known: KnownFiles) -> tuple[PreviousLocations, list[str]]:
         """Where it holds the images of a listing.
 
         Args:
@@ -191,12 +191,12 @@ class Earlier:
             The places, and what was found to be damaged.
         """
         count = len(listing.keys)
-        places = Places(np.full(count, -1, np.int32), np.zeros(count, np.int64), np.zeros(count, np.int64))
+        places = PreviousLocations(np.full(count, -1, np.int32), np.zeros(count, np.int64), np.zeros(count, np.int64))
         notes = []
         # A listed checksum that is not the earlier one says that the image has changed.
         maybe = known.hashed | np.array([not checksum for checksum in listing.checksums] or [True] * count)
-        finder = KeyPlaces(listing.keys)
-        for number, rows in enumerate(in_parallel(self._index, self.shards, _INDEXES_AT_ONCE)):
+        finder = KeyIndex(listing.keys)
+        for number, rows in enumerate(map_threads(self._index, self.shards, _INDEXES_AT_ONCE)):
             if rows is None:
                 notes.append(
                     f"previous: the index of {self.shards[number].path} in {self.dataset.root} is damaged; the images "
@@ -255,7 +255,7 @@ def _entry(line: bytes) -> tuple[str, int, int]:
     return IndexRow.from_json(line)
 
 
-def _matched(listing: Listing, origins: Iterable[InputOrigin]) -> Iterator[tuple[int, InputOrigin]]:
+def _matched(listing: Listing, origins: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:
     """Positions of the keys that both have, which are sorted in both."""
     keys = enumerate(listing.keys)
     position, key = next(keys, (-1, ""))
@@ -266,7 +266,7 @@ def _matched(listing: Listing, origins: Iterable[InputOrigin]) -> Iterator[tuple
             yield position, origin
 
 
-def _same(origin: InputOrigin, listed: str) -> bool:
+def _same(origin: InputRecord, listed: str) -> bool:
     """Whether a store lists a file as it was. Its CRC-32C is known of every file, whatever was listed then."""
     return bool(listed) and listed in (origin.checksum, f"crc32c:{origin.crc32c:08x}")
 

@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from shardwright.config import SplitConfig
 from shardwright.dataset.ledger import DUPLICATE, WRITTEN
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.splits import NEW
 from shardwright.staging.commit import is_committed
 from shardwright.storage import hash_file
-from shardwright.storage.listing import KeyPlaces
+from shardwright.storage.listing import KeyIndex
 
 
-def named_dataset(option: str, path: str) -> Dataset:
+def named_dataset(option: str, path: str) -> ImageDataset:
     """Opens the dataset that an option names.
 
     Raises:
@@ -27,7 +27,7 @@ def named_dataset(option: str, path: str) -> Dataset:
         DatasetError: it is damaged.
     """
     try:
-        return Dataset.open(path)
+        return ImageDataset.open(path)
     except DatasetError as error:
         if is_committed(path):
             raise
@@ -61,7 +61,7 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
         CheckFailed: it is another dataset than the recipe says.
         DatasetError: it is damaged.
     """
-    dataset = Dataset.open(path)
+    dataset = ImageDataset.open(path)
     if dataset.manifest.digest != options.previous:
         raise CheckFailed(
             f"split.previous: {path} has changed since the run began (digest {dataset.manifest.digest[:12]}, expected "
@@ -82,7 +82,7 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
     if options.by == "kfold":
         _check_fold(options, dataset)
     number = {name: i for i, name in enumerate(options.names)}
-    places = KeyPlaces(keys)
+    places = KeyIndex(keys)
     split_of = np.full(len(keys), NEW, dtype=np.int64)
     for row in dataset.ledger():
         if row.status in (WRITTEN, DUPLICATE) and row.split in number:
@@ -92,7 +92,7 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
     return split_of
 
 
-def _check_fold(options: SplitConfig, dataset: Dataset) -> None:
+def _check_fold(options: SplitConfig, dataset: ImageDataset) -> None:
     """An image that was `train` in one fold is `eval` in another, so only the same fold tells where images belong."""
     before = dataset.manifest.recipe.get("split", {})
     if [before.get(name) for name in ("by", "folds", "fold")] != [options.by, options.folds, options.fold]:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from shardwright.images.decode import header_of
 from shardwright.images.header import ImageError
 from shardwright.ingest.known_files import Decoded, KnownFiles, ProbeCache, ProbeRow, decode_file, rows_of
-from shardwright.processes import in_processes
+from shardwright.processes import map_processes
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
@@ -22,8 +22,8 @@ from shardwright.storage import (
     Refusal,
     hash_bytes,
     hash_file,
-    in_parallel,
     is_remote,
+    map_threads,
     read_bytes,
     readers,
 )
@@ -125,8 +125,8 @@ def _spread(
     parts = _parts(listing, skip)
     cores = os.cpu_count() or 1
     if workers is None and sum(listing.sizes) < _BYTES_WORTH_PROCESSES:
-        return in_parallel(probe, parts, threads=cores)
-    return in_processes(probe, parts, min(workers or cores, len(parts)), _LOST)
+        return map_threads(probe, parts, threads=cores)
+    return map_processes(probe, parts, min(workers or cores, len(parts)), _LOST)
 
 
 def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
@@ -144,7 +144,7 @@ def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, 
     read, places = partial(_read, part), range(len(part.look))
     # From a bucket many files are fetched at a time; a local one is there sooner than a thread that would read ahead.
     remote = is_remote(listing.root)
-    files = in_parallel(read, places, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, places)
+    files = map_threads(read, places, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, places)
     seen: list[_Seen] = []
     decoded: list[tuple[int, FileHash, Decoded]] = []
     with cache.reading() as find:

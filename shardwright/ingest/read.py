@@ -13,7 +13,7 @@ from shardwright.duplicates.hashes import as_int64
 from shardwright.formats.base import Values
 from shardwright.ingest.features import PROBE_FEATURES
 from shardwright.ingest.known_files import KnownFiles, ProbeCache
-from shardwright.ingest.previous_dataset import Earlier
+from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.probe import ProbeOptions, probe_input
 from shardwright.ingest.recipe import IngestRecipe
 from shardwright.ingest.survey import HashedInput, SurveyedInput, hash_input
@@ -80,7 +80,7 @@ def wanted_of(recipe: IngestRecipe) -> dict[str, bool]:
     return {"probed": recipe.images.verify == FULL, "pixels": recipe.duplicates.pixels is not None}
 
 
-def _keep_rows(earlier: Earlier, cache: ProbeCache) -> None:
+def _keep_rows(earlier: PreviousDataset, cache: ProbeCache) -> None:
     """Takes the probe rows of an earlier dataset into the cache: files that have to be read are found there by content.
 
     Where the file that holds them is damaged none is taken: what the cache says is believed from then on.

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from shardwright.config import Config
 from shardwright.dataset.ledger import REJECTED, LedgerRow
 from shardwright.dataset.manifest import Manifest
-from shardwright.dataset.reader import Dataset
-from shardwright.ingest.previous_dataset import Earlier
+from shardwright.dataset.reader import ImageDataset
+from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.run import ingest
 from shardwright.storage import is_remote
 
@@ -22,7 +22,7 @@ GONE = "gone"
 
 
 @dataclass(frozen=True)
-class Retried:
+class RetryResult:
     """An input that had been rejected.
 
     Attributes:
@@ -47,7 +47,7 @@ def retry_rejects(
     workers: int | None = None,
     quiet: bool = False,
     tell: Callable[[str], None] | None = None,
-) -> tuple[Manifest, tuple[Retried, ...]]:
+) -> tuple[Manifest, tuple[RetryResult, ...]]:
     """Makes a dataset in which the inputs that another one rejected are read again.
 
     Args:
@@ -67,8 +67,8 @@ def retry_rejects(
     """
     path = os.fspath(directory)
     path = path if is_remote(path) else os.path.abspath(path)
-    before = [row for row in Earlier.open(path).dataset.ledger() if row.status == REJECTED]
+    before = [row for row in PreviousDataset.open(path).dataset.ledger() if row.status == REJECTED]
     manifest = ingest(replace(config, previous=path), out, workers=workers, quiet=quiet, tell=tell)
     keys = {row.key for row in before}
-    after = {row.key: row for row in Dataset.open(out).ledger() if row.key in keys}
-    return manifest, tuple(Retried(row, after.get(row.key)) for row in before)
+    after = {row.key: row for row in ImageDataset.open(out).ledger() if row.key in keys}
+    return manifest, tuple(RetryResult(row, after.get(row.key)) for row in before)

@@ -1,6 +1,6 @@
 """The whole ingest on this machine: plan, write shards in processes of their own, commit.
 
-What `import shardwright` offers beside `Dataset` and `load`: a dataset of a configuration, in one call.
+What `import shardwright` offers beside `ImageDataset` and `load`: a dataset of a configuration, in one call.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 from shardwright.config import Config, load_config, parse_config
 from shardwright.config.images import FULL
 from shardwright.dataset.manifest import DISPLAYED, LOCATED, Manifest
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
 from shardwright.ingest.survey import survey_input
 from shardwright.ingest.write import write_shard
-from shardwright.processes import in_processes, warm_up
+from shardwright.processes import map_processes, warm_up
 from shardwright.progress import progress
-from shardwright.staging.commit import commit, committed, discard_assembly, is_committed, refuse_foreign
+from shardwright.staging.commit import check_output, commit, discard_assembly, is_committed, open_if_committed
 from shardwright.staging.damaged import damage
 from shardwright.staging.staging import ShardResult, Staging
 from shardwright.storage import is_remote
 from shardwright.storage.locks import locked_folder
 from shardwright.storage.mirror import local_folder
-from shardwright.storage.paths import lies_within, refuse_within, staging_beside
+from shardwright.storage.paths import check_not_inside, is_inside, staging_next_to
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
@@ -66,17 +66,17 @@ def ingest(
     """
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
-    refuse_foreign(out)
+    check_output(out)
     for earlier in (config.previous, config.split.previous):
         if earlier is not None:
-            refuse_within(out, earlier)
+            check_not_inside(out, earlier)
     location = locate(config)
     recipe = IngestRecipe.of(config)
     staging_root = _staging_root(config, out)
     surveyed = survey_input(recipe, location)
     if recipe.images.verify == FULL and is_committed(out):
         # Whether it is this very dataset the hashes tell, at a tenth of the cost of looking at the pixels again.
-        there = committed(out, planned_fingerprint(recipe, surveyed))
+        there = open_if_committed(out, planned_fingerprint(recipe, surveyed))
         if there is not None:
             _remove_leftovers(staging_root, config, out, there.fingerprint)
             return there
@@ -85,16 +85,16 @@ def ingest(
     prepared = plan_ingest(recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers)
     del surveyed
     plan = prepared.plan
-    if lies_within(out, plan.root):
+    if is_inside(out, plan.root):
         _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
         raise UsageError(f"{out}: lies inside the input folder {plan.root} and would become input. Name another --out.")
     if tell is not None:
         for note in plan.notes:
             tell(note)
-    found = committed(out, plan.dataset.fingerprint)
+    found = open_if_committed(out, plan.dataset.fingerprint)
     if found is not None:
         _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
-        _tell_marks(found, config, tell)
+        _log_marks(found, config, tell)
         return found
     prepared.check_rejects()
     if tell is not None and (damaged := damage(out, plan.dataset.fingerprint)):
@@ -112,17 +112,17 @@ def ingest(
         with progress(len(todo), "writing shards", quiet=quiet) as shown:
             for _ in _write_all(plan, staging, todo, workers):
                 shown.advance()
-        copied = copied_note(plan, staging.results(plan.dataset.shards))
+        copied = reuse_notes(plan, staging.results(plan.dataset.shards))
         manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
     _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
     if tell is not None:
         for note in copied:
             tell(note)
-    _tell_marks(manifest, config, tell)
+    _log_marks(manifest, config, tell)
     return manifest
 
 
-def copied_note(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
+def reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
     """What was copied from the earlier dataset, for the user; nothing where there is none."""
     if plan.source is None:
         return []
@@ -138,7 +138,7 @@ def copied_note(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list
     return notes
 
 
-def _tell_marks(manifest: Manifest, config: Config, tell: Callable[[str], None] | None) -> None:
+def _log_marks(manifest: Manifest, config: Config, tell: Callable[[str], None] | None) -> None:
     if tell is None:
         return
     located, displayed = (manifest.totals.get(name, 0) for name in (LOCATED, DISPLAYED))
@@ -156,7 +156,7 @@ def _tell_marks(manifest: Manifest, config: Config, tell: Callable[[str], None] 
 def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
     if config.run.staging is not None:
         return config.resolve(config.run.staging)
-    return staging_beside(out)
+    return staging_next_to(out)
 
 
 def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[str], fingerprint: str) -> None:
@@ -193,7 +193,7 @@ def _write_all(plan: IngestPlan, staging: Staging, todo: list[int], workers: int
         for number in todo:
             yield write_shard(number, plan, staging)
         return
-    yield from in_processes(partial(write_shard, plan=plan, staging=staging), todo, workers, _LOST)
+    yield from map_processes(partial(write_shard, plan=plan, staging=staging), todo, workers, _LOST)
 
 
 def _processes(total: int, workers: int | None) -> int:
@@ -209,7 +209,7 @@ def make_dataset(
     *,
     workers: int | None = None,
     quiet: bool = True,
-) -> Dataset:
+) -> ImageDataset:
     """Makes a dataset, as `shardwright ingest` does.
 
     Workers are processes that import the main module: a script that calls this needs the usual
@@ -234,4 +234,4 @@ def make_dataset(
     elif not isinstance(config, Config):
         config = load_config(config)
     ingest(config, out, workers=workers, quiet=quiet)
-    return Dataset.open(out)
+    return ImageDataset.open(out)

@@ -17,16 +17,16 @@ from shardwright.dataset.ledger import DUPLICATE, LedgerRow
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.formats.tables import ONE_FILE, Spans, TablePart
 from shardwright.ingest.recipe import InputLocation
-from shardwright.storage import Listing, NothingThere, hash_file, in_parallel, list_inputs, list_names, readers
-from shardwright.storage.listing import Texts
-from shardwright.storage.spans import NEWEST, Choice, Delivery, SpanPath, candidates
+from shardwright.storage import EmptyListing, Listing, hash_file, list_inputs, list_names, map_threads, readers
+from shardwright.storage.listing import StringArray
+from shardwright.storage.spans import NEWEST, Choice, Span, SpanPath, candidates
 
 DELIVERED_AGAIN, SUPERSEDED = "delivered_again", "superseded"
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Delivered:
+class MergedSpans:
     """An input whose spans and versions are decided.
 
     Attributes:
@@ -52,12 +52,12 @@ class Delivered:
 class _Listed(NamedTuple):
     """A delivery of images that holds some, and its files."""
 
-    delivery: Delivery
+    delivery: Span
     called: str
     listing: Listing
 
 
-def read_deliveries(location: InputLocation, on_conflict: str) -> Delivered:
+def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
     """Lists what an input delivers.
 
     Args:
@@ -75,13 +75,13 @@ def read_deliveries(location: InputLocation, on_conflict: str) -> Delivered:
         fixed = (TablePart(location.labels),)
     if images is None:
         if labels is None:
-            return Delivered(list_inputs(location.images, leave_out=location.labels), fixed)
+            return MergedSpans(list_inputs(location.images, leave_out=location.labels), fixed)
         found = labels.find(list_names)
         chosen = _chosen_tables(labels, found, location)
         listing = list_inputs(location.images, leave_out=chosen[-1].path)
         told = tuple(f"input.labels.path: {part.called}" for part in chosen)
         newest = next(delivery.span for delivery in found if delivery.path == chosen[-1].path)
-        return Delivered(listing, tuple(chosen), (), told, newest)
+        return MergedSpans(listing, tuple(chosen), (), told, newest)
     notes: list[str] = []
     tables = [] if labels is None else labels.find(list_names)
     listed = _list_spans(images, location, tables, notes)
@@ -98,12 +98,10 @@ def read_deliveries(location: InputLocation, on_conflict: str) -> Delivered:
     if rows:
         again = sum(row.code == DELIVERED_AGAIN for row in rows)
         notes.append(f"input: {again} files were delivered again, {len(rows) - again} were replaced by a later span")
-    return Delivered(listing, parts, tuple(rows), tuple(notes), listed[-1].delivery.span)
+    return MergedSpans(listing, parts, tuple(rows), tuple(notes), listed[-1].delivery.span)
 
 
-def _list_spans(
-    images: SpanPath, location: InputLocation, tables: Sequence[Delivery], notes: list[str]
-) -> list[_Listed]:
+def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span], notes: list[str]) -> list[_Listed]:
     """The newest version of each span that holds anything; with `newest` only of the last such span."""
     found = images.find(list_names)
     span = Choice.parse("input.span", location.span)
@@ -113,7 +111,7 @@ def _list_spans(
         for delivery in versions:
             try:
                 listing = list_inputs(delivery.path, leave_out=_left_out(location, tables, delivery))
-            except NothingThere:
+            except EmptyListing:
                 notes.append(f"input.images: {images.called(delivery)} holds no file yet and is passed over")
                 continue
             listed.append(_Listed(delivery, images.called(delivery), listing))
@@ -126,14 +124,14 @@ def _list_spans(
     return listed
 
 
-def _left_out(location: InputLocation, tables: Sequence[Delivery], delivery: Delivery) -> str | None:
+def _left_out(location: InputLocation, tables: Sequence[Span], delivery: Span) -> str | None:
     """The annotations, which are no input though they may lie among the images."""
     if not tables:
         return location.labels
     return next((table.path for table in reversed(tables) if table.span == delivery.span), None)
 
 
-def _chosen_tables(labels: SpanPath, tables: Sequence[Delivery], location: InputLocation) -> list[TablePart]:
+def _chosen_tables(labels: SpanPath, tables: Sequence[Span], location: InputLocation) -> list[TablePart]:
     span = Choice.parse("input.span", location.span)
     spans = candidates(tables, span, Choice.parse("input.version", location.version))
     if not spans:
@@ -142,11 +140,11 @@ def _chosen_tables(labels: SpanPath, tables: Sequence[Delivery], location: Input
     return [TablePart(delivery.path, "", labels.called(delivery)) for delivery in chosen]
 
 
-def _table_of(labels: SpanPath, tables: Sequence[Delivery], span: int, location: InputLocation) -> TablePart:
+def _table_of(labels: SpanPath, tables: Sequence[Span], span: int, location: InputLocation) -> TablePart:
     return _chosen_tables(labels, tables, replace(location, span=str(span)))[0]
 
 
-def _nothing(path: SpanPath, found: Sequence[Delivery], location: InputLocation) -> str:
+def _nothing(path: SpanPath, found: Sequence[Span], location: InputLocation) -> str:
     there = ", ".join(path.called(delivery) for delivery in found[-_SHOWN:]) or "none"
     version = f" and input.version {location.version}" if path.versioned else ""
     return (
@@ -218,7 +216,7 @@ def _contents(
         found = hash_file(listing.path(place[1]), listing.pin(place[1]))
         return None if found is None else found.sha256
 
-    hashes: Iterator[bytes | None] = in_parallel(read, flat, readers(listed[0].listing.root))
+    hashes: Iterator[bytes | None] = map_threads(read, flat, readers(listed[0].listing.root))
     contents.update(zip(flat, hashes, strict=True))
     return contents
 
@@ -229,8 +227,8 @@ def _joined(root: str, listed: Sequence[_Listed], kept: Sequence[tuple[str, int,
     summed = any(len(entry.listing.checksums) for entry in listed)
     return Listing(
         root,
-        Texts(key for key, _, _ in kept),
-        Texts(f"{below[number]}/{listed[number].listing.names[i]}" for _, number, i in kept),
+        StringArray(key for key, _, _ in kept),
+        StringArray(f"{below[number]}/{listed[number].listing.names[i]}" for _, number, i in kept),
         array("q", (listed[number].listing.sizes[i] for _, number, i in kept)),
         sorted(
             refusal._replace(key=f"{entry.delivery.folder}/{refusal.key}")
@@ -238,5 +236,5 @@ def _joined(root: str, listed: Sequence[_Listed], kept: Sequence[tuple[str, int,
             for refusal in entry.listing.refused
         ),
         tuple(listed[number].listing.pin(i) for _, number, i in kept) if pinned else (),
-        Texts(listed[number].listing.checksum(i) for _, number, i in kept) if summed else (),
+        StringArray(listed[number].listing.checksum(i) for _, number, i in kept) if summed else (),
     )

@@ -16,12 +16,12 @@ from shardwright.config import SplitConfig
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import GroupConfig
 from shardwright.errors import CheckFailed, ConfigError, UsageError
-from shardwright.formats.base import Source
+from shardwright.formats.base import AnnotationFormat
 from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.rows import CsvSource
 from shardwright.ingest.survey import SurveyedInput
-from shardwright.splits import NOWHERE, folder_split, split_named
+from shardwright.splits import UNASSIGNED, folder_split, split_named
 from shardwright.storage import Refusal, read_bytes
 from shardwright.storage.limits import MOST_LIST_BYTES
 
@@ -30,11 +30,11 @@ _SHOWN = 3
 
 
 @dataclass
-class Declared:
+class PredefinedSplits:
     """What the input says of its images.
 
     Attributes:
-        split_of: number of the split of every image of the listing, `NOWHERE` where nothing is said.
+        split_of: number of the split of every image of the listing, `UNASSIGNED` where nothing is said.
         refused: position -> why an image goes into none: it is said to be in two.
         notes: how that was told, for the user.
     """
@@ -44,7 +44,7 @@ class Declared:
     notes: list[str] = field(default_factory=list)
 
 
-def declared_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapping[str, str]) -> Declared:
+def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapping[str, str]) -> PredefinedSplits:
     """Finds out which split the input itself puts every image into.
 
     Args:
@@ -57,7 +57,7 @@ def declared_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mappin
         CheckFailed: nothing that was looked for names an image or a split.
     """
     keys = surveyed.listing.keys
-    result = Declared(np.full(len(keys), NOWHERE, dtype=np.int64))
+    result = PredefinedSplits(np.full(len(keys), UNASSIGNED, dtype=np.int64))
     where = "the folders"
     said: Iterable[tuple[int, str, str]]
     if lists:
@@ -74,7 +74,7 @@ def declared_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mappin
     for position, split, source in said:
         number = options.names.index(split)
         before = int(result.split_of[position])
-        if before not in (NOWHERE, number):
+        if before not in (UNASSIGNED, number):
             both = f"{options.names[before]} and {split}"
             result.refused[position] = Refusal(
                 keys[position], CONFLICTING_SPLITS, f"{source} says {both}; an image has one"
@@ -89,7 +89,7 @@ def declared_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mappin
     return result
 
 
-def column_fields(source: Source, option: str, header: str) -> Iterator[tuple[int, str]]:
+def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterator[tuple[int, str]]:
     """Image and field of a column of the table of labels, for every row that names an image.
 
     Raises:

@@ -14,16 +14,16 @@ import numpy.typing as npt
 from shardwright.config import ShardsConfig, SplitConfig
 from shardwright.config.split import FAIL
 from shardwright.dataset.sharding import deal_classes, shard_bounds, shard_count
-from shardwright.duplicates.decide import Decision
+from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode
 from shardwright.ingest.previous_splits import previous_splits
 from shardwright.ingest.recipe import InputLocation
-from shardwright.ingest.split_inputs import declared_splits, image_groups
+from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, split_order
-from shardwright.storage import Refusal, in_parallel
-from shardwright.storage.listing import Texts
+from shardwright.storage import Refusal, map_threads
+from shardwright.storage.listing import StringArray
 
 ClassSets = Sequence[tuple[int, ...]]
 
@@ -83,7 +83,7 @@ def _labels(annotations: Iterable[Annotation], code: MaskCode) -> Iterator[tuple
             return annotation.image, (annotation.label,)
         return annotation.image, code.classes(annotation.text)
 
-    return in_parallel(look, annotations)
+    return map_threads(look, annotations)
 
 
 BRIDGES = "bridges_splits"
@@ -113,7 +113,7 @@ def split_images(
     surveyed: SurveyedInput,
     accepted: Positions,
     classes: ClassSets | None = None,
-    same: Decision | None = None,
+    same: DuplicateDecision | None = None,
 ) -> SplitImages:
     """Divides images into splits.
 
@@ -129,12 +129,12 @@ def split_images(
         UsageError, DatasetError: a list, a column or the earlier dataset is not what it should be.
         CheckFailed: images without a split where `split.rest` says `fail`; nothing to train on.
     """
-    said = declared_splits(options, surveyed, location.lists) if options.by == "predefined" else None
+    said = predefined_splits(options, surveyed, location.lists) if options.by == "predefined" else None
     grouped = image_groups(options.group, surveyed) if options.group is not None else None
     conflicts = {**(said.refused if said else {}), **(grouped.refused if grouped else {})}
     refused = {int(i): conflicts[i] for i in accepted if i in conflicts}
     accepted = np.fromiter((i for i in accepted if i not in refused), dtype=np.int64)
-    keys = Texts(surveyed.listing.keys[i] for i in accepted)
+    keys = StringArray(surveyed.listing.keys[i] for i in accepted)
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
     declared = None if said is None else _with_rest(options, said.split_of[accepted], keys)
     previous = None

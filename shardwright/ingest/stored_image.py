@@ -11,17 +11,17 @@ import dataclasses
 from shardwright.config import ImagesConfig
 from shardwright.config.images import FULL
 from shardwright.dataset.image_encoding import encode_image, resize
-from shardwright.images.decode import convert, decode, header_of, turn
+from shardwright.images.decode import apply_orientation, convert, decode, header_of
 from shardwright.images.geometry import DCT_RATIOS, Geometry, dct_ratio, plan_geometry, plan_longest_side
 from shardwright.images.header import ImageHeader
 from shardwright.images.metadata import strip_metadata
 from shardwright.images.orientation import UPRIGHT, displayed_size
-from shardwright.masks.coordinate_frame import Frames
+from shardwright.masks.coordinate_frame import CoordinateFrame
 
 KEEP = "none"
 
 
-def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Frames]:
+def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, CoordinateFrame]:
     """Makes what is stored of an image.
 
     Args:
@@ -52,7 +52,7 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Fra
     else:
         encoding = options.convert if options.reencode == KEEP else options.reencode
     if turned:
-        picture = turn(picture, header.orientation)
+        picture = apply_orientation(picture, header.orientation)
     if geometry is not None:
         picture = resize(picture, geometry, ratio)
     stored, written = encode_image(
@@ -66,11 +66,11 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Fra
     return stored, dataclasses.replace(written, located=header.located), frames
 
 
-def frames_of(height: int, width: int, orientation: int, options: ImagesConfig) -> Frames:
+def frames_of(height: int, width: int, orientation: int, options: ImagesConfig) -> CoordinateFrame:
     """How annotations get from a file's pixels, of this size and orientation, to those that are stored of it."""
     turned = options.orientation == "apply" and orientation != UPRIGHT
     displayed = displayed_size(height, width, orientation if turned else UPRIGHT)
-    return Frames(height, width, orientation, turned, _geometry(options, *displayed))
+    return CoordinateFrame(height, width, orientation, turned, _geometry(options, *displayed))
 
 
 def _geometry(options: ImagesConfig, height: int, width: int) -> Geometry | None:

@@ -23,20 +23,20 @@ from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json
-from shardwright.formats.base import ClassesInText, Images, Source, Survey
+from shardwright.formats.base import AnnotationFormat, ClassesInText, Images, Survey
 from shardwright.formats.detect import open_source
 from shardwright.formats.export_record import find_export
 from shardwright.formats.image_or_mask import without_masks
 from shardwright.formats.record_listing import holds_records
-from shardwright.formats.tfrecords import Records
+from shardwright.formats.tfrecords import TFRecordFormat
 from shardwright.images.decode import header_of, other_header
 from shardwright.images.header import EMPTY_FILE, NOT_AN_IMAGE, ImageError
 from shardwright.images.read_header import read_header
-from shardwright.ingest.known_files import Contents, KnownFiles
-from shardwright.ingest.previous_dataset import Earlier
+from shardwright.ingest.known_files import FileHashes, KnownFiles
+from shardwright.ingest.previous_dataset import PreviousDataset
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
-from shardwright.ingest.spans import Delivered, read_deliveries
-from shardwright.masks.coordinate_frame import Frames
+from shardwright.ingest.spans import MergedSpans, read_spans
+from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.progress import SILENT, Progress
 from shardwright.storage import (
     FileHash,
@@ -45,9 +45,9 @@ from shardwright.storage import (
     check_table,
     file_states,
     hash_file,
-    in_parallel,
     is_folder,
     is_remote,
+    map_threads,
     read_bytes,
     read_start,
     readers,
@@ -56,7 +56,7 @@ from shardwright.storage.limits import MOST_BYTES
 
 
 @dataclass(frozen=True)
-class ReadFiles:
+class SourceGuard:
     """Files, and what they were.
 
     Attributes:
@@ -70,11 +70,11 @@ class ReadFiles:
     states: bytes = b""
 
     @staticmethod
-    def before(tables: Iterable[str]) -> ReadFiles:
+    def before(tables: Iterable[str]) -> SourceGuard:
         """Hashes tables that are about to be read."""
-        return ReadFiles({path: hash_file(path) for path in tables})
+        return SourceGuard({path: hash_file(path) for path in tables})
 
-    def and_of(self, further: Listing | None) -> ReadFiles:
+    def and_of(self, further: Listing | None) -> SourceGuard:
         """With further files that are about to be read."""
         if further is None or further is self.further:
             return self
@@ -138,15 +138,15 @@ class SurveyedInput:
     """
 
     listing: Listing
-    source: Source
+    source: AnnotationFormat
     survey: Survey
     rejected: dict[int, Refusal]
     labels: str | None
-    delivered: Delivered
+    delivered: MergedSpans
     lists: Mapping[str, str]
-    read: ReadFiles
-    records: Records | None = None
-    earlier: Earlier | None = None
+    read: SourceGuard
+    records: TFRecordFormat | None = None
+    earlier: PreviousDataset | None = None
     further: tuple[str, ...] = ()
     _known: dict[tuple[bool, bool], KnownFiles] = field(default_factory=dict)
 
@@ -185,8 +185,8 @@ class HashedInput:
         fingerprint: of all of it.
     """
 
-    contents: Contents
-    attached: Contents | None
+    contents: FileHashes
+    attached: FileHashes | None
     fingerprint: str
 
 
@@ -197,8 +197,8 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
         UsageError: the folder, the table, a column or a class is wrong.
         CheckFailed: nothing matched, or images without annotations where `input.unlisted` says `fail`.
     """
-    earlier = None if location.earlier is None else Earlier.open(location.earlier)
-    delivered = read_deliveries(location, recipe.input.on_conflict)
+    earlier = None if location.earlier is None else PreviousDataset.open(location.earlier)
+    delivered = read_spans(location, recipe.input.on_conflict)
     listing, tables = delivered.listing, delivered.labels
     labels = tables[-1].path if tables else None
     files = [part.path for part in tables if not is_folder(part.path)]
@@ -207,13 +207,13 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     spans = delivered.spans(recipe.input.on_conflict)
     export = None if spans.parts else find_export(labels, listing.root, recipe.task)
     further = tuple(export.files) if export is not None else ()
-    read = ReadFiles.before([*files, *further, *location.lists.values()])
+    read = SourceGuard.before([*files, *further, *location.lists.values()])
     paths: frozenset[str] = frozenset()
     note = ""
     if labels is not None and recipe.task == "segmentation":
         listing, paths, note = without_masks(listing, recipe.input.labels, labels)
     no_images: dict[int, Refusal] = {}
-    source: Source
+    source: AnnotationFormat
     told = _told_records(recipe, location, listing)
     records = None
     if told is not None:
@@ -245,7 +245,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     survey = source.survey()
     survey.notes = (*delivered.notes, *([note] if note else []), *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
-    _refuse_unlisted_option(recipe.task, unlisted, may_be_empty)
+    _check_unlisted_option(recipe.task, unlisted, may_be_empty)
     # What lies there and was refused or passed over is in the ledger already, under its true reason.
     lying_there = {refusal.key for refusal in listing.refused} | {row.key for row in delivered.passed_over}
     survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
@@ -278,8 +278,8 @@ def _told_records(recipe: IngestRecipe, location: InputLocation, files: Listing)
     return None if images else holds_records(files) or None
 
 
-def _open_records(recipe: IngestRecipe, files: Listing, told: str) -> Records:
-    return Records(
+def _open_records(recipe: IngestRecipe, files: Listing, told: str) -> TFRecordFormat:
+    return TFRecordFormat(
         files,
         task=recipe.task,
         options=recipe.input.labels,
@@ -344,7 +344,7 @@ def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Ite
     # From a bucket each is a request. Of small local files, handing them to a thread would take a tenth of the time.
     remote = is_remote(listing.root)
     together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(places) // (threads * threads)))
-    hashed = in_parallel(
+    hashed = map_threads(
         # What is too large to be read, such as an XML file, is rejected as unreadable. It is not hashed either.
         lambda some: [
             hash_file(listing.path(i), listing.pin(i)) if listing.sizes[i] <= MOST_BYTES else None for i in some
@@ -359,8 +359,8 @@ def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Ite
 
 def _add_files(
     listing: Listing, hashes: Iterable[FileHash | None], total: hashlib._Hash, progress: Progress
-) -> Contents:
-    contents = Contents()
+) -> FileHashes:
+    contents = FileHashes()
     for i, digest in enumerate(hashes):
         contents.append(*digest or (None,))
         _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
@@ -393,7 +393,7 @@ def _within(listing: Listing, most: int) -> Listing:
 
 def _not_images(listing: Listing) -> dict[int, Refusal]:
     unsure = [i for i, key in enumerate(listing.keys) if os.path.splitext(key)[1].lower() not in _IMAGE_ENDINGS]
-    reasons = in_parallel(
+    reasons = map_threads(
         lambda i: _why_no_image(listing.path(i), listing.pin(i)), unsure, readers(listing.root), lambda _: _LOOK_INTO
     )
     return {
@@ -422,11 +422,11 @@ def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
         header = header or other_header(data, max_pixels=options.max_pixels)
     except (ImageError, OSError):
         return None  # Why, the ledger says when the image is due.
-    frames = Frames(header.height, header.width, header.orientation)
+    frames = CoordinateFrame(header.height, header.width, header.orientation)
     return frames.size(frames.are_displayed(recipe.input.labels.frame, None))
 
 
-def _refuse_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:
+def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:
     if unlisted == "unlabelled" and may_be_empty:
         # Nothing in a record would tell such an image from one that is known to have no masks or no class.
         none = "masks" if task == "segmentation" else "classes"
@@ -441,7 +441,7 @@ def _refuse_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> Non
 
 
 def _nothing_matched(
-    listing: Listing, no_images: dict[int, Refusal], survey: Survey, source: Source
+    listing: Listing, no_images: dict[int, Refusal], survey: Survey, source: AnnotationFormat
 ) -> CheckFailed | UsageError:
     images = [key for i, key in enumerate(listing.keys) if i not in no_images][:_SHOWN]
     if not images:

@@ -33,8 +33,8 @@ import numpy.typing as npt
 
 from shardwright.dataset.shard_names import shard_name
 from shardwright.fingerprint import canonical_json
-from shardwright.formats.base import NO_LABEL, Annotation, Mask, Sample, Values
-from shardwright.ingest.known_files import Contents
+from shardwright.formats.base import NO_LABEL, Annotation, ImageSample, Mask, Values
+from shardwright.ingest.known_files import FileHashes
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import Listing, durable
 from shardwright.storage.mirror import Mirror
@@ -44,7 +44,7 @@ _BYTES = 1 << 25
 _MOST_LINES = 1 << 18
 
 
-class LineFiles:
+class PartitionedWriter:
     """Appends lines to files; one is open at a time, however many there are. `flush` comes last.
 
     Args:
@@ -121,7 +121,7 @@ def write_images(
     folder: Path,
     shards: Mapping[PlannedShard, npt.NDArray[np.int64]],
     listing: Listing,
-    contents: Contents,
+    contents: FileHashes,
     probed: Callable[[int], Values],
     copied: Callable[[int], list[int]] = lambda position: [],
 ) -> None:
@@ -169,7 +169,7 @@ def write_labels(
         block_of[positions] = len(files) + places // _BLOCK
         place_of[positions] = places
         files += [_file(folder, planned, f"labels-{block}") for block in range(_blocks(len(positions)))]
-    written = LineFiles(files)
+    written = PartitionedWriter(files)
     for image, label, text, row, values in annotations:
         number = int(block_of[image])
         if number < 0:
@@ -229,7 +229,7 @@ class Task(NamedTuple):
         copied: as `ImageRow` has it.
     """
 
-    sample: Sample
+    sample: ImageSample
     sha256: str
     crc32c: int
     copied: Sequence[int] = ()
@@ -244,7 +244,7 @@ def read_places(staging: Staging, planned: PlannedShard, name: str) -> Iterator[
                 yield list(map(int, line[line.rindex("[") + 1 : -len(_HELD)].split(",")))
 
 
-def read_unheld(staging: Staging, planned: PlannedShard, root: str, name: str) -> Iterator[ImageRow]:
+def read_not_reused(staging: Staging, planned: PlannedShard, root: str, name: str) -> Iterator[ImageRow]:
     """The other images of a shard, in order; see `read_tasks`."""
     folder = _folder_of(staging, planned, name)
     return _image_rows(folder, planned, root, lambda line: not line.endswith(_HELD))
@@ -272,11 +272,11 @@ def read_tasks(
         said = tuple(annotations.pop(place, ()))
         values = {**further.pop(place, {}), **probed}
         if task == "segmentation":
-            yield Task(Sample(key, path, size, None, said, values), digest, checksum, copied)
+            yield Task(ImageSample(key, path, size, None, said, values), digest, checksum, copied)
         else:
             listed = (mask.label for mask in said)
             labels = tuple(listed) if ordered else tuple(sorted(set(listed)))
-            yield Task(Sample(key, path, size, labels, (), values), digest, checksum, copied)
+            yield Task(ImageSample(key, path, size, labels, (), values), digest, checksum, copied)
 
 
 def _folder_of(staging: Staging, planned: PlannedShard, name: str) -> Path:

@@ -10,15 +10,15 @@ from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import DISPLAYED, LOCATED
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.errors import CheckFailed
-from shardwright.formats.base import Sample
+from shardwright.formats.base import ImageSample
 from shardwright.images.header import ImageError
-from shardwright.ingest.copying import Image, StoredOrigin, images_of
+from shardwright.ingest.copying import Image, StoredRecord, images_of
 from shardwright.ingest.example import BadMask, encode_sample, is_on_displayed
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.stored_image import prepare
-from shardwright.ingest.tasks import Task, read_places, read_tasks, read_unheld
-from shardwright.staging.staging import Outcome, PlannedShard, ShardResult, Staging
-from shardwright.storage import read_each, shown_path
+from shardwright.ingest.tasks import Task, read_not_reused, read_places, read_tasks
+from shardwright.staging.staging import PlannedShard, RecordResult, ShardResult, Staging
+from shardwright.storage import display_path, read_each
 
 
 def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
@@ -37,7 +37,7 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
     return staging.write_shard(planned, _outcomes(plan, staging, planned), names)
 
 
-def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[Outcome]:
+def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[RecordResult]:
     for (sample, digest, checksum, _), image in _images(plan, staging, planned):
         try:
             if image.stored is not None:
@@ -50,16 +50,16 @@ def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iter
             payload = encode_sample(plan, sample, stored, digest, header, frames)
             marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(plan, sample, frames)))
             same = stored == image.data
-            yield Outcome(
+            yield RecordResult(
                 sample.key,
                 payload,
                 marks=tuple(name for name, counts in marks if counts),
-                origin="" if same else StoredOrigin.of(digest, plan.tools, header, frames, stored).to_json(),
+                origin="" if same else StoredRecord.of(digest, plan.tools, header, frames, stored).to_json(),
                 copied=image.copied,
                 damaged=image.damaged,
             )
         except (ImageError, BadMask) as error:
-            told = Outcome(sample.key, None, REJECTED, error.code, error.reason)
+            told = RecordResult(sample.key, None, REJECTED, error.code, error.reason)
             yield told._replace(copied=image.copied, damaged=image.damaged)
 
 
@@ -70,11 +70,11 @@ def _images(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterat
         read = read_each(plan.root, tasks, lambda task: task.sample.path, lambda task: task.sample.size)
         return ((task, Image(data)) for task, data in read)
     places = read_places(staging, planned, plan.tasks)
-    unheld = read_unheld(staging, planned, plan.root, plan.tasks)
+    unheld = read_not_reused(staging, planned, plan.root, plan.tasks)
     return images_of(plan.source, plan.root, tasks, places, unheld, plan.recipe.images)
 
 
-def _changed(sample: Sample) -> CheckFailed:
+def _changed(sample: ImageSample) -> CheckFailed:
     return CheckFailed(
-        f"{shown_path(sample.path)}: the file has changed while the run was reading the input. Run it again."
+        f"{display_path(sample.path)}: the file has changed while the run was reading the input. Run it again."
     )

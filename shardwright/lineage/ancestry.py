@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
-from shardwright.errors import DatasetError, NotThere, ShardwrightError
-from shardwright.fingerprint import fingerprint, is_whole
+from shardwright.errors import DatasetError, NotFound, ShardwrightError
+from shardwright.fingerprint import checksum_matches, fingerprint
 from shardwright.lineage.blessing import BLESSING_FILE, model_digest, parse_blessing
-from shardwright.lineage.places import holds, known_places
+from shardwright.lineage.places import contains, known_places
 from shardwright.lineage.record import LINEAGE_FILE, files_digest, parse_lineage
 from shardwright.storage import hash_file, is_folder, is_remote, read_bytes
 
@@ -205,17 +205,17 @@ def artifact_at(path: str) -> str:
         DatasetError: there is none.
     """
     root = path.rstrip("/") if is_remote(path) else os.path.abspath(path)
-    if holds(root, LINEAGE_FILE) or holds(root, MANIFEST_FILE):
+    if contains(root, LINEAGE_FILE) or contains(root, MANIFEST_FILE):
         return root
     for folder in (root, f"{root}/pushed"):
         try:
             named = parse_blessing(read_bytes(f"{folder}/{BLESSING_FILE}")).model
         except (OSError, ValueError):
             continue
-        if holds(f"{folder}/{named}", LINEAGE_FILE):
+        if contains(f"{folder}/{named}", LINEAGE_FILE):
             return f"{folder}/{named}"
     if not is_folder(root):
-        raise NotThere(f"{root}: there is no such folder, so nothing says where it comes from. Check the path.")
+        raise NotFound(f"{root}: there is no such folder, so nothing says where it comes from. Check the path.")
     raise DatasetError(
         f"{root}: no {LINEAGE_FILE} and no model in force, so nothing says where it comes from. Give a model, a "
         "dataset or the folder of a run that shardwright made."
@@ -236,7 +236,7 @@ def _lineage_row(place: str, problems: list[str]) -> dict[str, Any] | None:
     except ValueError as error:
         problems.append(f"{LINEAGE_FILE} holds no lineage ({error})")
         return None
-    if not is_whole(text):
+    if not checksum_matches(text):
         problems.append(f"{LINEAGE_FILE} was changed after it was written: its digest does not agree")
     return row
 
@@ -280,7 +280,7 @@ def _changed_files(place: str, files: str) -> Iterator[str]:
 def _served(place: str) -> str:
     """Where the files of a model lie: a Trainer's has them one folder below."""
     below = f"{place}/{_SERVED}"
-    return below if holds(below, LINEAGE_FILE) else place
+    return below if contains(below, LINEAGE_FILE) else place
 
 
 def _told(problems: list[str]) -> str:

@@ -19,7 +19,7 @@ from shardwright.errors import DatasetError
 from shardwright.fingerprint import sha256_file
 from shardwright.storage import is_folder, read_bytes
 from shardwright.storage.durable import write_file
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 BLESSING_FILE = "BLESSED.json"
 _BLESSING = untrusted.record(
@@ -81,7 +81,7 @@ def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
 
 def parse_blessing(text: bytes) -> Blessing:
     """Reads the content of a `BLESSED.json`, whose model is a folder beside it; `ValueError` when it is none."""
-    return Blessing(**_BLESSING(foreign_json(text), ""))
+    return Blessing(**_BLESSING(parse_untrusted_json(text), ""))
 
 
 def write_blessing(push_directory: str | os.PathLike[str], blessing: Blessing) -> None:

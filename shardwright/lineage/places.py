@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.errors import UsageError
 from shardwright.lineage.record import LINEAGE_FILE
-from shardwright.storage import buckets, in_parallel, is_folder, is_remote, list_names, readers
+from shardwright.storage import buckets, is_folder, is_remote, list_names, map_threads, readers
 from shardwright.storage.objects import split_url
 
 # Marks the folder of a run on this machine, and the folders in it that hold artifacts.
@@ -42,19 +42,19 @@ def known_places(place: str, search: Iterable[str] = ()) -> Iterator[str]:
     run_root = run_root_of(place)
     if run_root is not None:
         for folder in (ARTIFACTS, PUSHED):
-            yield from places_below(f"{run_root}/{folder}")
+            yield from find_artifacts(f"{run_root}/{folder}")
     else:
         parent = place.rpartition("/")[0]
         siblings = [f"{parent}/{name}" for name in list_names(parent)]
-        yield from (one for one in in_parallel(_artifact_or_none, siblings, readers(place)) if one)
+        yield from (one for one in map_threads(_artifact_or_none, siblings, readers(place)) if one)
     for folder in search:
         folder = folder.rstrip("/") if is_remote(folder) else os.path.abspath(folder)
         if not is_folder(folder):
             raise UsageError(f"{folder}: is no folder. Name one that holds artifacts.")
-        yield from places_below(folder)
+        yield from find_artifacts(folder)
 
 
-def places_below(folder: str) -> Iterator[str]:
+def find_artifacts(folder: str) -> Iterator[str]:
     """Every folder below one, and itself, that says where it comes from; links are not followed."""
     if is_remote(folder):
         scheme, bucket, _ = split_url(folder)
@@ -68,11 +68,11 @@ def places_below(folder: str) -> Iterator[str]:
             yield here
 
 
-def holds(place: str, name: str) -> bool:
+def contains(place: str, name: str) -> bool:
     """Whether a file lies in a folder or below a URL."""
     file = f"{place}/{name}"
     return buckets.stat(file) is not None if is_remote(file) else os.path.isfile(file)
 
 
 def _artifact_or_none(place: str) -> str | None:
-    return place if holds(place, LINEAGE_FILE) or holds(place, MANIFEST_FILE) else None
+    return place if contains(place, LINEAGE_FILE) or contains(place, MANIFEST_FILE) else None

@@ -16,12 +16,12 @@ from typing import Any
 
 from shardwright import untrusted
 from shardwright.errors import DatasetError
+from shardwright.fingerprint import checksummed_json
 from shardwright.fingerprint import fingerprint as fingerprint_of
-from shardwright.fingerprint import sealed_json
 from shardwright.storage import buckets, hash_file, is_remote
 from shardwright.storage.durable import write_file
 from shardwright.storage.objects import split_url
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 from shardwright.version import __version__
 
 LINEAGE_FILE = "lineage.json"
@@ -88,7 +88,7 @@ def write_lineage(
         row["files"] = files_digest(os.fspath(directory))
     if os.environ.get(IMAGE_VARIABLE):
         row["image"] = os.environ[IMAGE_VARIABLE]
-    write_file(Path(directory, LINEAGE_FILE), sealed_json(row))
+    write_file(Path(directory, LINEAGE_FILE), checksummed_json(row))
 
 
 def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 def parse_lineage(text: str) -> dict[str, Any]:
     """Reads the content of a `lineage.json`; `ValueError` when it is none."""
-    row = _LINEAGE(foreign_json(text), "")
+    row = _LINEAGE(parse_untrusted_json(text), "")
     try:
         fingerprint_of(row["recipe"])  # It goes into canonical JSON again.
     except RecursionError:

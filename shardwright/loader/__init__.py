@@ -1,20 +1,20 @@
 """The loader: from a dataset on disk to the batches a model learns from.
 
-`load(dir, split, batch_size, ...)` gives a `tf.data.Dataset` of (image, target[, weight][, id]); all it can do is told
-there. `augment` tells the augmentations; `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on the
-device.
+`load(dir, split, batch_size, ...)` gives a `tf.data.ImageDataset` of (image, target[, weight][, id]); all it can do is
+told there. `augment` tells the augmentations; `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on
+the device.
 """
 
 from shardwright.loader.dataset_info import STATISTICS_FILE, dataset_statistics, image_size
 from shardwright.loader.load import load, steps_per_epoch
 from shardwright.loader.masks import unpack_masks
 from shardwright.loader.memory import MEMORY, room_in_memory
-from shardwright.loader.shard_cache import Copies
+from shardwright.loader.shard_cache import ShardCache
 
 __all__ = [
     "MEMORY",
     "STATISTICS_FILE",
-    "Copies",
+    "ShardCache",
     "dataset_statistics",
     "image_size",
     "load",

@@ -52,7 +52,7 @@ def check_augment(augment: Mapping[str, Augmentation], size: tuple[int, int]) ->
         )
 
 
-def augmented(example: Example, augment: Mapping[str, Augmentation], seed: int, count: Tensor) -> Example:
+def apply_augmentations(example: Example, augment: Mapping[str, Augmentation], seed: int, count: Tensor) -> Example:
     """Changes one example.
 
     Args:

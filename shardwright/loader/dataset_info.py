@@ -5,12 +5,22 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.images.read_header import read_header
 from shardwright.storage import read_bytes
 from shardwright.tfrecords.records import decode_example
-from shardwright.untrusted import anything, count, foreign_json, listed, mapped, measured, optional, record, text
+from shardwright.untrusted import (
+    anything,
+    count,
+    listed,
+    mapped,
+    measured,
+    optional,
+    parse_untrusted_json,
+    record,
+    text,
+)
 
 # What is in a dataset was checked when it was written.
 _ANY_SIZE = 2**31
@@ -43,14 +53,14 @@ def dataset_statistics(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """
     file = os.path.join(directory, STATISTICS_FILE)
     try:
-        return dict(_STATISTICS(foreign_json(read_bytes(file)), ""))
+        return dict(_STATISTICS(parse_untrusted_json(read_bytes(file)), ""))
     except (OSError, ValueError) as error:
         raise DatasetError(
             f"{file}: no readable statistics ({error}). Give what ImageTransform wrote, or other figures."
         ) from None
 
 
-def image_size(dataset: Dataset) -> tuple[int, int]:
+def image_size(dataset: ImageDataset) -> tuple[int, int]:
     """Height and width of a dataset's images: of its recipe, or of its first record where no recipe set a size.
 
     Raises:

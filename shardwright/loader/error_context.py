@@ -32,7 +32,7 @@ from shardwright.tfrecords.records import read_records
 Tensor = Any
 
 # No function here branches on a tensor in Python; AutoGraph's search for that takes longer than the rest of `load`.
-plain = tf.autograph.experimental.do_not_convert
+no_autograph = tf.autograph.experimental.do_not_convert
 
 # An image is copied into its batch by the thread that has decoded it, while it is in that one's cache: that saves some
 # six hundredths of what decoding takes. TensorFlow puts `map` and `batch` together by itself, but not within the
@@ -49,7 +49,7 @@ _Read = TypeVar("_Read")
 
 
 def require(holds: Tensor, problem: str, value: Tensor) -> Tensor:
-    """A value; the end of the iteration, which `guarded` then explains, where something does not hold.
+    """A value; the end of the iteration, which `with_error_context` then explains, where something does not hold.
 
     Args:
         holds: boolean scalar.
@@ -73,7 +73,7 @@ def calls_at_once(batch: int, threads: int) -> int:
     return max(threads, min(batch + threads, _MOST_CALLS))
 
 
-def guarded(
+def with_error_context(
     elements: Any,
     make: Callable[..., Any],
     position_of: Callable[..., Tensor],
@@ -87,7 +87,7 @@ def guarded(
     """Makes an example of every element; an error says which record is wrong.
 
     Args:
-        elements: a `tf.data.Dataset` of tuples.
+        elements: a `tf.data.ImageDataset` of tuples.
         make: makes an example of the number of an element, from 0, and of its parts; may fail.
         position_of: position in the split of an element.
         told: what is wrong with the first of some records that something is wrong with, and which it is; empty when
@@ -98,7 +98,7 @@ def guarded(
         drop_remainder: leave out a last batch that is not full.
 
     Returns:
-        A `tf.data.Dataset` of examples, or batches of them, in the order of the elements. After one that is wrong
+        A `tf.data.ImageDataset` of examples, or batches of them, in the order of the elements. After one that is wrong
         comes nothing but its error.
 
     Raises:
@@ -151,27 +151,27 @@ def guarded(
         # Not by `enumerate`, within a function: TensorFlow would have its numbers rewritten by Grappler.
         numbered = tf.data.Dataset.zip((tf.data.Dataset.range(_FOREVER), elements))
         if batch is None:
-            made = numbered.map(plain(begun), num_parallel_calls=threads, deterministic=True)
+            made = numbered.map(no_autograph(begun), num_parallel_calls=threads, deterministic=True)
         else:
             calls = calls_at_once(batch, threads)
             made = numbered.apply(
-                _map_and_batch(plain(begun), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
+                _map_and_batch(no_autograph(begun), batch, num_parallel_calls=calls, drop_remainder=drop_remainder)
             )
         spec = made.element_spec[1]
         # An error is left out, and the next number asked for, which is too large then: that is the end of it. Else one
         # would be looked for that is no error, for ever where there is none.
-        numbers = tf.data.Dataset.range(0, _FOREVER, each).take_while(plain(goes_on))
-        found = tf.data.Dataset.zip((numbers, made)).ignore_errors().map(plain(ended))
+        numbers = tf.data.Dataset.range(0, _FOREVER, each).take_while(no_autograph(goes_on))
+        found = tf.data.Dataset.zip((numbers, made)).ignore_errors().map(no_autograph(ended))
         # Where nothing fails there is as much as there are elements for, and what explains is never asked.
-        found = found.concatenate(tf.data.Dataset.range(_FOREVER).map(plain(fail)))
+        found = found.concatenate(tf.data.Dataset.range(_FOREVER).map(no_autograph(fail)))
         if count is None:
             return found
         return found.take(count // each if drop_remainder else -(-count // each))
 
-    return tf.data.Dataset.from_tensors(0).flat_map(plain(watched))
+    return tf.data.Dataset.from_tensors(0).flat_map(no_autograph(watched))
 
 
-class Unread:
+class ReadErrors:
     """Why something could not be read: of an error in Python, TensorFlow may leave no more than a missing batch."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class Unread:
         return why
 
 
-class Naming:
+class RecordLocator:
     """Names records by their position in a split.
 
     Args:
@@ -257,13 +257,14 @@ _Batch = TypeVar("_Batch")
 _NODES = re.compile(
     r"\{\{.*?\}\}|\[Op:.*|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
 )
-# What the loader says itself: of a record (`naming.guarded`), and where it reads in Python (`random_access`).
+# What the loader says itself: of a record (`naming.with_error_context`), and where it reads in Python
+# (`random_access`).
 _OURS = re.compile(r"assertion failed: \[(.*)\]|(?:Dataset|Storage)Error: (.*)", re.ASCII)
 # What TensorFlow escapes of an assertion's text, as C does; marks that would end or hide a line stay escaped.
 _ESCAPED = re.compile(rb"\\([2-3][0-7]{2}|[\\'\"])")
 
 
-def plain_message(error: tf.errors.OpError) -> str:
+def error_message(error: tf.errors.OpError) -> str:
     """An error's first line without the names of TensorFlow's nodes; of what the loader says itself, only that."""
     said = _first_line(error)
     found = _OURS.fullmatch(said)
@@ -272,7 +273,7 @@ def plain_message(error: tf.errors.OpError) -> str:
     return found[2] or _ESCAPED.sub(_meant, found[1].encode()).decode(errors="replace")
 
 
-def told(batches: Iterator[_Batch]) -> Iterator[_Batch]:
+def with_plain_errors(batches: Iterator[_Batch]) -> Iterator[_Batch]:
     """Batches whose end by a damaged record, or a store that does not answer, is an error of ours.
 
     Args:
@@ -286,7 +287,7 @@ def told(batches: Iterator[_Batch]) -> Iterator[_Batch]:
     except tf.errors.OpError as error:
         if _OURS.fullmatch(_first_line(error)) is None:
             raise
-        raise DatasetError(plain_message(error)) from None
+        raise DatasetError(error_message(error)) from None
 
 
 def _meant(escaped: re.Match[bytes]) -> bytes:

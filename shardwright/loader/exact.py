@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from shardwright.dataset.random_access import RandomAccess
-from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
-from shardwright.loader.error_context import Unread
-from shardwright.loader.global_order import GlobalOrder, Steps
+from shardwright.loader.error_context import ReadErrors
+from shardwright.loader.global_order import GlobalOrder, StepPlan
 
 Tensor = Any
 
@@ -21,7 +21,9 @@ _READ_AHEAD = 4
 _FOREVER = 2**62
 
 
-def exact_steps(dataset: Dataset, split: str, batch_size: int, hosts: int, *, seed: int | None, window: int) -> Steps:
+def exact_steps(
+    dataset: ImageDataset, split: str, batch_size: int, hosts: int, *, seed: int | None, window: int
+) -> StepPlan:
     """The batches of a split.
 
     Args:
@@ -38,19 +40,19 @@ def exact_steps(dataset: Dataset, split: str, batch_size: int, hosts: int, *, se
     counts = tuple(shard.records for shard in dataset.shards(split))
     if not any(counts):
         raise DatasetError(f"{dataset.root}: split {split!r} holds no record, so there is nothing to load.")
-    return Steps(GlobalOrder(counts, seed, window), batch_size * hosts)
+    return StepPlan(GlobalOrder(counts, seed, window), batch_size * hosts)
 
 
 def read_exactly(
     shards: Sequence[LocatedShard],
-    steps: Steps,
+    steps: StepPlan,
     host: int,
     hosts: int,
     *,
     start: int,
     repeat: bool,
     drop_remainder: bool,
-    unread: Unread,
+    unread: ReadErrors,
 ) -> Any:
     """Records of a host's slices of batches.
 
@@ -65,8 +67,8 @@ def read_exactly(
         unread: is told what goes wrong.
 
     Returns:
-        A `tf.data.Dataset` of (place in the order, (position in the split, serialized example, weight)); the weight is
-        0 for what fills a batch up.
+        A `tf.data.ImageDataset` of (place in the order, (position in the split, serialized example, weight)); the
+        weight is 0 for what fills a batch up.
 
     Raises:
         UsageError: there is no such host or batch.

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from shardwright.dataset.random_access import RandomAccess
 from shardwright.dataset.reader import LocatedShard
-from shardwright.loader.error_context import Unread
-from shardwright.loader.host_sharding import Stretch
+from shardwright.loader.error_context import ReadErrors
+from shardwright.loader.host_sharding import RecordRange
 from shardwright.storage import is_remote
 
 Tensor = Any
@@ -28,7 +28,10 @@ _PIECES_AT_ONCE = 16
 
 
 def read_fast(
-    shards: Sequence[LocatedShard], share: Sequence[Stretch], shuffle_seed: int | None, unread: Unread | None = None
+    shards: Sequence[LocatedShard],
+    share: Sequence[RecordRange],
+    shuffle_seed: int | None,
+    unread: ReadErrors | None = None,
 ) -> Any:
     """Records with their position in the split, in a fixed order for a seed, but not yet mixed among each other.
 
@@ -39,7 +42,7 @@ def read_fast(
         unread: is told what goes wrong where records are read in pieces.
 
     Returns:
-        A `tf.data.Dataset` of (position in the split, serialized example); the example is empty where a shard is
+        A `tf.data.ImageDataset` of (position in the split, serialized example); the example is empty where a shard is
         damaged.
 
     Raises:
@@ -49,10 +52,10 @@ def read_fast(
     whole = all(stretch.records == shards[stretch.shard].records for stretch in share)
     if whole and not any(is_remote(shard.file) for shard in shards):
         return _interleaved(shards, share, begins, shuffle_seed)
-    return _in_pieces(shards, share, begins, shuffle_seed, unread or Unread())
+    return _in_pieces(shards, share, begins, shuffle_seed, unread or ReadErrors())
 
 
-def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total: int, unread: Unread) -> Any:
+def padded(records: Any, shards: Sequence[LocatedShard], filler: RecordRange, total: int, unread: ReadErrors) -> Any:
     """Fills records up with one that does not count.
 
     Args:
@@ -63,7 +66,7 @@ def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total:
         unread: see `read_fast`.
 
     Returns:
-        A `tf.data.Dataset` of (position in the split, serialized example, weight): 1, and 0 for what fills up.
+        A `tf.data.ImageDataset` of (position in the split, serialized example, weight): 1, and 0 for what fills up.
     """
 
     def weighed(of: Any, weight: float) -> Any:
@@ -74,7 +77,7 @@ def padded(records: Any, shards: Sequence[LocatedShard], filler: Stretch, total:
 
 
 def _interleaved(
-    shards: Sequence[LocatedShard], share: Sequence[Stretch], begins: Sequence[int], shuffle_seed: int | None
+    shards: Sequence[LocatedShard], share: Sequence[RecordRange], begins: Sequence[int], shuffle_seed: int | None
 ) -> Any:
     files = tf.data.Dataset.from_tensor_slices(
         (
@@ -100,10 +103,10 @@ def _interleaved(
 
 def _in_pieces(
     shards: Sequence[LocatedShard],
-    share: Sequence[Stretch],
+    share: Sequence[RecordRange],
     begins: Sequence[int],
     shuffle_seed: int | None,
-    unread: Unread,
+    unread: ReadErrors,
 ) -> Any:
     """By the index: from any record on, and many requests at a time."""
     used = sorted({stretch.shard for stretch in share})
@@ -129,8 +132,8 @@ def _in_pieces(
     return listed.map(records_of, num_parallel_calls=_PIECES_AT_ONCE).unbatch()
 
 
-def _pieces(stretch: Stretch, lengths: Any) -> list[Stretch]:
+def _pieces(stretch: RecordRange, lengths: Any) -> list[RecordRange]:
     """A stretch in parts of about `_PIECE` bytes each."""
     ends = np.cumsum(lengths[stretch.first : stretch.first + stretch.records])
     cuts = [0, *(np.flatnonzero(np.diff(ends // _PIECE)) + 1).tolist(), stretch.records]
-    return [Stretch(stretch.shard, stretch.first + low, high - low) for low, high in pairwise(cuts)]
+    return [RecordRange(stretch.shard, stretch.first + low, high - low) for low, high in pairwise(cuts)]

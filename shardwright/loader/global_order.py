@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.dataset.random_access import Integers, Records
+from shardwright.dataset.random_access import Integers, RecordIndices
 
 _OF_SHARDS, _OF_WINDOWS = 1, 2
 _ODD = 0x9E3779B97F4A7C15
@@ -50,7 +50,7 @@ class GlobalOrder:
         """Records in an epoch."""
         return sum(self.counts)
 
-    def at(self, places: Integers) -> Records:
+    def at(self, places: Integers) -> RecordIndices:
         """Which records stand at places of the endless sequence of epochs.
 
         Args:
@@ -64,9 +64,9 @@ class GlobalOrder:
         for epoch in np.unique(epochs).tolist():
             mine = epochs == epoch
             shard[mine], record[mine] = self._in_epoch(epoch, within[mine])
-        return Records(shard, record)
+        return RecordIndices(shard, record)
 
-    def _in_epoch(self, epoch: int, places: Integers) -> Records:
+    def _in_epoch(self, epoch: int, places: Integers) -> RecordIndices:
         order, ends = _shards_of_epoch(self.counts, self.seed, epoch)
         windows, within = np.divmod(places, self.window)
         moved = np.empty_like(places)
@@ -77,11 +77,11 @@ class GlobalOrder:
             moved[mine] = first + _permutation(size, self.seed, (_OF_WINDOWS, epoch, window))[within[mine]]
         place = np.searchsorted(ends, moved, side="right")
         shard = order[place]
-        return Records(shard, moved - (ends[place] - np.array(self.counts, np.int64)[shard]))
+        return RecordIndices(shard, moved - (ends[place] - np.array(self.counts, np.int64)[shard]))
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepPlan:
     """Batches of a global order, shared by hosts.
 
     Attributes:
@@ -104,7 +104,7 @@ class Steps:
         """Steps that see every record of one epoch; the last one may be padded."""
         return -(-self.order.records // self.batch_size)
 
-    def training(self, step: int, host: int = 0, hosts: int = 1) -> Records:
+    def training(self, step: int, host: int = 0, hosts: int = 1) -> RecordIndices:
         """What a host reads at a step that runs on across the ends of epochs.
 
         Args:
@@ -117,7 +117,7 @@ class Steps:
         """
         return self.order.at(self._places(step, host, hosts))
 
-    def evaluation(self, step: int, host: int = 0, hosts: int = 1) -> tuple[Records, npt.NDArray[np.bool_]]:
+    def evaluation(self, step: int, host: int = 0, hosts: int = 1) -> tuple[RecordIndices, npt.NDArray[np.bool_]]:
         """What a host reads at a step of one pass over the first epoch.
 
         Returns:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 
 
-class Stretch(NamedTuple):
+class RecordRange(NamedTuple):
     """Records of a shard that follow each other.
 
     Attributes:
@@ -29,7 +29,7 @@ class Stretch(NamedTuple):
     records: int
 
 
-def host_share(counts: Sequence[int], host: int, hosts: int) -> list[Stretch]:
+def ranges_of(counts: Sequence[int], host: int, hosts: int) -> list[RecordRange]:
     """What a host reads in an epoch.
 
     Args:
@@ -46,21 +46,21 @@ def host_share(counts: Sequence[int], host: int, hosts: int) -> list[Stretch]:
     if not 0 <= host < hosts:
         raise ValueError(f"host {host} of {hosts}: count hosts from 0.")
     if _even(counts, hosts):
-        return [Stretch(shard, 0, counts[shard]) for shard in range(host, len(counts), hosts) if counts[shard]]
+        return [RecordRange(shard, 0, counts[shard]) for shard in range(host, len(counts), hosts) if counts[shard]]
     total = sum(counts)
     start, stop = total * host // hosts, total * (host + 1) // hosts
     found, begin = [], 0
     for shard, count in enumerate(counts):
         first, last = max(start, begin), min(stop, begin + count)
         if first < last:
-            found.append(Stretch(shard, first - begin, last - first))
+            found.append(RecordRange(shard, first - begin, last - first))
         begin += count
     return found
 
 
 def share_sizes(counts: Sequence[int], hosts: int) -> list[int]:
     """How many records each host reads in an epoch."""
-    return [sum(stretch.records for stretch in host_share(counts, host, hosts)) for host in range(hosts)]
+    return [sum(stretch.records for stretch in ranges_of(counts, host, hosts)) for host in range(hosts)]
 
 
 def padded_steps(counts: Sequence[int], hosts: int, batch_size: int) -> int:
@@ -82,7 +82,7 @@ def _even(counts: Sequence[int], hosts: int) -> bool:
     return max(shares) - min(shares) <= len(counts) // hosts
 
 
-def share_of(dataset: Dataset, split: str, host: int, hosts: int) -> list[Stretch]:
+def host_ranges(dataset: ImageDataset, split: str, host: int, hosts: int) -> list[RecordRange]:
     """What a host reads in an epoch of `order: fast`.
 
     Raises:
@@ -90,20 +90,20 @@ def share_of(dataset: Dataset, split: str, host: int, hosts: int) -> list[Stretc
         UsageError: there is no such host.
     """
     try:
-        return host_share(_counts(dataset, split), host, hosts)
+        return ranges_of(_counts(dataset, split), host, hosts)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
 
-def filler_of(dataset: Dataset, split: str, share: Sequence[Stretch]) -> Stretch | None:
+def padding_range(dataset: ImageDataset, split: str, share: Sequence[RecordRange]) -> RecordRange | None:
     """The record that fills a host's last batches up: its first one, or the split's where it has none."""
     counts = _counts(dataset, split)
-    own = share or [Stretch(shard, 0, count) for shard, count in enumerate(counts) if count]
+    own = share or [RecordRange(shard, 0, count) for shard, count in enumerate(counts) if count]
     return own[0]._replace(records=1) if own else None
 
 
 def steps_of(
-    dataset: Dataset, split: str, batch_size: int, drop_remainder: bool, hosts: int, order: str, pad: bool = False
+    dataset: ImageDataset, split: str, batch_size: int, drop_remainder: bool, hosts: int, order: str, pad: bool = False
 ) -> int:
     """Batches that every host can take from one epoch. See `load.steps_per_epoch`."""
     counts = _counts(dataset, split)
@@ -116,5 +116,5 @@ def steps_of(
     return records // taken if drop_remainder else -(-records // taken)
 
 
-def _counts(dataset: Dataset, split: str) -> list[int]:
+def _counts(dataset: ImageDataset, split: str) -> list[int]:
     return [shard.records for shard in dataset.shards(split)]

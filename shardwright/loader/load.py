@@ -19,19 +19,25 @@ import tensorflow as tf
 
 from shardwright.config.loader import NORMALIZATIONS, ORDERS, read_augmentations
 from shardwright.dataset.manifest import NONE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
-from shardwright.loader.augment import augmented, check_augment
+from shardwright.loader.augment import apply_augmentations, check_augment
 from shardwright.loader.dataset_info import dataset_statistics, image_size
-from shardwright.loader.error_context import Naming, Unread, guarded, plain, threads_of_decoding
+from shardwright.loader.error_context import (
+    ReadErrors,
+    RecordLocator,
+    no_autograph,
+    threads_of_decoding,
+    with_error_context,
+)
 from shardwright.loader.exact import exact_steps, read_exactly
 from shardwright.loader.fast import padded, read_fast
-from shardwright.loader.host_sharding import filler_of, share_of, steps_of
-from shardwright.loader.memory import MEMORY, cached, decoded_bytes
+from shardwright.loader.host_sharding import host_ranges, padding_range, steps_of
+from shardwright.loader.memory import MEMORY, cache_examples, decoded_bytes
 from shardwright.loader.parsing import Example, Parser
-from shardwright.loader.postprocess import BOTH, LABELS, MASKS, Finisher
-from shardwright.loader.shard_cache import Copies, local_copy
-from shardwright.loader.text_features import stored_texts
+from shardwright.loader.postprocess import BOTH, LABELS, MASKS, Postprocess
+from shardwright.loader.shard_cache import ShardCache, cache_shards
+from shardwright.loader.text_features import text_features
 from shardwright.storage import is_remote
 
 Tensor = Any
@@ -73,7 +79,7 @@ def load(
     order: str = "fast",
     start_step: int = 0,
     cache: str | os.PathLike[str] | None = None,
-    copies: Copies | bool | None = None,
+    copies: ShardCache | bool | None = None,
 ) -> Any:
     """Reads a split as batches of images and targets.
 
@@ -123,13 +129,13 @@ def load(
         start_step: the first batch to read, with `exact`.
         cache: `memory`, or a folder on this machine, to keep decoded images and masks from the first epoch on; with
             `fast` alone. What does not fit into half of the free memory, or nine tenths of the free disk, is refused.
-        copies: of a dataset on an object store: `True`, or where and how many (`Copies`): the shards that this host
+        copies: of a dataset on an object store: `True`, or where and how many (`ShardCache`): the shards that this host
             reads are copied to this machine first, checked, and kept for the next time; `False`: they are read in
             ranges. By default those of s3:// are copied, and those of gs:// read.
 
     Returns:
-        A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W, C]
-        of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
+        A `tf.data.ImageDataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W,
+        C] of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
         several classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image
         in `Dataset.keys(split)`. Where the dataset marks pixels to be ignored (`Manifest.ignores`), they are
         `metrics.UNCOUNTED` (255) in all classes of the target. With `pad`, and with `exact` without `repeat`, it is
@@ -141,7 +147,7 @@ def load(
         tf.errors.OpError: while iterating: a damaged record, an image of another size, or one without a label. The
             message names the shard, the record, its offset and its key.
     """
-    dataset = Dataset.open(dataset_dir)
+    dataset = ImageDataset.open(dataset_dir)
     changes = read_augmentations(augment)
     size = image_size(dataset)
     check_augment(changes, size)
@@ -159,10 +165,10 @@ def load(
     shuffle_seed = seed if shuffle else None
     dataset = _nearer(dataset, split, copies, None if order == "exact" else (host, hosts), pad)
     shards = dataset.shards(split)
-    words = stored_texts(dataset, texts)
+    words = text_features(dataset, texts)
     parse = Parser(dataset, split, size, masks=targets in (MASKS, BOTH), labels=targets in (LABELS, BOTH), texts=words)
 
-    naming, unread = Naming(shards), Unread()
+    naming, unread = RecordLocator(shards), ReadErrors()
 
     def told(positions: Sequence[int]) -> str:
         return unread.why() or naming.first_wrong(positions, parse.problem)
@@ -175,13 +181,15 @@ def load(
         **batched: Any,
     ) -> Any:
         threads = threads_of_decoding()
-        return guarded(elements, plain(make), plain(position_of), told, count=count, threads=threads, **batched)
+        return with_error_context(
+            elements, no_autograph(make), no_autograph(position_of), told, count=count, threads=threads, **batched
+        )
 
     def example(position: Tensor, record: Tensor, *weight: Tensor) -> Example:
         return {**parse(record), "position": position, **dict(zip(("weight",), weight, strict=False))}
 
     def changed(count: Tensor, example: Example) -> Example:
-        found = augmented(example, changes, seed, count) if changes else example
+        found = apply_augmentations(example, changes, seed, count) if changes else example
         return {**found, "count": count}
 
     fixed = drop_remainder or repeat or pad or order == "exact"
@@ -210,10 +218,10 @@ def load(
             **batched,
         )
     else:
-        share = share_of(dataset, split, host, hosts)
+        share = host_ranges(dataset, split, host, hosts)
         found = read_fast(shards, share, shuffle_seed, unread)
         records = sum(stretch.records for stretch in share)
-        filler = filler_of(dataset, split, share) if pad else None
+        filler = padding_range(dataset, split, share) if pad else None
         if filler is not None:
             records = steps_of(dataset, split, batch_size, False, hosts, order, pad) * batch_size
             found = padded(found, shards, filler, records, unread)
@@ -231,7 +239,7 @@ def load(
                 identity["texts"] = list(texts)
             if pad:
                 identity["padded"] = records
-            found = cached(found, os.fspath(cache), records * each, identity)
+            found = cache_examples(found, os.fspath(cache), records * each, identity)
             if cache != MEMORY:
                 # What comes from a disk is decoded, and held once more while it is mixed.
                 buffer = min(buffer, max(1, _SHUFFLED_BYTES // each))
@@ -251,15 +259,15 @@ def load(
             )
         else:
             counted = found.enumerate()
-            batches = counted.map(plain(changed), tf.data.AUTOTUNE).batch(batch_size, drop_remainder=fixed)
+            batches = counted.map(no_autograph(changed), tf.data.AUTOTUNE).batch(batch_size, drop_remainder=fixed)
     mixing = changes["mixup"].strength if "mixup" in changes else 0.0
-    finish = Finisher(dataset.manifest, targets, masks == "bits", normalize, statistics, dtype, mixing, seed, ids)
+    finish = Postprocess(dataset.manifest, targets, masks == "bits", normalize, statistics, dtype, mixing, seed, ids)
     options = tf.data.Options()
     options.deterministic = deterministic or order == "exact"
     # Only what comes out of a cache is tuned; elsewhere there is nothing to tune, and watching costs.
     options.autotune.enabled = cache is not None
     options.autotune.ram_budget = _TUNED_BYTES
-    return batches.map(plain(finish.__call__), _AT_ONCE).prefetch(_AHEAD).with_options(options)
+    return batches.map(no_autograph(finish.__call__), _AT_ONCE).prefetch(_AHEAD).with_options(options)
 
 
 def steps_per_epoch(
@@ -289,25 +297,25 @@ def steps_per_epoch(
     """
     if batch_size < 1:
         raise UsageError(f"batch_size is {batch_size}; it must be at least 1.")
-    return steps_of(Dataset.open(dataset_dir), split, batch_size, drop_remainder, hosts, order, pad)
+    return steps_of(ImageDataset.open(dataset_dir), split, batch_size, drop_remainder, hosts, order, pad)
 
 
 def _nearer(
-    dataset: Dataset, split: str, copies: Copies | bool | None, share: tuple[int, int] | None, pad: bool
-) -> Dataset:
+    dataset: ImageDataset, split: str, copies: ShardCache | bool | None, share: tuple[int, int] | None, pad: bool
+) -> ImageDataset:
     """The dataset, with copies of what will be read of it where they are wanted."""
     wanted = dataset.root.startswith("s3://") if copies is None else copies is not False
     if not wanted or not is_remote(dataset.root):
         return dataset
     shards = dataset.shards(split)
     if share is not None:
-        parts = share_of(dataset, split, *share)
-        filler = filler_of(dataset, split, parts) if pad else None
+        parts = host_ranges(dataset, split, *share)
+        filler = padding_range(dataset, split, parts) if pad else None
         shards = [shards[number] for number in sorted({part.shard for part in (*parts, *([filler] if filler else []))})]
-    return local_copy(dataset, shards, copies if isinstance(copies, Copies) else Copies())
+    return cache_shards(dataset, shards, copies if isinstance(copies, ShardCache) else ShardCache())
 
 
-def _targets(dataset: Dataset, targets: str | None) -> str:
+def _targets(dataset: ImageDataset, targets: str | None) -> str:
     """What is wanted; what the dataset has where nothing is said."""
     has_masks = dataset.manifest.task == "segmentation"
     if targets is None:
@@ -320,7 +328,7 @@ def _targets(dataset: Dataset, targets: str | None) -> str:
 
 
 def _check(
-    dataset: Dataset,
+    dataset: ImageDataset,
     batch_size: int,
     shuffle_buffer: int | None,
     order: str,
@@ -353,12 +361,12 @@ def _check(
         raise UsageError("cache needs order='fast'; order='exact' reads by the index, so that it may begin anywhere.")
 
 
-def _buffer(dataset: Dataset, split: str) -> int:
+def _buffer(dataset: ImageDataset, split: str) -> int:
     """Records that are mixed at a time: so many that they take no more than a part of the memory."""
     return max(1, min(_SHUFFLED, _SHUFFLED_BYTES // _record_bytes(dataset, split)))
 
 
-def _record_bytes(dataset: Dataset, split: str) -> int:
+def _record_bytes(dataset: ImageDataset, split: str) -> int:
     """Bytes of a record on average, at least 1."""
     shards = dataset.shards(split)
     return max(1, sum(shard.bytes for shard in shards) // max(1, sum(shard.records for shard in shards)))

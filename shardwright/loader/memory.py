@@ -113,7 +113,7 @@ def decoded_bytes(size: tuple[int, int], classes: int, words: int = 0) -> int:
     return size[0] * size[1] * (3 - (-(classes + 1) // _CLASSES_A_BYTE)) + _FLOAT * words
 
 
-def kept_bytes(
+def cache_budget(
     shards: Sequence[int], each: int, *, order: str, hosts: int, remote: bool, room: float = math.inf
 ) -> int:
     """Bytes of the train split that stay in memory from the first epoch on; 0 where none do.
@@ -146,11 +146,11 @@ _OF_MEMORY, _OF_DISK = 0.5, 0.9
 _held: dict[str, int] = {}
 
 
-def cached(examples: Any, cache: str, bytes_: int, identity: Any) -> Any:
+def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any:
     """Examples that are made once.
 
     Args:
-        examples: a `tf.data.Dataset`.
+        examples: a `tf.data.ImageDataset`.
         cache: `memory`, or a folder on this machine; made where missing.
         bytes_: what all of them take.
         identity: plain values that tell these examples from all others.

@@ -11,10 +11,10 @@ import tensorflow as tf
 from shardwright.config.dataset import TF_VISION, TFDS
 from shardwright.config.transform import PNG
 from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.images import tf_ops
-from shardwright.loader.error_context import plain_message, require
+from shardwright.loader.error_context import error_message, require
 from shardwright.loader.masks import draw_bits, pack_bits, runs_fit
 from shardwright.loader.text_features import StoredTexts
 
@@ -42,7 +42,7 @@ class Parser:
         DatasetError: the features are stored in a form that is none of ours.
     """
 
-    dataset: Dataset
+    dataset: ImageDataset
     split: str
     size: tuple[int, int]
     masks: bool
@@ -89,7 +89,7 @@ class Parser:
                 return "holds no image. Write the dataset anew."
             shape = _decode(found, self._encoding).shape
         except tf.errors.OpError as error:
-            return f"cannot be decoded ({plain_message(error)}). {_ANEW}"
+            return f"cannot be decoded ({error_message(error)}). {_ANEW}"
         if tuple(shape[:2]) != self.size:
             sizes = f"{shape[0]} x {shape[1]}, not {self.size[0]} x {self.size[1]}"
             return f"image is {sizes}. Batches need one size: use a transformed set."
@@ -101,12 +101,12 @@ class Parser:
         try:
             self(tf.constant(record))
         except tf.errors.OpError as error:
-            return plain_message(error)
+            return error_message(error)
         return ""
 
     def _parsed(self, record: Tensor) -> dict[str, Tensor]:
         manifest, features = self.dataset.manifest, self._features()
-        _refuse_unreadable(self.dataset, features)
+        _check_readable(self.dataset, features)
         spec = {manifest.stored(name): kind for name, kind in features.items()}
         parsed = tf.io.parse_single_example(record, spec) if self.texts else parsed_densely(record, spec)
         return {name: parsed[manifest.stored(name)] for name in features}
@@ -186,7 +186,7 @@ class Parser:
         return f"has a class that is none of the {len(self.dataset.manifest.classes)}. Write the dataset anew."
 
 
-def _refuse_unreadable(dataset: Dataset, features: Mapping[str, Any]) -> None:
+def _check_readable(dataset: ImageDataset, features: Mapping[str, Any]) -> None:
     """Refuses a dataset whose features were stored in a form that is none of ours, or left out."""
     manifest = dataset.manifest
     for name, spec in features.items():

@@ -20,7 +20,7 @@ MASKS, LABELS, BOTH = "masks", "labels", "both"
 
 
 @dataclass(frozen=True)
-class Finisher:
+class Postprocess:
     """Makes (image, target[, weight][, id]) of a batch.
 
     Attributes:

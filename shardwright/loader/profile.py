@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images import tf_ops
 from shardwright.loader.advice import Advice, Loaded, advise
@@ -228,7 +228,7 @@ def loader_report(
         raise UsageError(
             f"{directory}: what is far away is measured by its distance. Copy the dataset to this machine."
         )
-    dataset = Dataset.open(directory)
+    dataset = ImageDataset.open(directory)
     count = dataset.num_records(split)
     if not count:
         raise DatasetError(f"{dataset.root}: split {split!r} holds no record, so there is nothing to measure.")
@@ -278,7 +278,7 @@ def loader_report(
 
 
 def _steps(
-    dataset: Dataset,
+    dataset: ImageDataset,
     split: str,
     encoded: Sequence[bytes],
     encoding: str,
@@ -402,14 +402,14 @@ def _all_of(elements: Any) -> Callable[[], object]:
 
 def training(dataset: str, batch: int, *, split: str = TRAIN, **options: Any) -> Iterator[Any]:
     """The loader's endless batches for a training, as uint8 where nothing else is asked for."""
-    from shardwright.loader import load
+    from shardwright.loader.load import load
 
     fixed = {"shuffle": True, "seed": 0, "repeat": True, "deterministic": False}
     given = {"normalize": "none", "dtype": "uint8", **fixed, **options}
     return iter(load(dataset, split, batch, **given))
 
 
-def encoded_images(dataset: Dataset, split: str) -> list[bytes]:
+def encoded_images(dataset: ImageDataset, split: str) -> list[bytes]:
     """The stored images of a split, as many as fit into a quarter of a gigabyte."""
     name, found, size = dataset.manifest.stored("image/encoded"), [], 0
     for _, record in dataset.records(split):
@@ -421,7 +421,7 @@ def encoded_images(dataset: Dataset, split: str) -> list[bytes]:
     return found
 
 
-def first_records(dataset: Dataset, split: str, count: int) -> list[bytes]:
+def first_records(dataset: ImageDataset, split: str, count: int) -> list[bytes]:
     """The first records of a split."""
     return [record for _, record in islice(dataset.records(split), count)]
 
@@ -440,7 +440,7 @@ def loading_memory(dataset: str, split: str, batch: int) -> int:
 
 
 def _main(dataset: str, split: str, batch: str) -> None:
-    from shardwright.loader import load
+    from shardwright.loader.load import load
 
     images = 0
     for image, *_ in load(dataset, split, int(batch), shuffle=True, seed=0):

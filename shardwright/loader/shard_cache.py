@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.errors import DatasetError, UsageError
-from shardwright.storage import in_parallel, open_file
+from shardwright.storage import map_threads, open_file
 from shardwright.storage.durable import replace as replace_file
 from shardwright.storage.locks import lock_file
 
@@ -36,7 +36,7 @@ def default_folder() -> str:
 
 
 @dataclass(frozen=True)
-class Copies:
+class ShardCache:
     """Where copies of shards are kept.
 
     Attributes:
@@ -55,7 +55,7 @@ class Copies:
             raise UsageError(f"most_bytes is {self.most_bytes}; give the bytes that copies of shards may take.")
 
 
-def local_copy(dataset: Dataset, shards: Sequence[LocatedShard], copies: Copies) -> Dataset:
+def cache_shards(dataset: ImageDataset, shards: Sequence[LocatedShard], copies: ShardCache) -> ImageDataset:
     """A dataset of which some shards, and their indexes, lie on this machine.
 
     Args:
@@ -88,7 +88,7 @@ def local_copy(dataset: Dataset, shards: Sequence[LocatedShard], copies: Copies)
         if not (folder / name).is_file():
             wanted[name] = (shard.index, -1, dataset.manifest.parts.get(name, ""))
             missing.append(name)
-    list(in_parallel(lambda path: _fetch(wanted[path][0], folder / path, wanted[path][2]), missing, _FILES_AT_ONCE))
+    list(map_threads(lambda path: _fetch(wanted[path][0], folder / path, wanted[path][2]), missing, _FILES_AT_ONCE))
     return replace(dataset, root=str(folder))
 
 
@@ -128,7 +128,7 @@ def _hold(folder: Path) -> None:
     os.utime(folder / _LOCK)
 
 
-def _make_room(root: Path, folder: Path, needed: int, copies: Copies) -> None:
+def _make_room(root: Path, folder: Path, needed: int, copies: ShardCache) -> None:
     """Deletes copies of other datasets until what is needed fits; the caller's turn."""
     others = [entry for entry in root.iterdir() if entry.is_dir() and entry != folder]
     sizes = {entry: _size(entry) for entry in [folder, *others]}

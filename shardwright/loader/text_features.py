@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from shardwright.config.transform import COUNTS, DENSE, IDS
 from shardwright.dataset.features import feature_name
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 
 Tensor = Any
@@ -24,7 +24,7 @@ PADDING, UNKNOWN, FIRST = 0, 1, 2
 _BETWEEN = r"[^\p{L}\p{M}\p{N}']+"
 
 
-def words_of(texts: Tensor) -> Tensor:
+def tokenize(texts: Tensor) -> Tensor:
     """Cuts texts into words.
 
     Args:
@@ -102,7 +102,7 @@ def word_counts(places: Tensor, vocabulary: int, times: Tensor | None = None) ->
     return tf.ensure_shape(tf.math.unsorted_segment_sum(each, places, vocabulary), [vocabulary])
 
 
-def stored_texts(dataset: Dataset, columns: Sequence[str]) -> tuple[StoredTexts, ...]:
+def text_features(dataset: ImageDataset, columns: Sequence[str]) -> tuple[StoredTexts, ...]:
     """Columns of texts of a transformed dataset.
 
     Args:

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.masks.dialects import COCO
-from shardwright.masks.rle import RleError, Runs, places, union
+from shardwright.masks.rle import RleError, Runs, run_positions, union
 
 # Products of coordinates up to here are far from overflow, and no image has a side this long.
 _LARGEST = 2**31
@@ -99,7 +99,7 @@ def rasterize(corners: npt.NDArray[np.float64], height: int, width: int) -> Runs
     changes = np.empty(0, np.int64)
     for edges in parts:
         edge = np.repeat(edges, counts[edges])
-        column = first[edge] + places(counts[edges])
+        column = first[edge] + run_positions(counts[edges])
         (x, y), (right_x, right_y) = left[edge].T, right[edge].T
         crossed = y + (column + 0.5 - x) * (right_y - y) / (right_x - x)
         changes = _odd(np.concatenate([changes, column * height + _first_centre(crossed, height)]))

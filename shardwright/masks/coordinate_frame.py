@@ -27,17 +27,17 @@ from shardwright.images.orientation import (
     UPRIGHT,
     displayed_size,
     inverse,
+    orient_boxes,
     transposes,
-    turn_boxes,
 )
 from shardwright.images.orientation import inverse as inverse_turn
 from shardwright.masks.rle import Runs, column_pieces, encode, normalize, resample, transpose
 
 
-def turn_runs(runs: Runs, height: int, width: int, orientation: int) -> Runs:
+def orient_runs(runs: Runs, height: int, width: int, orientation: int) -> Runs:
     """Turns a mask from the stored to the displayed frame, in run space.
 
-    The way back: `turn_runs(runs, *displayed_size(height, width, orientation), inverse(orientation))`.
+    The way back: `orient_runs(runs, *displayed_size(height, width, orientation), inverse(orientation))`.
 
     Args:
         runs: int64 (n, 2), in the stored frame.
@@ -64,7 +64,7 @@ def _mirror_rows(runs: Runs, height: int) -> Runs:
 
 
 @dataclass(frozen=True)
-class Frames:
+class CoordinateFrame:
     """What lies between an image's file and its stored pixels.
 
     Attributes:
@@ -116,7 +116,7 @@ class Frames:
         """
         turn = self._turn(displayed)
         if turn != UPRIGHT:
-            runs = turn_runs(runs, *self.size(displayed), turn)
+            runs = orient_runs(runs, *self.size(displayed), turn)
         return runs if self.geometry is None else resample(runs, self.geometry)
 
     def move_boxes(self, lists: Mapping[str, Any], displayed: bool) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class Frames:
             return moved
         turn = self._turn(displayed)
         if turn != UPRIGHT:
-            moved = turn_boxes(moved, turn)
+            moved = orient_boxes(moved, turn)
         return moved if self.geometry is None else move_boxes(moved, self.geometry)
 
     def _turn(self, displayed: bool) -> int:
@@ -159,7 +159,7 @@ def inverse_geometry(plan: Geometry) -> Geometry:
     )
 
 
-def restore(mask: npt.NDArray[Any], policy: str, height: int, width: int) -> Runs:
+def to_image_size(mask: npt.NDArray[Any], policy: str, height: int, width: int) -> Runs:
     """Brings a mask back.
 
     Args:
@@ -175,7 +175,7 @@ def restore(mask: npt.NDArray[Any], policy: str, height: int, width: int) -> Run
     return resample(encode(mask), inverse_geometry(plan))
 
 
-def restore_to_file(mask: npt.NDArray[Any], policy: str, frames: Frames) -> Runs:
+def restore_to_file(mask: npt.NDArray[Any], policy: str, frames: CoordinateFrame) -> Runs:
     """Brings a mask back to the pixels of the file, past what the ingest did to them.
 
     Args:
@@ -189,7 +189,7 @@ def restore_to_file(mask: npt.NDArray[Any], policy: str, frames: Frames) -> Runs
     turn = frames.orientation if frames.turned else UPRIGHT
     displayed = displayed_size(frames.height, frames.width, turn)
     geometry = frames.geometry
-    runs = restore(mask, policy, *(displayed if geometry is None else (geometry.height, geometry.width)))
+    runs = to_image_size(mask, policy, *(displayed if geometry is None else (geometry.height, geometry.width)))
     if geometry is not None:
         runs = resample(runs, inverse_geometry(geometry))
-    return turn_runs(runs, *displayed, inverse_turn(turn))
+    return orient_runs(runs, *displayed, inverse_turn(turn))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.images.geometry import IntArray
-from shardwright.masks.rle import Runs, column_pieces, encode, normalize, places
+from shardwright.masks.rle import Runs, column_pieces, encode, normalize, run_positions
 
 
 class Regions(NamedTuple):
@@ -48,7 +48,7 @@ def find_regions(runs: Runs, height: int) -> Regions:
     low = np.searchsorted(behind, first + stride, side="left")
     counts = np.maximum(np.searchsorted(first, behind + stride, side="right") - low, 0)
     left = np.repeat(np.arange(len(column)), counts)
-    right = np.repeat(low, counts) + places(counts)
+    right = np.repeat(low, counts) + run_positions(counts)
     _, region = np.unique(_roots(len(column), left, right), return_inverse=True)
     areas = np.bincount(region, weights=end - begin).astype(np.int64)
     return Regions(column, begin, end, region.astype(np.int64), areas)

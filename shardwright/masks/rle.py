@@ -324,7 +324,7 @@ def _resample_by_columns(runs: Runs, geometry: Geometry) -> Runs:
     first_output = np.searchsorted(columns, piece_column)
     copies = np.where(end > begin, np.searchsorted(columns, piece_column, side="right") - first_output, 0)
     piece = np.repeat(np.arange(len(copies)), copies)
-    output_column = geometry.pad_left + first_output[piece] + places(copies)
+    output_column = geometry.pad_left + first_output[piece] + run_positions(copies)
     starts: IntArray = output_column * geometry.height + geometry.pad_top + begin[piece]
     lengths: IntArray = end[piece] - begin[piece]
     return _merge(np.stack([starts, lengths], axis=1), starts + lengths)
@@ -343,13 +343,13 @@ def column_pieces(runs: Runs, height: int) -> tuple[IntArray, IntArray, IntArray
     first = runs[:, 0] // height
     counts = (runs[:, 0] + runs[:, 1] - 1) // height - first + 1
     owner = np.repeat(np.arange(len(runs)), counts)
-    column = first[owner] + places(counts)
+    column = first[owner] + run_positions(counts)
     begin = np.maximum(runs[owner, 0] - column * height, 0)
     end = np.minimum(runs[owner, 0] + runs[owner, 1] - column * height, height)
     return column, begin, end
 
 
-def places(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def run_positions(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Numbers the members of groups of the given sizes: [2, 3] gives [0, 1, 0, 1, 2]."""
     return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
 

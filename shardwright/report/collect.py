@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from shardwright.dataset.example_view import FactsReader, ImageFacts, lot
-from shardwright.dataset.random_access import Place
-from shardwright.dataset.reader import Dataset, LocatedShard
+from shardwright.dataset.example_view import ExampleReader, ExampleView, sampling_hash
+from shardwright.dataset.random_access import RecordLocation
+from shardwright.dataset.reader import ImageDataset, LocatedShard
 from shardwright.display.numbers import Histogram, Scale
 from shardwright.fingerprint import text_number
 from shardwright.images.header import ImageError
 from shardwright.images.quality import Quality, measure, thumbnail
 from shardwright.progress import SILENT, Progress
 from shardwright.report.mask_shapes import MaskShapes
-from shardwright.report.samples import Lowest, key_folder
+from shardwright.report.samples import LowestK, key_folder
 
 SHAPES_OF = 3000
 MEASURED_OF = 1500
@@ -91,7 +91,7 @@ class Collected:
         largest: with the largest.
     """
 
-    dataset: Dataset
+    dataset: ImageDataset
     shards: list[LocatedShard]
     images: Counter[str] = field(default_factory=Counter)
     classes: dict[str, Counter[int]] = field(default_factory=dict)
@@ -107,10 +107,10 @@ class Collected:
     shapes: MaskShapes | None = None
     measured: int | None = None
     columns: Columns = field(default_factory=Columns)
-    random: Lowest = field(default_factory=lambda: Lowest(_RANDOM))
-    by_class: dict[int, Lowest] = field(default_factory=dict)
-    smallest: Lowest = field(default_factory=lambda: Lowest(_EXTREME))
-    largest: Lowest = field(default_factory=lambda: Lowest(_EXTREME))
+    random: LowestK = field(default_factory=lambda: LowestK(_RANDOM))
+    by_class: dict[int, LowestK] = field(default_factory=dict)
+    smallest: LowestK = field(default_factory=lambda: LowestK(_EXTREME))
+    largest: LowestK = field(default_factory=lambda: LowestK(_EXTREME))
 
     @property
     def total(self) -> int:
@@ -122,7 +122,7 @@ class Collected:
         return sum(counts[label] for name, counts in self.classes.items() if split in (None, name))
 
 
-def collect(dataset: Dataset, options: Options = DEFAULTS, shown: Progress = SILENT) -> Collected:
+def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress = SILENT) -> Collected:
     """Reads a dataset once.
 
     Args:
@@ -133,7 +133,7 @@ def collect(dataset: Dataset, options: Options = DEFAULTS, shown: Progress = SIL
     Raises:
         DatasetError: the dataset is damaged.
     """
-    reader = FactsReader(dataset.manifest)
+    reader = ExampleReader(dataset.manifest)
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
     found = Collected(dataset, shards)
     found.histograms = _histograms(len(dataset.manifest.classes) if reader.areas else 0)
@@ -145,7 +145,7 @@ def collect(dataset: Dataset, options: Options = DEFAULTS, shown: Progress = SIL
     looker = _Looker(found, options, options.shapes / total, options.measured / total)
     for number, shard in enumerate(shards):
         for key, offset, payload in dataset.placed_records(shard):
-            looker.look(shard.split, reader.read(key, payload), Place(number, offset))
+            looker.look(shard.split, reader.read(key, payload), RecordLocation(number, offset))
             shown.advance()
     return found
 
@@ -173,12 +173,12 @@ class _Looker:
     shapes_share: float
     measured_share: float
 
-    def look(self, split: str, facts: ImageFacts, place: Place) -> None:
+    def look(self, split: str, facts: ExampleView, place: RecordLocation) -> None:
         """Adds one image."""
         found = self.found
         found.images[split] += 1
         self._count(split, facts)
-        drawn = lot(facts.key, self.options.seed)
+        drawn = sampling_hash(facts.key, self.options.seed)
         found.random.offer(drawn, facts.key, place)
         counts = found.classes.setdefault(split, Counter())
         labels = set(facts.labels)
@@ -187,8 +187,8 @@ class _Looker:
             found.unlabelled[split] += 1
         for label in labels:
             if label not in found.by_class:
-                found.by_class[label] = Lowest(_PER_CLASS)
-            found.by_class[label].offer(lot(facts.key, self.options.seed + 1), facts.key, place)
+                found.by_class[label] = LowestK(_PER_CLASS)
+            found.by_class[label].offer(sampling_hash(facts.key, self.options.seed + 1), facts.key, place)
         self._masks(split, facts, place, drawn)
         self._quality(split, facts, drawn)
         columns, hashes = found.columns, facts.hashes
@@ -201,7 +201,7 @@ class _Looker:
             columns.perceptual.append(hashes[0])
             columns.average.append(hashes[1])
 
-    def _count(self, split: str, facts: ImageFacts) -> None:
+    def _count(self, split: str, facts: ExampleView) -> None:
         found = self.found
         height, width = facts.size
         if height and width:
@@ -218,7 +218,7 @@ class _Looker:
         if folder in found.folders or len(found.folders) < _MOST_SIZES:
             found.folders[folder] += 1
 
-    def _masks(self, split: str, facts: ImageFacts, place: Place, drawn: float) -> None:
+    def _masks(self, split: str, facts: ExampleView, place: RecordLocation, drawn: float) -> None:
         found = self.found
         height, width = facts.size
         if not height * width:
@@ -234,7 +234,7 @@ class _Looker:
             masks = [facts.runs(label) for label in range(found.shapes.classes)]
             found.shapes.add(masks, height, width, facts.orientation)
 
-    def _quality(self, split: str, facts: ImageFacts, drawn: float) -> None:
+    def _quality(self, split: str, facts: ExampleView, drawn: float) -> None:
         quality = facts.quality
         if self.found.measured is not None and drawn < self.measured_share:
             quality = measured(facts)
@@ -244,7 +244,7 @@ class _Looker:
                 self.found.histograms[name].add(split, getattr(quality, name))
 
 
-def measured(facts: ImageFacts) -> Quality | None:
+def measured(facts: ExampleView) -> Quality | None:
     """Measures the pixels of an image as the ingest does; `None` where they are stored in a form that is no file."""
     if facts.header is None:
         return None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from shardwright.dataset.example_view import FactsReader, ImageFacts
-from shardwright.dataset.random_access import Place, read_again
-from shardwright.dataset.reader import Dataset
-from shardwright.display.html import attribute, card, dot, section, shown
+from shardwright.dataset.example_view import ExampleReader, ExampleView
+from shardwright.dataset.random_access import RecordLocation, read_record
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.html import card, dot, escape, escape_attribute, section
 from shardwright.display.numbers import number, percent
 from shardwright.display.pictures import Picture, picture_of
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.duplicates import Duplicates, Group
 from shardwright.report.image_stats import colour_legend
 from shardwright.report.overview import groups
-from shardwright.report.samples import Pick
+from shardwright.report.samples import Candidate
 
 # Of the page's 5 MB, so much may be pictures, and so much of that those of further chapters.
 BUDGET = 3_900_000
@@ -33,11 +33,11 @@ class Sheets:
 
     def __init__(self, found: Collected, budget: int = BUDGET) -> None:
         self._found = found
-        self._reader = FactsReader(found.dataset.manifest)
+        self._reader = ExampleReader(found.dataset.manifest)
         self._left = budget
         self.left_out = 0
 
-    def tile(self, place: Place, *, labels: Sequence[int] | None = None, note: str = "") -> str:
+    def tile(self, place: RecordLocation, *, labels: Sequence[int] | None = None, note: str = "") -> str:
         """One image.
 
         Args:
@@ -56,24 +56,26 @@ class Sheets:
             inner = LEFT_OUT
         else:
             self._left -= picture.bytes
-            inner = framed(picture, words)
+            inner = thumbnail_figure(picture, words)
         tags = "".join(self._tag(label) for label in facts.labels[:_NAMED])
         tags += f'<span class="tag">+{len(facts.labels) - _NAMED}</span>' if len(facts.labels) > _NAMED else ""
-        line = f'<span class="tag">{shown(split, 30)}</span>{tags}'
+        line = f'<span class="tag">{escape(split, 30)}</span>{tags}'
         return figure(inner, facts.key, f"{line}{note}")
 
-    def facts(self, place: Place) -> ImageFacts:
+    def facts(self, place: RecordLocation) -> ExampleView:
         """What the record at a place tells."""
-        payload = read_again(self._found.shards, place)
+        payload = read_record(self._found.shards, place)
         facts = self._reader.read("", payload)
         keys = facts.example.texts(self._found.dataset.manifest.stored("image/key"))
         return self._reader.read(keys[0] if keys else "(no key)", payload)
 
     def _tag(self, label: int) -> str:
-        name = shown(self._found.dataset.manifest.classes[label], 30)
+        name = escape(self._found.dataset.manifest.classes[label], 30)
         return f'<span class="tag">{dot(label)}{name}</span>'
 
-    def sheet(self, picks: Iterable[Pick], note: Callable[[Pick], str] = lambda pick: "", *, own: bool = False) -> str:
+    def sheet(
+        self, picks: Iterable[Candidate], note: Callable[[Candidate], str] = lambda pick: "", *, own: bool = False
+    ) -> str:
         """Several tiles; with `own` only the mask is laid over for which an image was chosen."""
         tiles = (self.tile(p.place, labels=[p.label] if own and p.label >= 0 else None, note=note(p)) for p in picks)
         return f'<div class="sheet">{"".join(tiles)}</div>'
@@ -85,16 +87,16 @@ def sheets_of(directory: str) -> Sheets:
     Raises:
         DatasetError: there is no dataset.
     """
-    dataset = Dataset.open(directory)
+    dataset = ImageDataset.open(directory)
     return Sheets(Collected(dataset, [shard for split in dataset.splits for shard in dataset.shards(split)]))
 
 
-def framed(picture: Picture, words: str) -> str:
+def thumbnail_figure(picture: Picture, words: str) -> str:
     """A small picture with its masks laid over it, as wide as the page has room for; `words` say what it shows."""
     if not picture.image:
         return '<div class="pic"><div class="gone">cannot be shown</div></div>'
     size = f'width="{picture.width}" height="{picture.height}"'
-    inner = f'<img src="{picture.image}" alt="{attribute(words, 240)}" {size}>'
+    inner = f'<img src="{picture.image}" alt="{escape_attribute(words, 240)}" {size}>'
     if picture.overlay:
         inner += f'<img class="m" src="{picture.overlay}" alt="" {size}>'
     # Never higher than small pictures are.
@@ -102,8 +104,8 @@ def framed(picture: Picture, words: str) -> str:
 
 
 def figure(inner: str, name: str, below: str) -> str:
-    """A tile: what `framed` made, the name of the image, and what is below it, ready as HTML."""
-    return f'<figure>{inner}<figcaption><span class="k">{shown(name, 80)}</span>{below}</figcaption></figure>'
+    """A tile: what `thumbnail_figure` made, the name of the image, and what is below it, ready as HTML."""
+    return f'<figure>{inner}<figcaption><span class="k">{escape(name, 80)}</span>{below}</figcaption></figure>'
 
 
 def contact_sheets(found: Collected, sheets: Sheets) -> str:
@@ -125,7 +127,7 @@ def contact_sheets(found: Collected, sheets: Sheets) -> str:
     ]
     by_class = []
     for label in sorted(found.by_class, key=lambda label: (-found.class_count(label), label))[:MOST_CLASSES]:
-        title = f"{dot(label)}{shown(names[label], 60)}"
+        title = f"{dot(label)}{escape(names[label], 60)}"
         note = f"{number(found.class_count(label))} images have it."
         by_class.append(card(title, sheets.sheet(found.by_class[label].picks()), note=note, wide=True))
     left = len(found.by_class) - len(by_class)
@@ -136,14 +138,14 @@ def contact_sheets(found: Collected, sheets: Sheets) -> str:
     )
 
 
-def _part(pick: Pick) -> str:
+def _part(pick: Candidate) -> str:
     return f"<div>{percent(abs(pick.score))} of the image</div>"
 
 
-def _covered(facts: ImageFacts) -> str:
+def _covered(facts: ExampleView) -> str:
     """What the mask of each class covers: masks that differ may look the same."""
     areas = zip(facts.reader.classes, facts.areas or (), strict=False)
-    told = ", ".join(f"{shown(name, 30)} {number(pixels)}" for name, pixels in areas if pixels)
+    told = ", ".join(f"{escape(name, 30)} {number(pixels)}" for name, pixels in areas if pixels)
     return f"<div>pixels: {told or 'none'}</div>"
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shardwright.dataset.random_access import Place
+from shardwright.dataset.random_access import RecordLocation
 from shardwright.duplicates.clusters import equal_clusters, near_clusters
 from shardwright.duplicates.decide import groups_of
 from shardwright.report.collect import Collected, Columns, as_hashes
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 
     kind: str
     size: int
-    places: tuple[Place, ...]
+    places: tuple[RecordLocation, ...]
     leaks: bool
     conflicts: str
 
@@ -92,7 +92,7 @@ def _groups(kind: str, found: Collected, firsts: np.ndarray[tuple[int], np.dtype
         yield Group(
             kind,
             len(rows),
-            tuple(Place(columns.shard[row], columns.offset[row]) for row in rows[:_MEMBERS_SHOWN]),
+            tuple(RecordLocation(columns.shard[row], columns.offset[row]) for row in rows[:_MEMBERS_SHOWN]),
             len({splits[columns.shard[row]] for row in rows}) > 1,
             _conflict(kind, columns, rows),
         )

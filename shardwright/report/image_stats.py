@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardwright.display.charts import BAR, ENOUGH, bar, histogram, split_legend
-from shardwright.display.html import attribute, card, dot, more, section, shown, table
+from shardwright.display.html import card, dot, escape, escape_attribute, more, section, table
 from shardwright.display.numbers import Show, number, percent, size_text
 from shardwright.display.pictures import heat_picture
 from shardwright.images.colours import class_colour
@@ -66,7 +66,7 @@ def _sizes(found: Collected) -> str:
 
 def _kinds(found: Collected) -> str:
     rows = [
-        *((f"format {shown(name or 'not told')}", n) for name, n in sorted(found.formats.items())),
+        *((f"format {escape(name or 'not told')}", n) for name, n in sorted(found.formats.items())),
         *(
             (f"{n_channels} channel{'' if n_channels == 1 else 's'}", n)
             for n_channels, n in sorted(found.channels.items())
@@ -85,7 +85,7 @@ def masks(found: Collected) -> str:
     names = found.dataset.manifest.classes[:MOST_CLASSES]
     cards = "".join(
         card(
-            f"{dot(label)}{shown(name, 60)}",
+            f"{dot(label)}{escape(name, 60)}",
             histogram(f"c-cover-{label}", f"Part of the image: {name}", found.histograms[f"coverage/{label}"], percent),
             note="Part of the image that the mask covers, where there is one.",
         )
@@ -113,7 +113,7 @@ def _areas(found: Collected, names: tuple[str, ...]) -> str:
         every = percent(found.areas[label] / max(1, found.pixels))
         rows.append(
             (
-                f"{dot(label)}{shown(name, 60)}",
+                f"{dot(label)}{escape(name, 60)}",
                 number(part.total),
                 f"{number(round(mean) if part.total else mean)}",
                 percent(part.mean()),
@@ -150,8 +150,8 @@ def _heat(shapes: MaskShapes, label: int, name: str) -> str:
         f"at its densest place {100 * most:.0f} % of its masks"
     )
     return (
-        f'<figure><img class="heat" src="{heat_picture(heat)}" alt="{attribute(words, 300)}" width="{columns}" '
-        f'height="{rows}"><figcaption><span class="k">{shown(name, 60)}</span>centre {100 * down:.0f} % down, '
+        f'<figure><img class="heat" src="{heat_picture(heat)}" alt="{escape_attribute(words, 300)}" width="{columns}" '
+        f'height="{rows}"><figcaption><span class="k">{escape(name, 60)}</span>centre {100 * down:.0f} % down, '
         f"{100 * right:.0f} % right; densest {100 * most:.0f} %</figcaption></figure>"
     )
 
@@ -164,8 +164,8 @@ def _tables(shapes: MaskShapes, names: tuple[str, ...]) -> Iterator[str]:
         total = max(1, shapes.masks[label])
         one, few, many = int(counts[0]), int(counts[1:5].sum()), int(counts[5:].sum())
         cells = [f"{number(n)} <small>({percent(n / total)})</small>" for n in (one, few, many)]
-        rows.append((shown(name, 60), number(shapes.masks[label]), *cells))
-    fine = [(shown(name, 60), *(number(int(n)) for n in shapes.regions[label])) for label, name in enumerate(names)]
+        rows.append((escape(name, 60), number(shapes.masks[label]), *cells))
+    fine = [(escape(name, 60), *(number(int(n)) for n in shapes.regions[label])) for label, name in enumerate(names)]
     head = ("Class", *(str(i + 1) for i in range(limit)), f"{limit + 1}+")
     yield card(
         "Regions of a mask",
@@ -185,11 +185,11 @@ def _tables(shapes: MaskShapes, names: tuple[str, ...]) -> Iterator[str]:
             for other in range(len(names)):
                 part = int(shapes.shared[label, other]) / own if own else 0.0
                 cells.append("–" if other == label or not own else percent(part))
-            rows.append((shown(name, 60), *cells))
+            rows.append((escape(name, 60), *cells))
         yield card(
             "Overlap",
             table(
-                ("Of the pixels of", *(f"also {shown(name, 40)}" for name in names)),
+                ("Of the pixels of", *(f"also {escape(name, 40)}" for name in names)),
                 rows,
                 caption="Part of the pixels of a class (row) that also belong to another one (column)",
                 numbers=range(1, len(names) + 1),
@@ -200,7 +200,7 @@ def _tables(shapes: MaskShapes, names: tuple[str, ...]) -> Iterator[str]:
 def colour_legend(names: tuple[str, ...]) -> str:
     """Which colour is which class."""
     items = "".join(
-        f'<li><span class="swatch" style="color:{class_colour(label).css}"></span>{shown(name, 60)}</li>'
+        f'<li><span class="swatch" style="color:{class_colour(label).css}"></span>{escape(name, 60)}</li>'
         for label, name in enumerate(names[:MOST_CLASSES])
     )
     return f'<ul class="legend" aria-label="Colours of the classes">{items}</ul>'

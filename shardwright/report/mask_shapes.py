@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.duplicates.clusters import Components
+from shardwright.duplicates.clusters import UnionFind
 from shardwright.images.geometry import plan_geometry
 from shardwright.images.orientation import displayed_size
-from shardwright.masks.coordinate_frame import turn_runs
-from shardwright.masks.rle import Runs, area, column_pieces, draw, places, resample, union
+from shardwright.masks.coordinate_frame import orient_runs
+from shardwright.masks.rle import Runs, area, column_pieces, draw, resample, run_positions, union
 
 HEAT_SIDE = 24
 
@@ -33,8 +33,8 @@ def regions(runs: Runs, height: int) -> int:
     last = np.searchsorted(starts, ends + height, side="left")
     counts = np.maximum(last - first, 0)
     one = np.repeat(np.arange(len(starts)), counts)
-    other = np.repeat(first, counts) + places(counts)
-    components = Components(len(starts))
+    other = np.repeat(first, counts) + run_positions(counts)
+    components = UnionFind(len(starts))
     components.join(one, other)
     return len(np.unique(components.firsts()))
 
@@ -42,7 +42,7 @@ def regions(runs: Runs, height: int) -> int:
 def heat(runs: Runs, height: int, width: int, orientation: int) -> npt.NDArray[np.int64]:
     """The mask as displayed, sampled at 24 x 24 points: int64 of 0 and 1."""
     shape = displayed_size(height, width, orientation)
-    turned = turn_runs(runs, height, width, orientation)
+    turned = orient_runs(runs, height, width, orientation)
     plan = plan_geometry("stretch", *shape, HEAT_SIDE, HEAT_SIDE)
     return draw(resample(turned, plan), HEAT_SIDE, HEAT_SIDE).astype(np.int64)
 

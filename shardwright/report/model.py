@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image
 
 from shardwright.display.charts import curves
-from shardwright.display.html import attribute, card, section, shown, table
+from shardwright.display.html import card, escape, escape_attribute, section, table
 from shardwright.display.numbers import number, percent
 from shardwright.report.image_stats import colour_legend
 from shardwright.report.page import Chapter
@@ -48,7 +48,7 @@ def model_chapter(
     """
     blessed = bool(summary["blessed"])
     badge = '<span class="badge good">blessed</span>' if blessed else '<span class="badge bad">not blessed</span>'
-    reasons = "".join(f"<li>{shown(reason, 400)}</li>" for reason in summary["reasons"])
+    reasons = "".join(f"<li>{escape(reason, 400)}</li>" for reason in summary["reasons"])
     lead = badge + ("" if summary["baseline"] else " No earlier blessed model was compared.")
     cards = [f"<ul>{reasons}</ul>" if reasons else "", f'<div class="grid fit">{"".join(_metrics(summary))}</div>']
     if history is not None:
@@ -70,7 +70,7 @@ def _metrics(summary: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(name for name in metrics if "/" not in name):
         before = baseline.get(name)
         told = "–" if before is None else f"{before:.4f}"
-        rows.append((shown(_WORDS.get(name, name), 60), f"{metrics[name]:.4f}", told, _moved(metrics[name], before)))
+        rows.append((escape(_WORDS.get(name, name), 60), f"{metrics[name]:.4f}", told, _moved(metrics[name], before)))
     head = ("Figure", "This model", "Last blessed", "Moved")
     yield card("Figures", table(head, rows, caption="Figures over the whole split", numbers=(1, 2, 3)))
     kinds = sorted({name.split("/", 1)[0] for name in metrics if "/" in name})
@@ -84,10 +84,13 @@ def _metrics(summary: Mapping[str, Any]) -> Iterator[str]:
             value, before = metrics.get(f"{kind}/{one}"), baseline.get(f"{kind}/{one}")
             moved = "" if value is None or before is None else f" <small>({_moved(value, before)})</small>"
             cells.append("–" if value is None else f"{value:.4f}{moved}")
-        rows_of.append((shown(one, 60), *cells))
+        rows_of.append((escape(one, 60), *cells))
     caption = "Figures of each class" + ("; in brackets what moved since the last blessed model" if baseline else "")
     body = table(
-        ("Class", *(shown(_WORDS.get(kind, kind), 30) for kind in kinds)), rows_of, caption=caption, numbers=range(1, 9)
+        ("Class", *(escape(_WORDS.get(kind, kind), 30) for kind in kinds)),
+        rows_of,
+        caption=caption,
+        numbers=range(1, 9),
     )
     yield card("By class", body)
 
@@ -104,7 +107,7 @@ def _curves(history: Mapping[str, Any]) -> Iterator[str]:
     yield card("Loss", curves("c-loss", "Loss", losses, best))
     for place, (name, values) in enumerate(list(told.items())[:5]):
         title = _WORDS.get(name, name)
-        yield card(shown(title, 40), curves(f"c-metric-{place}", title, {"evaluation": values}, best))
+        yield card(escape(title, 40), curves(f"c-metric-{place}", title, {"evaluation": values}, best))
 
 
 def _confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
@@ -114,8 +117,8 @@ def _confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
     for name, counts in zip(classes, matrix, strict=True):
         total = max(1, sum(counts))
         cells = [f"{number(count)} <small>({percent(count / total)})</small>" if count else "0" for count in counts]
-        rows.append((shown(name, 40), *cells))
-    head = ("What is true", *(shown(name, 30) for name in classes))
+        rows.append((escape(name, 40), *cells))
+    head = ("What is true", *(escape(name, 30) for name in classes))
     caption = "Images of a class (row) by the class that the model says (column)"
     body = table(head, rows, caption=caption, numbers=range(1, len(classes) + 1))
     return card("What is taken for what", body, wide=True)
@@ -127,8 +130,8 @@ def _slices(slices: Sequence[Mapping[str, Any]]) -> str:
     for row in slices[:_SLICES]:
         figures = [row["metrics"].get(name) for name in names]
         cells = ["–" if value is None else f"{value:.4f}" for value in figures]
-        rows.append((f"{shown(str(row['by']), 30)}: {shown(str(row['value']), 60)}", number(row["images"]), *cells))
-    head = ("Images of", "Images", *(shown(_WORDS.get(name, name), 40) for name in names))
+        rows.append((f"{escape(str(row['by']), 30)}: {escape(str(row['value']), 60)}", number(row["images"]), *cells))
+    head = ("Images of", "Images", *(escape(_WORDS.get(name, name), 40) for name in names))
     body = table(head, rows, caption="Figures of parts of the split", numbers=range(1, len(names) + 2))
     left = len(slices) - _SLICES
     return card("Parts", body, note=f"{number(left)} more are in evaluation.json." if left > 0 else "", wide=True)
@@ -141,10 +144,10 @@ def _sheet(kind: str, details: Mapping[str, Any], folder: Path) -> str:
         if url:
             masks = masks or "truth" not in row
             words = f"{row['key']}: the image, what is true, what the model says; score {row['score']:.3f}"
-            told = "".join(f" {name} {shown(str(row[name]), 40)}" for name in ("truth", "prediction") if name in row)
+            told = "".join(f" {name} {escape(str(row[name]), 40)}" for name in ("truth", "prediction") if name in row)
             tiles.append(
-                f'<figure><div class="pic"><img src="{url}" alt="{attribute(words, 240)}"></div>'
-                f'<figcaption><span class="k">{shown(str(row["key"]), 80)}</span>score {row["score"]:.3f}{told}'
+                f'<figure><div class="pic"><img src="{url}" alt="{escape_attribute(words, 240)}"></div>'
+                f'<figcaption><span class="k">{escape(str(row["key"]), 80)}</span>score {row["score"]:.3f}{told}'
                 "</figcaption></figure>"
             )
     if not tiles:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import MULTI, NONE, SINGLE
 from shardwright.display.charts import BAR, bar, split_class
-from shardwright.display.html import card, dot, finding_list, more, plain, section, shown, table
+from shardwright.display.html import card, dot, escape, finding_list, more, plain, section, table
 from shardwright.display.numbers import number, percent, size_text
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
@@ -49,7 +49,7 @@ def split_table(found: Collected) -> str:
         counts = [found.class_count(label, split) for label in labels]
         shards = [shard for shard in found.shards if shard.split == split]
         cells = [
-            f'<span class="{split_class(split)}">{shown(split, 40)}</span>',
+            f'<span class="{split_class(split)}">{escape(split, 40)}</span>',
             number(images),
             percent(images / max(1, found.total)),
             size_text(sum(shard.bytes for shard in shards)),
@@ -141,12 +141,12 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
     for split in sorted(found.images):
         missing = [name for label, name in enumerate(manifest.classes) if not found.class_count(label, split)]
         if missing and manifest.labels != NONE:
-            names = ", ".join(shown(name, 40) for name in missing[:8]) + (", …" if len(missing) > 8 else "")
-            yield "warn", f"Split {shown(split)} has no image of {names}."
+            names = ", ".join(escape(name, 40) for name in missing[:8]) + (", …" if len(missing) > 8 else "")
+            yield "warn", f"Split {escape(split)} has no image of {names}."
     counts = [found.class_count(label) for label in range(len(manifest.classes))]
     least, most = min(counts, default=0), max(counts, default=0)
     if least and most >= _IMBALANCE * least:
-        rare = shown(manifest.classes[counts.index(least)], 40)
+        rare = escape(manifest.classes[counts.index(least)], 40)
         yield "warn", f"The rarest class, {rare}, has one image for {most // least} of the most frequent."
     turned = sum(count for orientation, count in found.orientations.items() if orientation != 1)
     if turned:
@@ -174,7 +174,7 @@ def funnel(found: Collected) -> str:
             for code, n in sorted(codes.items(), key=lambda c: (-c[1], c[0]))
         ]
     rows.append(("Written", totals.get("written", found.total), "good"))
-    rows += [(f"in split {shown(split)}", found.images[split], "good") for split in split_order(found)]
+    rows += [(f"in split {escape(split)}", found.images[split], "good") for split in split_order(found)]
     body = [(name, number(n), percent(n / inputs), bar(n / inputs, kind=style)) for name, n, style in rows]
     return card(
         "From inputs to examples",
@@ -193,7 +193,7 @@ def classes(found: Collected) -> str:
     most = max(1, *counts.values())
     rows = []
     for label in order[:_CLASSES_SHOWN]:
-        name = f"{dot(label)}{shown(manifest.classes[label], 60)}"
+        name = f"{dot(label)}{escape(manifest.classes[label], 60)}"
         cells = [number(found.class_count(label, split)) for split in splits]
         shares = [found.class_count(label, split) / max(1, found.images[split]) for split in splits]
         cells = [f"{cell} <small>({percent(share)})</small>" for cell, share in zip(cells, shares, strict=True)]
@@ -206,7 +206,7 @@ def classes(found: Collected) -> str:
     return card(
         "Classes",
         table(
-            ("Class", "Images", BAR, *(f'<span class="{split_class(s)}">{shown(s)}</span>' for s in splits)),
+            ("Class", "Images", BAR, *(f'<span class="{split_class(s)}">{escape(s)}</span>' for s in splits)),
             rows,
             caption="Images of each class; in brackets the part of the split that has it",
             numbers=(1, *range(3, 3 + len(splits))),
@@ -222,7 +222,7 @@ def sources(found: Collected) -> str:
         return ""
     order = sorted(found.folders.items(), key=lambda item: (-item[1], item[0]))
     most = order[0][1]
-    rows = [(shown(name, 60) if name else "<i>no folder</i>", number(n), bar(n / most)) for name, n in order]
+    rows = [(escape(name, 60) if name else "<i>no folder</i>", number(n), bar(n / most)) for name, n in order]
     head = ("Folder", "Images", BAR)
     first = table(head, rows[:12], caption="Images by the first folder of the key", numbers=(1,))
     rest = table(head, rows[12:200], caption="Further folders", numbers=(1,)) if len(rows) > 12 else ""

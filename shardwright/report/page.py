@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from shardwright.dataset.reader import Dataset
-from shardwright.display.html import shown
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.html import escape
 from shardwright.display.numbers import number
 from shardwright.display.page import document
 from shardwright.errors import UsageError
@@ -47,7 +47,7 @@ class Chapter(NamedTuple):
     findings: tuple[tuple[str, str], ...] = ()
 
 
-class Seen(NamedTuple):
+class PageInput(NamedTuple):
     """What one pass over a dataset found.
 
     Attributes:
@@ -59,7 +59,7 @@ class Seen(NamedTuple):
     duplicates: Duplicates
 
 
-def see(dataset: Dataset, options: Options = DEFAULTS, progress: Progress = SILENT) -> Seen:
+def collect_page(dataset: ImageDataset, options: Options = DEFAULTS, progress: Progress = SILENT) -> PageInput:
     """Reads a dataset once.
 
     Args:
@@ -71,14 +71,14 @@ def see(dataset: Dataset, options: Options = DEFAULTS, progress: Progress = SILE
         DatasetError: the dataset is damaged.
     """
     found = collect(dataset, options, progress)
-    return Seen(found, find_duplicates(found))
+    return PageInput(found, find_duplicates(found))
 
 
-def render(seen: Seen, chapters: Sequence[Chapter] = ()) -> str:
+def render(seen: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     """Renders the report of a dataset.
 
     Args:
-        seen: what `see` found.
+        seen: what `collect_page` found.
         chapters: further sections, in their order.
 
     Returns:
@@ -113,7 +113,9 @@ def render(seen: Seen, chapters: Sequence[Chapter] = ()) -> str:
     manifest = dataset.manifest
     short = html.escape(manifest.fingerprint[:12])
     name = f"{number(found.total)} images for {manifest.task}"
-    classes = ", ".join(shown(name, 40) for name in manifest.classes[:8]) + (", …" if len(manifest.classes) > 8 else "")
+    classes = ", ".join(escape(name, 40) for name in manifest.classes[:8]) + (
+        ", …" if len(manifest.classes) > 8 else ""
+    )
     left = f" {number(sheets.left_out)} pictures were left out to keep it small." if sheets.left_out else ""
     title = f"{name} · dataset {manifest.fingerprint[:12]}"
     return document(
@@ -155,12 +157,12 @@ def write_report(
         DatasetError: there is no dataset, or a damaged one.
         UsageError: the file cannot be written, or would lie within the dataset.
     """
-    dataset = Dataset.open(directory)
+    dataset = ImageDataset.open(directory)
     target = page_file(out, "--out", dataset.root)
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "reading records", quiet=quiet) as shown:
-        seen = see(dataset, options, shown)
-    write_whole(target, render(seen, chapters))
+        seen = collect_page(dataset, options, shown)
+    write_page(target, render(seen, chapters))
     return target
 
 
@@ -184,7 +186,7 @@ def page_file(out: str | os.PathLike[str], option: str, *datasets: str) -> Path:
     return target
 
 
-def write_whole(target: Path, text: str) -> None:
+def write_page(target: Path, text: str) -> None:
     """Writes a text file that appears whole.
 
     Raises:

@@ -8,11 +8,11 @@ from collections import Counter
 
 from shardwright.dataset.ledger import REJECTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE
-from shardwright.dataset.reader import Dataset
-from shardwright.display.html import card, more, section, shown, table
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.html import card, escape, more, section, table
 from shardwright.display.numbers import number, size_text
 from shardwright.storage import read_bytes
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 # Rows of the page; the ledger has them all.
 _ROWS_SHOWN = 1500
@@ -21,7 +21,7 @@ _REASON = 300
 _SHARDS_SHOWN = 400
 
 
-def rejected(dataset: Dataset) -> str:
+def rejected(dataset: ImageDataset) -> str:
     """Every input that was not written, by reason."""
     rows: dict[tuple[str, str], list[LedgerRow]] = {}
     counts: Counter[tuple[str, str]] = Counter()
@@ -45,7 +45,7 @@ def rejected(dataset: Dataset) -> str:
 def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
     status, code = kind
     style = "bad" if status == REJECTED else "warn"
-    cells = [(shown(row.key, 120), shown(row.reason, _REASON)) for row in rows]
+    cells = [(escape(row.key, 120), escape(row.reason, _REASON)) for row in rows]
     head = ("Input", "Why")
     caption = "Inputs and reasons"
     body = table(head, cells[:_OPEN_ROWS], caption=caption)
@@ -55,19 +55,19 @@ def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
             table(head, cells[_OPEN_ROWS:], caption="Further inputs and reasons"),
         )
     note = f"{number(count - len(cells))} more are in the ledger." if count > len(cells) else ""
-    title = f'<span class="badge {style}">{shown(status)}</span> {shown(code)} · {number(count)}'
+    title = f'<span class="badge {style}">{escape(status)}</span> {escape(code)} · {number(count)}'
     return card(title, body, note=note, wide=True)
 
 
-def shards(dataset: Dataset) -> str:
+def shards(dataset: ImageDataset) -> str:
     """The table of shards."""
     rows = [
         (
-            f"<code>{shown(shard.path)}</code>",
+            f"<code>{escape(shard.path)}</code>",
             number(shard.records),
             size_text(shard.bytes),
-            shown(shard.first_key or "–", 60),
-            f"<code>{shown(shard.sha256[:12])}</code>",
+            escape(shard.first_key or "–", 60),
+            f"<code>{escape(shard.sha256[:12])}</code>",
         )
         for shard in dataset.manifest.shards
     ]
@@ -78,7 +78,7 @@ def shards(dataset: Dataset) -> str:
     return section("shards", "Shards", card("Files", body, note=note, wide=True))
 
 
-def reproducibility(dataset: Dataset) -> str:
+def reproducibility(dataset: ImageDataset) -> str:
     """Fingerprints, recipe and versions: what it takes to make the same bytes again."""
     manifest = dataset.manifest
     facts = [
@@ -89,9 +89,9 @@ def reproducibility(dataset: Dataset) -> str:
         ("Kind", f"{manifest.kind}, {manifest.task}, {manifest.labels}, layout {manifest.format_version}"),
     ]
     facts += [(f"Version of {name}", version) for name, version in sorted(_versions(dataset).items())]
-    body = "".join(f"<dt>{shown(name)}</dt><dd><code>{shown(value)}</code></dd>" for name, value in facts)
-    recipe = shown(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
-    features = [(f"<code>{shown(name)}</code>", kind) for name, kind in sorted(manifest.features.items())]
+    body = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd>" for name, value in facts)
+    recipe = escape(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
+    features = [(f"<code>{escape(name)}</code>", kind) for name, kind in sorted(manifest.features.items())]
     return section(
         "made",
         "How it was made",
@@ -113,10 +113,10 @@ def reproducibility(dataset: Dataset) -> str:
     )
 
 
-def _versions(dataset: Dataset) -> dict[str, str]:
+def _versions(dataset: ImageDataset) -> dict[str, str]:
     """Versions of the packages that wrote the dataset; none where they are not told."""
     try:
-        told = foreign_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        told = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
         return {str(name): str(version) for name, version in told.get("versions", {}).items()}
     except (OSError, ValueError, AttributeError):
         return {}

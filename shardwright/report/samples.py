@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from shardwright.dataset.random_access import Place
+from shardwright.dataset.random_access import RecordLocation
 
 
-class Pick(NamedTuple):
+class Candidate(NamedTuple):
     """An image that is going to be shown; the order is that of the scores.
 
     Attributes:
@@ -20,11 +20,11 @@ class Pick(NamedTuple):
 
     score: float
     key: str
-    place: Place
+    place: RecordLocation
     label: int = -1
 
 
-class Lowest:
+class LowestK:
     """Keeps those with the lowest scores, in memory that does not grow.
 
     Args:
@@ -33,18 +33,18 @@ class Lowest:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._picks: list[Pick] = []
+        self._picks: list[Candidate] = []
         self._limit = float("inf")
 
-    def offer(self, score: float, key: str, place: Place, label: int = -1) -> None:
+    def offer(self, score: float, key: str, place: RecordLocation, label: int = -1) -> None:
         """Takes part in the choice."""
         if score > self._limit:
             return
-        self._picks.append(Pick(score, key, place, label))
+        self._picks.append(Candidate(score, key, place, label))
         if len(self._picks) >= 4 * self._count + 16:
             self._settle()
 
-    def picks(self) -> list[Pick]:
+    def picks(self) -> list[Candidate]:
         """Those chosen, the lowest first."""
         self._settle()
         return list(self._picks)

@@ -1,12 +1,12 @@
 """Which split an image falls into: arithmetic on keys, groups, classes and what was decided earlier."""
 
-from shardwright.splits.assignment import NEW, NOWHERE, Assignment, Folds, assign_splits, folder_split, split_named
+from shardwright.splits.assignment import NEW, UNASSIGNED, Assignment, Folds, assign_splits, folder_split, split_named
 from shardwright.splits.hashing import Splitter, hash_name, split_order
 from shardwright.splits.stratified import ClassTable
 
 __all__ = [
     "NEW",
-    "NOWHERE",
+    "UNASSIGNED",
     "Assignment",
     "ClassTable",
     "Folds",

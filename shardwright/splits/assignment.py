@@ -26,10 +26,10 @@ import numpy.typing as npt
 from shardwright.config.split import split_word
 from shardwright.splits.hashing import Splitter
 from shardwright.splits.stratified import ClassTable, stratify
-from shardwright.splits.units import follow, join_units, torn_units
+from shardwright.splits.units import apply_previous, join_units, split_units
 
 NEW: Final = -1
-NOWHERE: Final = -1
+UNASSIGNED: Final = -1
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Assignment:
 
     Attributes:
         names: splits, sorted.
-        split_of: number of each image's split, int64; `NOWHERE` for those in `bridging`.
+        split_of: number of each image's split, int64; `UNASSIGNED` for those in `bridging`.
         bridging: new image -> the first two old images of different splits that it would join.
         leaks: first two images of different splits, for each group or cluster that lies in several.
         tied: number of units of several images that groups and clusters make.
@@ -117,7 +117,7 @@ def assign_splits(
     names = tuple(sorted(shares))
     units = join_units(keys, groups, clusters)
     old = np.full(len(keys), NEW, dtype=np.int64) if previous is None else previous
-    followed = follow(units, old)
+    followed = apply_previous(units, old)
     split_of = followed.split_of.copy()
     todo = split_of < 0
     todo[list(followed.bridging)] = False
@@ -132,7 +132,7 @@ def assign_splits(
             splitter = Splitter.of(parts, salt)
             places = {part: number for number, part in enumerate(splitter.names)}
             wanted = np.unique(units.unit_of[todo])
-            of_unit = np.full(len(units.names), NOWHERE, dtype=np.int64)
+            of_unit = np.full(len(units.names), UNASSIGNED, dtype=np.int64)
             numbered = (places[splitter.split(units.names[int(unit)])] for unit in wanted)
             of_unit[wanted] = np.fromiter(numbered, np.int64, len(wanted))
             part_of = of_unit[units.unit_of]
@@ -141,7 +141,7 @@ def assign_splits(
         names=names,
         split_of=split_of,
         bridging=followed.bridging,
-        leaks=torn_units(units, split_of),
+        leaks=split_units(units, split_of),
         tied=int((np.bincount(units.unit_of) > 1).sum()),
         kept=int((old >= 0).sum()),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from shardwright.duplicates.clusters import Components
+from shardwright.duplicates.clusters import UnionFind
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Units:
 
 
 @dataclass
-class Followed:
+class PreviousAssignment:
     """What earlier assignments say of today's images.
 
     Attributes:
@@ -51,7 +51,7 @@ def join_units(
     """
     if groups is None and (clusters is None or not (clusters >= 0).any()):
         return Units(np.arange(len(keys), dtype=np.int64), keys)
-    units = Components(len(keys))
+    units = UnionFind(len(keys))
     if groups is not None:
         first: dict[str, int] = {}
         named = [(i, first.setdefault(group, i)) for i, group in enumerate(groups) if group]
@@ -72,14 +72,14 @@ def join_units(
     return Units(unit_of.astype(np.int64).reshape(-1), names)
 
 
-def follow(units: Units, old: npt.NDArray[np.int64]) -> Followed:
+def apply_previous(units: Units, old: npt.NDArray[np.int64]) -> PreviousAssignment:
     """Lets new images follow the old ones they are tied to.
 
     Args:
         units: the images.
         old: number of each image's split in an earlier dataset, -1 for new images.
     """
-    result = Followed(old.copy())
+    result = PreviousAssignment(old.copy())
     if len(units.names) == len(old):
         return result  # Nothing is tied to anything.
     seen: dict[int, int] = {}
@@ -101,6 +101,6 @@ def follow(units: Units, old: npt.NDArray[np.int64]) -> Followed:
     return result
 
 
-def torn_units(units: Units, split_of: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+def split_units(units: Units, split_of: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """The first two images of different splits, for each unit that lies in several."""
-    return follow(units, split_of).leaks
+    return apply_previous(units, split_of).leaks

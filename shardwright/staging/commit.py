@@ -16,12 +16,12 @@ from shardwright.dataset import ledger, shard_names
 from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import Manifest, origins_path
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.fingerprint import fingerprint, sealed_json
+from shardwright.fingerprint import checksummed_json, fingerprint
 from shardwright.lineage import record
 from shardwright.staging import output
-from shardwright.staging.damaged import refuse_doubtful, replace_damaged
+from shardwright.staging.damaged import check_not_doubtful, replace_damaged
 from shardwright.staging.output import assembling, discard
 from shardwright.staging.staging import PlannedShard, ShardResult, Staging
 from shardwright.storage import buckets, durable, is_remote
@@ -76,14 +76,14 @@ class DatasetPlan:
         return dataset_manifest.dataset_fingerprint(self.kind, self.recipe, self.parent)
 
 
-def refuse_foreign(out: str | os.PathLike[str]) -> None:
+def check_output(out: str | os.PathLike[str]) -> None:
     """Looks at an output folder before any work.
 
     Raises:
         UsageError: it is a file, or holds something that is no dataset.
     """
     if is_remote(str(out)):
-        output.refuse_foreign(output.trimmed(str(out)))
+        output.check_output(output.trimmed(str(out)))
         return
     target = Path(out)
     if not target.exists():
@@ -96,7 +96,7 @@ def refuse_foreign(out: str | os.PathLike[str]) -> None:
         raise UsageError(f"{target}: is not empty ({shown}) and holds no dataset. Name another folder.")
 
 
-def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
+def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
     """Looks whether the work is done already.
 
     Args:
@@ -111,15 +111,15 @@ def committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
         UsageError: something else is there.
         DatasetError: the dataset there is damaged, and may be another one.
     """
-    refuse_foreign(out)
+    check_output(out)
     if not is_committed(out):
         if is_remote(str(out)):
-            output.refuse_claimed(output.trimmed(str(out)), expected)
+            output.check_unclaimed(output.trimmed(str(out)), expected)
         return None
     try:
-        found = Dataset.open(out).manifest
+        found = ImageDataset.open(out).manifest
     except DatasetError as error:
-        refuse_doubtful(out, expected, error)
+        check_not_doubtful(out, expected, error)
         return None
     if found.fingerprint == expected:
         if not is_remote(str(out)):
@@ -155,7 +155,7 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
         UsageError: `out` holds something else.
     """
     out = output.trimmed(str(out)) if is_remote(str(out)) else os.path.realpath(out)
-    found = committed(out, plan.fingerprint)
+    found = open_if_committed(out, plan.fingerprint)
     if found is None:
         publish = _publish_on_bucket if is_remote(out) else _publish
         found = publish(staging, plan, out, build)
@@ -165,10 +165,10 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
 
 def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
     target = Path(out)
-    results = finished_results(staging, plan.shards)
+    results = completed_shards(staging, plan.shards)
     with assembling(target, plan.fingerprint) as assembled:
         # A run that stages elsewhere may have published between our looking and our lock.
-        found = committed(out, plan.fingerprint)
+        found = open_if_committed(out, plan.fingerprint)
         if found is not None:
             return found
         manifest = _assemble(assembled, staging, plan, results, build)
@@ -182,7 +182,7 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
 
 
 def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, Any]) -> Manifest:
-    results = finished_results(staging, plan.shards)
+    results = completed_shards(staging, plan.shards)
     assembled = staging.path("assembled")
     shutil.rmtree(assembled, ignore_errors=True)
     assembled.mkdir()
@@ -195,7 +195,7 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
     if not is_committed(out):
         output.publish(out, manifest.to_json().encode("utf-8"), files)
     try:
-        committed(out, plan.fingerprint)
+        open_if_committed(out, plan.fingerprint)
     finally:
         output.release(out)
     return manifest
@@ -224,7 +224,7 @@ def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
     discard(Path(os.path.realpath(out)), fingerprint)
 
 
-def finished_results(staging: Staging, shards: Sequence[PlannedShard]) -> list[ShardResult]:
+def completed_shards(staging: Staging, shards: Sequence[PlannedShard]) -> list[ShardResult]:
     """The results of shards that are all finished.
 
     Raises:
@@ -281,7 +281,7 @@ def _assemble(
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(staging.path(name), target)
     versions = {"versions": record.package_versions(), **build}
-    write_text(folder / dataset_manifest.BUILD_FILE, sealed_json(versions))
+    write_text(folder / dataset_manifest.BUILD_FILE, checksummed_json(versions))
     write_text(folder / dataset_manifest.MANIFEST_FILE, manifest.to_json())
     return manifest
 
@@ -340,7 +340,7 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
             f"{records} records. Delete the staging folder and run it again."
         )
     if not written:
-        _refuse_nothing(tally, rows)
+        _check_something(tally, rows)
     _check_rejects(tally, plan, rows)
 
 
@@ -360,7 +360,7 @@ def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:
     _check_rejects(tally, plan, plan.inputs)
 
 
-def _refuse_nothing(tally: _Tally, rows: int) -> NoReturn:
+def _check_something(tally: _Tally, rows: int) -> NoReturn:
     counts, shown = tally.told
     raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
 
@@ -368,7 +368,7 @@ def _refuse_nothing(tally: _Tally, rows: int) -> NoReturn:
 def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
     allowed = max(_ALWAYS_ALLOWED_REJECTS, int(plan.max_rejects * rows))
     if rows and tally.counts[ledger.REJECTED] == rows:
-        _refuse_nothing(tally, rows)
+        _check_something(tally, rows)
     unwanted = tally.counts[ledger.REJECTED] - tally.rejected_codes.get(ledger.UNLISTED, 0)
     if unwanted <= allowed:
         return

@@ -12,12 +12,12 @@ import shutil
 from pathlib import Path
 
 from shardwright.dataset.manifest import MANIFEST_FILE, Manifest
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import is_whole
+from shardwright.fingerprint import checksum_matches
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.storage import durable, is_remote
-from shardwright.untrusted import foreign_json
+from shardwright.untrusted import parse_untrusted_json
 
 _CHUNK = 1 << 20
 _SHOWN = 3
@@ -36,14 +36,14 @@ def damage(out: str | os.PathLike[str], expected: str) -> str:
     if is_remote(str(out)) or not os.path.exists(os.path.join(out, MANIFEST_FILE)):
         return ""
     try:
-        Dataset.open(out)
+        ImageDataset.open(out)
     except DatasetError as error:
-        refuse_doubtful(out, expected, error)
+        check_not_doubtful(out, expected, error)
         return str(error)
     return ""
 
 
-def refuse_doubtful(out: str | os.PathLike[str], expected: str, error: DatasetError) -> None:
+def check_not_doubtful(out: str | os.PathLike[str], expected: str, error: DatasetError) -> None:
     """Refuses a damaged dataset that may be another than the expected one.
 
     Args:
@@ -104,8 +104,8 @@ def _doubt(target: Path, expected: str) -> str:
         pass
     try:
         text = (target / LINEAGE_FILE).read_text(encoding="utf-8")
-        if is_whole(text):
-            same = foreign_json(text).get("fingerprint") == expected
+        if checksum_matches(text):
+            same = parse_untrusted_json(text).get("fingerprint") == expected
             return "" if same else f"its {LINEAGE_FILE} is of another dataset"
     except (OSError, ValueError):
         pass

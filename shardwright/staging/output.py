@@ -18,7 +18,7 @@ from pathlib import Path
 from shardwright.dataset import manifest as layout
 from shardwright.errors import UsageError
 from shardwright.staging.damaged import replaced_folder
-from shardwright.storage import buckets, in_parallel, readers
+from shardwright.storage import buckets, map_threads, readers
 from shardwright.storage.durable import make_folder
 from shardwright.storage.locks import lock_file
 from shardwright.storage.objects import split_url
@@ -126,7 +126,7 @@ def trimmed(out: str) -> str:
     return out
 
 
-def refuse_foreign(out: str) -> None:
+def check_output(out: str) -> None:
     """Looks at an output before any work.
 
     Raises:
@@ -150,7 +150,7 @@ def claimed(out: str) -> str | None:
         return None
 
 
-def refuse_claimed(out: str, fingerprint: str) -> None:
+def check_unclaimed(out: str, fingerprint: str) -> None:
     """Looks whether another dataset is being published at an output.
 
     Raises:
@@ -172,7 +172,7 @@ def claim(out: str, fingerprint: str) -> None:
     """
     while not buckets.create(f"{out}/{_CLAIM}", fingerprint.encode("ascii")):
         # It returns where the other one has just been released.
-        refuse_claimed(out, fingerprint)
+        check_unclaimed(out, fingerprint)
 
 
 def release(out: str) -> None:
@@ -188,5 +188,5 @@ def publish(out: str, manifest: bytes, files: Mapping[str, Callable[[str], None]
         manifest: the bytes of `manifest.json`.
         files: name below the output -> what writes that file to a URL.
     """
-    list(in_parallel(lambda name: files[name](f"{out}/{name}"), files, readers(out)))
+    list(map_threads(lambda name: files[name](f"{out}/{name}"), files, readers(out)))
     buckets.create(f"{out}/{layout.MANIFEST_FILE}", manifest)

@@ -18,7 +18,7 @@ from shardwright.progress import Progress, progress
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import buckets, is_remote
 from shardwright.storage.leases import remove_all
-from shardwright.storage.locks import LOCK_FILE, held_folder
+from shardwright.storage.locks import LOCK_FILE, is_locked
 from shardwright.storage.mirror import working_folder
 from shardwright.storage.objects import split_url
 
@@ -40,17 +40,17 @@ def staged_folders(staging_root: str) -> Iterator[Path]:
             yield from (Path(staging_root, one) for one in below if _is_ours(one))
 
 
-def in_use(folder: Path) -> bool:
+def is_in_use(folder: Path) -> bool:
     """Whether another process is at work in a folder: it writes a dataset, or trains."""
     if (folder / LOCK_FILE).exists():
         try:
-            held_folder(folder).close()
+            is_locked(folder).close()
         except UsageError:
             return True
     return False
 
 
-def empty(staging_root: str) -> list[str]:
+def clear(staging_root: str) -> list[str]:
     """Deletes all that is staged, but not what pixels told, nor what is not ours; names what went.
 
     Raises:
@@ -62,7 +62,7 @@ def empty(staging_root: str) -> list[str]:
     with ExitStack() as held:
         # All of them before the first goes, and whoever comes now waits, or is told.
         for folder in folders:
-            held.enter_context(held_folder(folder))
+            held.enter_context(is_locked(folder))
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
             if folder.exists():
@@ -80,7 +80,7 @@ def _empty_bucket(root: str) -> list[str]:
         working = [working_folder(place) for place in places]
         for place, folder in zip(places, working, strict=True):
             try:
-                held.enter_context(held_folder(folder))
+                held.enter_context(is_locked(folder))
             except UsageError:
                 raise UsageError(f"{place}: another run is at work there. Wait for it or end it.") from None
         remove_all(places)
@@ -129,7 +129,7 @@ _ON_A_BUCKET = 10.0
 
 
 @contextmanager
-def shards_shown(staging: Staging, planned: Sequence[PlannedShard], label: str) -> Iterator[None]:
+def shard_progress(staging: Staging, planned: Sequence[PlannedShard], label: str) -> Iterator[None]:
     """Shows the progress of shards that are written into staging while the block runs.
 
     Args:

@@ -36,8 +36,8 @@ from shardwright.dataset import ledger, shard_names
 from shardwright.dataset.ledger import LedgerRow, RowSorter, merged
 from shardwright.dataset.manifest import ShardInfo, origins_path
 from shardwright.dataset.shard_names import ShardNames
-from shardwright.fingerprint import canonical_json, sealed_lines
-from shardwright.storage import buckets, durable, in_parallel, is_remote, readers
+from shardwright.fingerprint import canonical_json, checksummed_lines
+from shardwright.storage import buckets, durable, is_remote, map_threads, readers
 from shardwright.storage.leases import leased, remove_unless_leased
 from shardwright.storage.locks import locked_folder
 from shardwright.storage.mirror import Mirror, working_folder
@@ -52,7 +52,7 @@ _DEFAULT_NAMES = ShardNames()
 _DONE = "done/"
 
 
-class Outcome(NamedTuple):
+class RecordResult(NamedTuple):
     """What a shard's writer made of one input.
 
     Attributes:
@@ -202,14 +202,14 @@ class Staging:
     def results(self, planned: Iterable[PlannedShard]) -> list[ShardResult | None]:
         """The results of shards, each as `result` tells it."""
         if self.mirror is None:
-            return list(in_parallel(self.result, planned, readers(self.root)))
+            return list(map_threads(self.result, planned, readers(self.root)))
         # One listing, where every question would be a request.
         sizes = self.mirror.sizes()
 
         def result(one: PlannedShard) -> ShardResult | None:
             return self._result(one, sizes.get) if _done(one) in sizes else None
 
-        return list(in_parallel(result, planned, readers(self.mirror.url)))
+        return list(map_threads(result, planned, readers(self.mirror.url)))
 
     def unfinished(self, planned: Iterable[PlannedShard]) -> list[PlannedShard]:
         """Those of the shards that are not finished: on a bucket, that have no `done` row, which one listing tells."""
@@ -221,7 +221,7 @@ class Staging:
     def write_shard(
         self,
         planned: PlannedShard,
-        outcomes: Iterable[Outcome],
+        outcomes: Iterable[RecordResult],
         names: ShardNames = _DEFAULT_NAMES,
         beside: Sequence[str] = (),
     ) -> ShardResult:
@@ -268,7 +268,9 @@ class Staging:
                         origins.append(f"[{offset},{outcome.origin}]\n")
                 rows.add(LedgerRow(key, status, code, reason, planned.split, planned.number, place))
         rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
-        origins_bytes = self.write_lines(origins_path(shard), sealed_lines(origins), flushed=False) if origins else 0
+        origins_bytes = (
+            self.write_lines(origins_path(shard), checksummed_lines(origins), flushed=False) if origins else 0
+        )
         path = f"Split-{planned.split}/{names.name(*planned, count)}"
         info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
         result = ShardResult(

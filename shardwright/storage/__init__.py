@@ -13,27 +13,29 @@ from typing import IO, TypeVar
 import google_crc32c
 
 from shardwright.storage import buckets, local, remote
-from shardwright.storage.hash_cache import FileHash, hash_once, remember_hashes, states_of
+from shardwright.storage.hash_cache import FileHash, cached_hashes, hash_cached, states_of
 from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
-from shardwright.storage.listing import Listing, NothingThere, Refusal
+from shardwright.storage.listing import EmptyListing, Listing, Refusal
 from shardwright.storage.objects import is_remote
-from shardwright.storage.parallel import in_parallel, read_in_order
-from shardwright.storage.paths import Part, part_path, shown_path, split_part
+from shardwright.storage.parallel import map_threads, prefetch
+from shardwright.storage.paths import Part, display_path, part_path, split_part
 
 __all__ = [
+    "EmptyListing",
     "FileHash",
     "Listing",
-    "NothingThere",
     "Refusal",
+    "cached_hashes",
     "check_table",
+    "display_path",
     "file_states",
     "hash_bytes",
     "hash_file",
-    "in_parallel",
     "is_folder",
     "is_remote",
     "list_inputs",
     "list_names",
+    "map_threads",
     "open_file",
     "open_table",
     "part_path",
@@ -41,8 +43,6 @@ __all__ = [
     "read_each",
     "read_start",
     "readers",
-    "remember_hashes",
-    "shown_path",
 ]
 
 _CHUNK = 1 << 20
@@ -139,13 +139,13 @@ def hash_bytes(data: bytes) -> FileHash:
 
 
 def hash_file(path: str, pin: str = "") -> FileHash | None:
-    """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `remember_hashes`."""
+    """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`."""
     try:
         if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.
             return hash_bytes(read_bytes(path, pin))
         with open_file(path) as file:
-            return _hash_all(file) if is_remote(path) else hash_once(file.fileno(), lambda: _hash_all(file))
+            return _hash_all(file) if is_remote(path) else hash_cached(file.fileno(), lambda: _hash_all(file))
     except OSError:
         return None
 
@@ -193,7 +193,7 @@ def read_each(
         Each item with its bytes, in order; `None` where they cannot be read.
     """
     if not is_remote(root):
-        return read_in_order(items, lambda item: split_part(path_of(item)))
+        return prefetch(items, lambda item: split_part(path_of(item)))
 
     def read(item: _Item) -> tuple[_Item, bytes | None]:
         try:
@@ -201,9 +201,9 @@ def read_each(
         except OSError:
             return item, None
 
-    return in_parallel(read, items, buckets.CONNECTIONS, size_of)
+    return map_threads(read, items, buckets.CONNECTIONS, size_of)
 
 
 def readers(path: str) -> int:
-    """How many files of a root to read at a time, for `in_parallel`."""
+    """How many files of a root to read at a time, for `map_threads`."""
     return buckets.CONNECTIONS if is_remote(path) else _LOCAL_READERS

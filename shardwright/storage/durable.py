@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from shardwright.storage.parallel import in_parallel
+from shardwright.storage.parallel import map_threads
 
 # What file systems answer that cannot flush, or are read-only: some that are mounted over a network cannot do it for
 # folders. There is nothing that a writer could do about it.
@@ -52,7 +52,7 @@ def flush(paths: Iterable[str | os.PathLike[str]]) -> None:
     if len(unique) == 1:
         _flush_path(unique[0])
         return
-    for _ in in_parallel(_flush_path, unique, min(_THREADS, len(unique) or 1)):
+    for _ in map_threads(_flush_path, unique, min(_THREADS, len(unique) or 1)):
         continue
 
 

@@ -50,7 +50,7 @@ _active: _Remembered | None = None
 
 
 @contextmanager
-def remember_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
+def cached_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
     """Within the block, whoever hashes a file of this machine a second time does not read it again.
 
     It takes some 200 bytes a file, until it is hashed for the second time.
@@ -66,7 +66,7 @@ def remember_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
         _active = before
 
 
-def hash_once(descriptor: int, read: Callable[[], FileHash]) -> FileHash:
+def hash_cached(descriptor: int, read: Callable[[], FileHash]) -> FileHash:
     """Hashes of an open file: remembered ones, or what reading it gives.
 
     Args:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.storage import buckets, readers
 from shardwright.storage.objects import split_url
-from shardwright.storage.parallel import in_parallel
+from shardwright.storage.parallel import map_threads
 
 # How long a lease stays as it is before its run counts as dead: for tests, and for stores that are very slow.
 SILENT_VARIABLE = "SHARDWRIGHT_SILENT_SECONDS"
@@ -85,7 +85,7 @@ def remove_all(urls: Sequence[str]) -> None:
     """
     leases = [_Lease(url, silent=True) for url in urls]
     # That a run was killed shows after a minute, which is waited for once.
-    busy = in_parallel(_Lease.others, leases, buckets.CONNECTIONS)
+    busy = map_threads(_Lease.others, leases, buckets.CONNECTIONS)
     held = [url for url, others in zip(urls, busy, strict=True) if others]
     # The same lease objects: what they have seen is not waited for again.
     held = held or [url for url, lease in zip(urls, leases, strict=True) if not _remove(url, lease)]
@@ -105,7 +105,7 @@ def _remove(url: str, lease: _Lease) -> bool:
             return False
         scheme, bucket, _ = split_url(url)
         places = (f"{scheme}://{bucket}/{info.name}" for info in buckets.list_objects(f"{url}/"))
-        list(in_parallel(buckets.delete, (place for place in places if place != mark), readers(url)))
+        list(map_threads(buckets.delete, (place for place in places if place != mark), readers(url)))
         return True
     finally:
         buckets.delete(mark)

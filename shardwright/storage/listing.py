@@ -32,7 +32,7 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import text_number
 
 
-class Texts(Sequence[str]):
+class StringArray(Sequence[str]):
     """An immutable list of texts that keeps them as UTF-8, one after the other.
 
     A Python text takes about sixty bytes more than its characters, which for a million file names is most of a run's
@@ -105,7 +105,7 @@ class Found(NamedTuple):
     checksum: str = ""
 
 
-class Gathered:
+class SortedListing:
     """Files that were found; some thousands of them at a time are sorted and packed."""
 
     def __init__(self) -> None:
@@ -140,13 +140,13 @@ class _Packed(NamedTuple):
 
     @staticmethod
     def of(files: Sequence[Found]) -> _Packed:
-        keys = Texts(file.key for file in files)
+        keys = StringArray(file.key for file in files)
         return _Packed(
             keys,
-            Texts(file.name for file in files) if any(file.respelled for file in files) else keys,
+            StringArray(file.name for file in files) if any(file.respelled for file in files) else keys,
             array("q", [file.size for file in files]),
-            Texts(file.pin for file in files) if any(file.pin for file in files) else (),
-            Texts(file.checksum for file in files) if any(file.checksum for file in files) else (),
+            StringArray(file.pin for file in files) if any(file.pin for file in files) else (),
+            StringArray(file.checksum for file in files) if any(file.checksum for file in files) else (),
         )
 
     def files(self) -> Iterator[Found]:
@@ -161,7 +161,7 @@ EVERYTHING: tuple[str, ...] = ("**", "*")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-class NothingThere(UsageError):
+class EmptyListing(UsageError):
     """A folder or glob without any file: the path is wrong, or the data has not come yet."""
 
 
@@ -227,7 +227,9 @@ class Listing:
         )
 
 
-def make_listing(images: str, root: str, pattern: tuple[str, ...], found: Gathered, refused: list[Refusal]) -> Listing:
+def make_listing(
+    images: str, root: str, pattern: tuple[str, ...], found: SortedListing, refused: list[Refusal]
+) -> Listing:
     """Sorts what was found; of names that differ only in their spelling, one is refused.
 
     Args:
@@ -242,7 +244,7 @@ def make_listing(images: str, root: str, pattern: tuple[str, ...], found: Gather
     """
     if not found and not refused:
         what = "holds no files" if pattern == EVERYTHING else "matches no file"
-        raise NothingThere(f"input.images: {images} {what}. Check the path.")
+        raise EmptyListing(f"input.images: {images} {what}. Check the path.")
     names: dict[int, str] = {}
     sizes, pins, checksums = array("q"), [], []
     twice: list[Refusal] = []
@@ -263,15 +265,15 @@ def make_listing(images: str, root: str, pattern: tuple[str, ...], found: Gather
             yield file.key
             before = file
 
-    keys = Texts(kept())
+    keys = StringArray(kept())
     return Listing(
         root,
         keys,
-        Texts(names.get(i, key) for i, key in enumerate(keys)) if names else keys,
+        StringArray(names.get(i, key) for i, key in enumerate(keys)) if names else keys,
         sizes,
         sorted([*refused, *twice]),
         tuple(pins) if any(pins) else (),
-        Texts(checksums) if any(checksums) else (),
+        StringArray(checksums) if any(checksums) else (),
     )
 
 
@@ -340,7 +342,7 @@ class Pattern:
         return frozenset(states)
 
 
-class KeyPlaces:
+class KeyIndex:
     """Finds keys in a list of them by numbers that stand for them; a dictionary would take ten times the memory.
 
     Args:

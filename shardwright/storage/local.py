@@ -11,12 +11,12 @@ from shardwright.errors import UsageError
 from shardwright.storage.limits import TooLarge, check_size, regular
 from shardwright.storage.listing import (
     EVERYTHING,
+    EmptyListing,
     Found,
-    Gathered,
     Listing,
-    NothingThere,
     Pattern,
     Refusal,
+    SortedListing,
     has_wildcard,
     key_of,
     make_listing,
@@ -61,11 +61,11 @@ def _split(images: str) -> tuple[str, tuple[str, ...]]:
     if not has_wildcard(images):
         if os.path.exists(images):
             raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
-        raise NothingThere(f"input.images: {images} does not exist. Check the path.")
+        raise EmptyListing(f"input.images: {images} does not exist. Check the path.")
     folder, pattern = split_glob(images)
     root = folder or "/"
     if not os.path.isdir(root):
-        raise NothingThere(f"input.images: the folder {root} of {images} does not exist. Check the path.")
+        raise EmptyListing(f"input.images: the folder {root} of {images} does not exist. Check the path.")
     return root, pattern
 
 
@@ -90,11 +90,11 @@ class _LeftOut:
         return same and os.path.realpath(entry.path) == self._path  # Not another hard link to it.
 
 
-def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[Gathered, list[Refusal]]:
+def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[SortedListing, list[Refusal]]:
     """The files that the pattern takes, and what is refused."""
     pattern = Pattern(segments)
     real_root = os.path.join(os.path.realpath(root), "")
-    found = Gathered()
+    found = SortedListing()
     refused: list[Refusal] = []
     folders = [("", pattern.start())]
     while folders:

@@ -39,7 +39,7 @@ def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) 
 
 
 @contextmanager
-def only_run_in(run_root: Path) -> Iterator[None]:
+def run_lock(run_root: Path) -> Iterator[None]:
     """Holds the folder: two runs in one would write the same metadata and staging.
 
     Raises:
@@ -63,7 +63,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         UsageError: another run is writing the same dataset.
         StorageError: the disk is full.
     """
-    with held_folder(folder):
+    with is_locked(folder):
         try:
             yield
         except OSError as error:
@@ -75,7 +75,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
             ) from None
 
 
-def held_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
+def is_locked(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
     """Makes a folder where it is missing and locks it, until the file that is returned is closed.
 
     Args:

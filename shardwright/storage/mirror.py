@@ -21,7 +21,7 @@ from shardwright.fingerprint import fingerprint
 from shardwright.storage import buckets, open_file, readers
 from shardwright.storage.durable import flush, flush_tree
 from shardwright.storage.objects import is_remote, split_url
-from shardwright.storage.parallel import in_parallel
+from shardwright.storage.parallel import map_threads
 
 
 def working_folder(url: str) -> Path:
@@ -63,7 +63,7 @@ def put_folder(folder: Path, target: str) -> None:
         return
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     url = target.rstrip("/")
-    list(in_parallel(lambda file: buckets.upload(f"{url}/{file.relative_to(folder).as_posix()}", str(file)), files))
+    list(map_threads(lambda file: buckets.upload(f"{url}/{file.relative_to(folder).as_posix()}", str(file)), files))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Mirror:
 
     def push(self, folder: Path, names: Sequence[str]) -> None:
         """Uploads files of the working folder."""
-        list(in_parallel(lambda name: buckets.upload(self._at(name), str(folder / name)), names))
+        list(map_threads(lambda name: buckets.upload(self._at(name), str(folder / name)), names))
 
     def move(self, folder: Path, names: Sequence[str]) -> None:
         """Uploads files of the working folder, which are kept on the bucket only."""
@@ -110,7 +110,7 @@ class Mirror:
             target.write_bytes(self.read(name))
             return target
 
-        return list(in_parallel(one, enumerate(names), readers(self.url)))
+        return list(map_threads(one, enumerate(names), readers(self.url)))
 
     def place(self, name: str, target: Path) -> None:
         """Downloads a file."""

@@ -24,7 +24,7 @@ _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
-def in_parallel(
+def map_threads(
     function: Callable[[_In], _Out],
     items: Iterable[_In],
     threads: int = _THREADS,
@@ -69,7 +69,7 @@ class _Opened(NamedTuple):
     descriptor: int | None
 
 
-def read_in_order(items: Iterable[_Item], part_of: Callable[[_Item], Part]) -> Iterator[tuple[_Item, bytes | None]]:
+def prefetch(items: Iterable[_Item], part_of: Callable[[_Item], Part]) -> Iterator[tuple[_Item, bytes | None]]:
     """Reads files of this machine, or parts of them.
 
     The system is told of the next few and fetches them meanwhile. No threads: what is in memory already is there sooner

@@ -45,33 +45,33 @@ def split_part(path: str) -> Part:
     return Part(file, int(start), int(stop))
 
 
-def shown_path(path: str) -> str:
+def display_path(path: str) -> str:
     """A path for messages."""
     file, start, stop = split_part(path)
     return file if stop is None else f"{file}, bytes {start} to {stop}"
 
 
-def real_place(path: str | os.PathLike[str]) -> str:
+def real_path(path: str | os.PathLike[str]) -> str:
     """A path without links, or a URL without slashes at its end."""
     return str(path).rstrip("/") if is_remote(str(path)) else os.path.realpath(path)
 
 
-def staging_beside(out: str | os.PathLike[str]) -> str:
+def staging_next_to(out: str | os.PathLike[str]) -> str:
     """The staging folder of an output where the configuration names none."""
-    folder, name = os.path.split(real_place(out))
+    folder, name = os.path.split(real_path(out))
     return f"{folder}/.{name}.staging"
 
 
-def refuse_within(out: str | os.PathLike[str], dataset: str) -> None:
+def check_not_inside(out: str | os.PathLike[str], dataset: str) -> None:
     """Refuses an output inside of a dataset that it is made of.
 
     Raises:
         UsageError: it lies there.
     """
-    if lies_within(out, dataset):
+    if is_inside(out, dataset):
         raise UsageError(f"{out}: lies inside {dataset}, whose files are all its own. Name another folder.")
 
 
-def lies_within(out: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
+def is_inside(out: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
     """Whether an output would be written somewhere below a folder."""
-    return real_place(out).startswith(os.path.join(real_place(folder), ""))
+    return real_path(out).startswith(os.path.join(real_path(folder), ""))

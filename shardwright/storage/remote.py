@@ -15,12 +15,12 @@ from shardwright.storage import buckets
 from shardwright.storage.limits import TooLarge, check_size
 from shardwright.storage.listing import (
     EVERYTHING,
+    EmptyListing,
     Found,
-    Gathered,
     Listing,
-    NothingThere,
     Pattern,
     Refusal,
+    SortedListing,
     has_wildcard,
     key_of,
     make_listing,
@@ -38,7 +38,7 @@ def list_files(images: str, leave_out: str | None) -> Listing:
     root, pattern = split_glob(images) if globbed else (images, EVERYTHING)
     listed = _Listed(root, pattern, leave_out)
     if not listed.any:
-        _refuse_missing(images, root)
+        _check_exists(images, root)
     return make_listing(images, root, pattern, listed.found, listed.refused)
 
 
@@ -78,7 +78,7 @@ def _folder(url: str) -> str:
     return _trimmed(url) + "/"
 
 
-def _refuse_missing(images: str, root: str) -> None:
+def _check_exists(images: str, root: str) -> None:
     """Looks what is wrong where nothing was listed.
 
     Raises:
@@ -87,9 +87,9 @@ def _refuse_missing(images: str, root: str) -> None:
     if root == images and split_url(images)[2]:
         if buckets.stat(images) is not None:
             raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
-        raise NothingThere(f"input.images: {images} does not exist. Check the path.")
+        raise EmptyListing(f"input.images: {images} does not exist. Check the path.")
     if not is_folder(root):
-        raise NothingThere(f"input.images: the folder {root} of {images} does not exist. Check the path.")
+        raise EmptyListing(f"input.images: the folder {root} of {images} does not exist. Check the path.")
 
 
 class _Listed:
@@ -103,7 +103,7 @@ class _Listed:
 
     def __init__(self, root: str, segments: tuple[str, ...], leave_out: str | None) -> None:
         self.any = False
-        self.found = Gathered()
+        self.found = SortedListing()
         self.refused: list[Refusal] = []
         pattern = Pattern(segments)
         folder = _folder(root)

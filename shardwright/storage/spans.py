@@ -27,7 +27,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 _DATE_DIGITS = {"YYYY": 4, "MM": 2, "DD": 2}
 
 
-class Delivery(NamedTuple):
+class Span(NamedTuple):
     """A version of a span that was found; they sort from old to new.
 
     Attributes:
@@ -91,7 +91,7 @@ class SpanPath:
             "VERSION" in marks,
         )
 
-    def find(self, list_names: Callable[[str], Iterable[str]]) -> list[Delivery]:
+    def find(self, list_names: Callable[[str], Iterable[str]]) -> list[Span]:
         """All deliveries, from old to new.
 
         Args:
@@ -108,7 +108,7 @@ class SpanPath:
                 )
         return found
 
-    def called(self, delivery: Delivery) -> str:
+    def called(self, delivery: Span) -> str:
         """What a user calls a delivery: `span 7`, `span 19844 (2024-05-01), version 2`."""
         name = f"span {delivery.span}"
         if self.dated:
@@ -122,10 +122,10 @@ class SpanPath:
         values: dict[str, int],
         names: tuple[str, ...],
         list_names: Callable[[str], Iterable[str]],
-    ) -> Iterable[Delivery]:
+    ) -> Iterable[Span]:
         if depth == len(self.names):
             path = f"{folder}/{self.rest}" if self.rest else folder
-            yield Delivery(self._span(values, "/".join(names)), values.get("VERSION", 0), "/".join(names), path)
+            yield Span(self._span(values, "/".join(names)), values.get("VERSION", 0), "/".join(names), path)
             return
         pattern = self.names[depth]
         matcher = re.compile(_expression(pattern))
@@ -201,9 +201,9 @@ class Choice:
         return self.text == NEWEST or self.first == self.last
 
 
-def candidates(found: Sequence[Delivery], span: Choice, version: Choice) -> list[list[Delivery]]:
+def candidates(found: Sequence[Span], span: Choice, version: Choice) -> list[list[Span]]:
     """What may be read, span by span, the newest version of each first; spans from old to new."""
-    spans: dict[int, list[Delivery]] = {}
+    spans: dict[int, list[Span]] = {}
     for delivery in sorted(found, reverse=True):
         if span.takes(delivery.span) and version.takes(delivery.version):
             spans.setdefault(delivery.span, []).append(delivery)

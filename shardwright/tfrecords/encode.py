@@ -61,7 +61,7 @@ def byte_strings(values: Sequence[bytes]) -> TypedList:
 
 
 @dataclass(frozen=True)
-class Carried:
+class EncodedFeature:
     """A feature as it stands in another Example, to be copied.
 
     Args:
@@ -72,7 +72,15 @@ class Carried:
 
 
 FeatureValue = (
-    bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float] | npt.NDArray[Any] | TypedList | Carried
+    bytes
+    | int
+    | float
+    | Sequence[bytes]
+    | Sequence[int]
+    | Sequence[float]
+    | npt.NDArray[Any]
+    | TypedList
+    | EncodedFeature
 )
 
 
@@ -133,7 +141,7 @@ def join_entries(entries: Mapping[str, bytes]) -> bytes:
 
 def _encode_entry(name: str, value: FeatureValue) -> list[bytes]:
     """An entry of the map: its name, its value (a Feature), the list in that, the values in pieces."""
-    if type(value) is Carried:
+    if type(value) is EncodedFeature:
         start = _named(name) + delimited_start(2, len(value.feature))
         return [delimited_start(1, len(start) + len(value.feature)) + start, value.feature]
     return _entry(name, *_encode_feature(name, value))

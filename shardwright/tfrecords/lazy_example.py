@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from shardwright.tfrecords.encode import Carried, RecordError
+from shardwright.tfrecords.encode import EncodedFeature, RecordError
 from shardwright.tfrecords.records import DecodedFeature, decode_example, find_feature
 from shardwright.tfrecords.wire import WireError, unpack_int64, unpack_int64_lists
 
@@ -57,7 +57,7 @@ class LazyExample:
             found = None
         return find_feature(self._data, name) if found is None else found
 
-    def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | Carried]:
+    def carry(self, parsed: Callable[[str], bool]) -> dict[str, DecodedFeature | EncodedFeature]:
         """All features: those that are asked for as `get` gives them, the others as they stand, to be written again.
 
         Args:
@@ -68,7 +68,7 @@ class LazyExample:
         """
         if self._places is None:
             return {**decode_example(self._data)}
-        found: dict[str, DecodedFeature | Carried] = {}
+        found: dict[str, DecodedFeature | EncodedFeature] = {}
         numbers: dict[str, memoryview] = {}
         for raw, (begin, end) in self._places.items():
             try:
@@ -76,14 +76,14 @@ class LazyExample:
             except UnicodeDecodeError:
                 raise RecordError(f"{len(self._data)} bytes are no tf.train.Example: a name is not UTF-8") from None
             if not parsed(name):
-                found[name] = Carried(self._data[begin:end])
+                found[name] = EncodedFeature(self._data[begin:end])
                 continue
             packed = _packed_int64(self._data, begin, end)
             if packed is not None:
                 numbers[name] = packed
                 continue
             values = self.get(name)
-            found[name] = Carried(self._data[begin:end]) if values is None else values
+            found[name] = EncodedFeature(self._data[begin:end]) if values is None else values
         try:
             found |= zip(numbers, unpack_int64_lists([*numbers.values()]), strict=True)
         except WireError:

@@ -167,7 +167,7 @@ def frame_length(header: bytes) -> int:
     return HEADER_BYTES + int(_LENGTH.unpack_from(header)[0]) + FOOTER_BYTES
 
 
-def header_holds(header: bytes) -> bool:
+def header_is_valid(header: bytes) -> bool:
     """Whether the checksum in a header of `HEADER_BYTES` is that of its length."""
     return bool(_CRC.unpack_from(header, 8)[0] == masked_crc(header[:8]))
 
@@ -185,7 +185,7 @@ def _header(size: int) -> bytes:
 def _payload_length(header: bytes, where: str) -> int:
     if len(header) < HEADER_BYTES:
         raise RecordError(f"{where}: {len(header)} bytes are left where a record's header needs {HEADER_BYTES}")
-    if not header_holds(header):
+    if not header_is_valid(header):
         raise RecordError(f"{where}: the checksum of the record's length is wrong: damaged, or no TFRecord file")
     return frame_length(header) - HEADER_BYTES - FOOTER_BYTES
 

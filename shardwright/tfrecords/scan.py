@@ -27,7 +27,7 @@ from shardwright.tfrecords.records import (
     checksum_difference,
     decode_example,
     frame_length,
-    header_holds,
+    header_is_valid,
 )
 from shardwright.tfrecords.wire import DELIMITED, VARINT, WireError, read_fields, read_messages
 
@@ -40,7 +40,7 @@ _CHUNK = 1 << 20
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
-class Walked(NamedTuple):
+class ScannedRecord(NamedTuple):
     """A record, or why it and perhaps all after it cannot be read.
 
     Attributes:
@@ -63,7 +63,7 @@ class Walked(NamedTuple):
         return f"record {self.number} at offset {self.offset}"
 
 
-def walk_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Walked]:
+def scan_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[ScannedRecord]:
     """Walks the records of an open file, plain or compressed, from its beginning.
 
     Memory is bounded by the largest record, and by what is really there, whatever a length claims.
@@ -86,12 +86,12 @@ def walk_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Wal
                 return
             if len(header) < HEADER_BYTES:
                 reason = f"the file is cut off: {len(header)} bytes are left where a header needs {HEADER_BYTES}"
-                yield Walked(number, offset, None, TRUNCATED, reason)
+                yield ScannedRecord(number, offset, None, TRUNCATED, reason)
                 return
-            if not header_holds(header):
+            if not header_is_valid(header):
                 reason = "the checksum of its length is wrong, so where the next one begins is unknown"
                 rest = len(header) + stream.skip()
-                yield Walked(
+                yield ScannedRecord(
                     number, offset, None, DAMAGED, f"{reason}; the rest of the file, {rest} bytes, is not read"
                 )
                 return
@@ -102,24 +102,24 @@ def walk_records(file: IO[bytes], copy: IO[bytes] | None = None) -> Iterator[Wal
             footer = stream.take(FOOTER_BYTES)
         except (zlib.error, EOFError) as error:
             reason = f"the file's compression is damaged there ({error}), so the rest of it is not read"
-            yield Walked(number, offset, None, DAMAGED, reason)
+            yield ScannedRecord(number, offset, None, DAMAGED, reason)
             return
         if found < length or len(footer) < FOOTER_BYTES:
             reason = f"the file is cut off: {length} bytes are promised, {found} are there"
-            yield Walked(number, offset, None, TRUNCATED, reason)
+            yield ScannedRecord(number, offset, None, TRUNCATED, reason)
             return
         if not kept:
-            yield Walked(number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {_LARGEST} are read")
+            yield ScannedRecord(number, offset, None, TOO_LARGE, f"it has {length} bytes; at most {_LARGEST} are read")
         elif checksum_difference(payload, footer):
-            yield Walked(number, offset, None, DAMAGED, f"the checksum of its {length} bytes is wrong")
+            yield ScannedRecord(number, offset, None, DAMAGED, f"the checksum of its {length} bytes is wrong")
         else:
-            yield Walked(number, offset, payload)
+            yield ScannedRecord(number, offset, payload)
         number += 1
 
 
 def is_compressed(start: bytes) -> bool:
     """Whether a file that begins so is compressed as a whole; a sound header of a record comes first."""
-    if len(start) >= HEADER_BYTES and header_holds(start[:HEADER_BYTES]):
+    if len(start) >= HEADER_BYTES and header_is_valid(start[:HEADER_BYTES]):
         return False
     return start[:2] == b"\x1f\x8b" or (start[:1] == b"\x78" and int.from_bytes(start[:2], "big") % 31 == 0)
 
@@ -131,7 +131,7 @@ def begins_as_records(start: bytes) -> bool:
             start = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(start, HEADER_BYTES)
         except zlib.error:
             return False
-    return len(start) >= HEADER_BYTES and header_holds(start[:HEADER_BYTES])
+    return len(start) >= HEADER_BYTES and header_is_valid(start[:HEADER_BYTES])
 
 
 class _Stream:

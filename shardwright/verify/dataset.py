@@ -16,17 +16,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardwright.dataset.manifest import BUILD_FILE, MANIFEST_FILE, ORIGINS_FOLDER, Manifest
-from shardwright.dataset.reader import IS_LINK, Dataset, LocatedShard, links
+from shardwright.dataset.reader import IS_LINK, ImageDataset, LocatedShard, links
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.errors import DatasetError, UsageError
-from shardwright.fingerprint import is_whole, sha256_file, unsealed_lines
+from shardwright.fingerprint import checksum_matches, read_checksummed_lines, sha256_file
 from shardwright.lineage.record import LINEAGE_FILE
-from shardwright.processes import in_processes
+from shardwright.processes import map_processes
 from shardwright.progress import progress
-from shardwright.storage import buckets, in_parallel, is_remote, open_file, readers
+from shardwright.storage import buckets, is_remote, map_threads, open_file, readers
 from shardwright.storage.objects import split_url
 from shardwright.verify import findings as what
-from shardwright.verify.findings import Finding, Report
+from shardwright.verify.findings import VerifyFinding, VerifyReport
 from shardwright.verify.ledger import check_ledger, read_index
 from shardwright.verify.shards import ShardCheck, ShardTask, check_shard, verify_file
 
@@ -56,7 +56,7 @@ def fetch_all_but_shards(url: str, folder: Path) -> list[str]:
     start = len(split_url(url)[2]) + 1
     names = [info.name[start:] for info in buckets.list_objects(f"{url}/") if not info.name.endswith("/")]
     small = [name for name in names if not name.startswith(_SHARDS) and _stays_inside(name)]
-    list(in_parallel(lambda name: _fetch(url, name, folder / name), small, readers(url)))
+    list(map_threads(lambda name: _fetch(url, name, folder / name), small, readers(url)))
     return names
 
 
@@ -97,7 +97,7 @@ _CHANGING = frozenset(("orientation", "resize", "reencode", "convert", "strip_me
 
 def verify(
     directory: str | os.PathLike[str], *, workers: int | None = None, deep: bool = False, quiet: bool = True
-) -> Report:
+) -> VerifyReport:
     """Reads a dataset to the last byte and names everything that is not what was written.
 
     Args:
@@ -133,7 +133,7 @@ def _is_file(path: str) -> bool:
 
 def _verify(
     root: Path, shown: str, names: Sequence[str], url: str, workers: int | None, deep: bool, quiet: bool
-) -> Report:
+) -> VerifyReport:
     """Verifies a folder; what its shards lack is fetched from `url`, if that is not empty."""
     file = root / MANIFEST_FILE
     if not file.is_file():
@@ -145,14 +145,14 @@ def _verify(
     found = list(_sealed_findings(root))
     size = 0
     if manifest is None:
-        found.append(Finding(MANIFEST_FILE, what.MANIFEST, problem))
+        found.append(VerifyFinding(MANIFEST_FILE, what.MANIFEST, problem))
         # Which shards there should be is not known, so those on an object store are left alone.
         tasks = list(_tasks_by_files(root))
     else:
         if deep:
-            _refuse_deep(manifest)
-        dataset = Dataset(str(root), manifest)
-        found += [Finding(path, what.STRAY, IS_LINK) for path in links(str(root), manifest)]
+            _check_depth(manifest)
+        dataset = ImageDataset(str(root), manifest)
+        found += [VerifyFinding(path, what.STRAY, IS_LINK) for path in links(str(root), manifest)]
         ledger = check_ledger(dataset)
         size += ledger.bytes
         found += [*_strays(dataset, names), *ledger.findings]
@@ -165,21 +165,21 @@ def _verify(
             size += checked.bytes
             done.advance()
     found.sort(key=lambda finding: (finding.file, finding.record or 0, finding.line or 0, finding.problem))
-    return Report(shown, tuple(found), len(tasks), records, size)
+    return VerifyReport(shown, tuple(found), len(tasks), records, size)
 
 
 def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Iterator[ShardCheck]:
     if url:
         # A process that was forked must not use its parent's connections; fetching is what takes the time.
-        return in_parallel(check_fetched, tasks, workers or _FETCHED_AT_ONCE, lambda task: task.shard.bytes)
+        return map_threads(check_fetched, tasks, workers or _FETCHED_AT_ONCE, lambda task: task.shard.bytes)
     if workers is None:
         total = sum(task.shard.bytes for task in tasks)
         workers = (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
     lost = "A process that was reading a shard has died; out of memory? Try fewer --workers."
-    return in_processes(check_shard, tasks, min(workers, len(tasks)), lost)
+    return map_processes(check_shard, tasks, min(workers, len(tasks)), lost)
 
 
-def _refuse_deep(manifest: Manifest) -> None:
+def _check_depth(manifest: Manifest) -> None:
     if not all(manifest.stored(name) in manifest.features for name in _DEEP_NEEDS):
         raise UsageError(f"--deep: the records hold no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
     changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
@@ -199,7 +199,7 @@ def _read_manifest(file: Path) -> tuple[Manifest | None, str]:
     return manifest, ""
 
 
-def _tasks(dataset: Dataset, deep: bool) -> Iterator[ShardTask]:
+def _tasks(dataset: ImageDataset, deep: bool) -> Iterator[ShardTask]:
     parts = dataset.manifest.parts
     ledger = tuple(sorted(path for path in parts if path.startswith(LEDGER_FOLDER)))
     for split in dataset.splits:
@@ -224,24 +224,24 @@ def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
             yield ShardTask(str(root), shard, number, index.sha256, ledger, deep=False)
 
 
-def _sealed_findings(root: Path) -> Iterator[Finding]:
+def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
     for name in (BUILD_FILE, LINEAGE_FILE):
         try:
-            whole = is_whole((root / name).read_bytes().decode("utf-8"))
+            whole = checksum_matches((root / name).read_bytes().decode("utf-8"))
         except OSError as error:
-            yield Finding(name, what.MISSING, f"cannot be read ({error.strerror})")
+            yield VerifyFinding(name, what.MISSING, f"cannot be read ({error.strerror})")
             continue
         except UnicodeDecodeError:
             whole = False
         if not whole:
-            yield Finding(name, what.HASH, "damaged: its digest does not fit its content")
+            yield VerifyFinding(name, what.HASH, "damaged: its digest does not fit its content")
     for file in sorted((root / ORIGINS_FOLDER).rglob("*.jsonl")):
         try:
             with file.open("rb") as lines:
-                for _ in unsealed_lines(lines):
+                for _ in read_checksummed_lines(lines):
                     continue
         except (OSError, ValueError) as error:
-            yield Finding(file.relative_to(root).as_posix(), what.HASH, f"damaged: {error}")
+            yield VerifyFinding(file.relative_to(root).as_posix(), what.HASH, f"damaged: {error}")
 
 
 def _files_of(root: Path) -> list[str]:
@@ -255,9 +255,9 @@ def _files_of(root: Path) -> list[str]:
     return found
 
 
-def _strays(dataset: Dataset, names: Sequence[str]) -> Iterator[Finding]:
+def _strays(dataset: ImageDataset, names: Sequence[str]) -> Iterator[VerifyFinding]:
     """Files that the manifest does not know where readers look for shards, indexes and the ledger."""
     known = {shard.path for shard in dataset.manifest.shards} | dataset.manifest.parts.keys()
     for path in names:
         if path not in known and is_read(path):
-            yield Finding(path, what.STRAY, "the manifest does not know this file; readers may take it up")
+            yield VerifyFinding(path, what.STRAY, "the manifest does not know this file; readers may take it up")

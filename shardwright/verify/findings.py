@@ -23,7 +23,7 @@ MANIFEST = "manifest"
 
 
 @dataclass(frozen=True)
-class Finding:
+class VerifyFinding:
     """One thing that is wrong.
 
     Attributes:
@@ -55,7 +55,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class VerifyReport:
     """What a verification found.
 
     Attributes:
@@ -67,7 +67,7 @@ class Report:
     """
 
     dataset: str
-    findings: tuple[Finding, ...]
+    findings: tuple[VerifyFinding, ...]
     shards: int
     records: int
     bytes: int

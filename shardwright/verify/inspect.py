@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import other_format, read_header
 from shardwright.storage import open_file
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import DecodedFeature
-from shardwright.tfrecords.scan import begins_as_records, is_compressed, is_image, read_example, text_of, walk_records
+from shardwright.tfrecords.scan import begins_as_records, is_compressed, is_image, read_example, scan_records, text_of
 
 _ANY_SIZE = 2**31
 _SHOWN_VALUES = 6
@@ -97,7 +97,7 @@ def record_of_file(path: str, number: int) -> bytes:
             if not begins_as_records(file.read(1 << 16)):
                 raise UsageError(f"{path}: no TFRecord file. Give a shard, or a dataset's folder.")
             file.seek(0)
-            for walked in walk_records(file):
+            for walked in scan_records(file):
                 if walked.number == number and walked.payload is not None:
                     return walked.payload
                 if walked.payload is None and walked.number == number:
@@ -240,7 +240,7 @@ def view_dataset(directory: str) -> DatasetView:
     Raises:
         DatasetError: it is half-written, damaged or none.
     """
-    dataset = Dataset.open(directory)
+    dataset = ImageDataset.open(directory)
     manifest = dataset.manifest
     splits = []
     for name in dataset.splits:
@@ -276,10 +276,10 @@ def view_file(path: str) -> FileView:
                 raise UsageError(f"{path}: no TFRecord file: {what}. Give a shard, or a dataset's folder.")
             file.seek(0)
             view = FileView(path, is_compressed(start))
-            for walked in walk_records(file):
+            for walked in scan_records(file):
                 if walked.payload is None:
                     view.damaged += 1
-                    _tell(view, f"{walked.where}: {walked.reason}")
+                    _describe(view, f"{walked.where}: {walked.reason}")
                     continue
                 view.records += 1
                 view.bytes += len(walked.payload)
@@ -295,7 +295,7 @@ def _look_into(view: FileView, payload: bytes, where: str) -> None:
     try:
         record = view_record(payload, where)
     except DatasetError as error:
-        _tell(view, str(error))
+        _describe(view, str(error))
         return
     for feature in record.features:
         if feature.name not in view.features:
@@ -305,7 +305,7 @@ def _look_into(view: FileView, payload: bytes, where: str) -> None:
         view.features[feature.name].add(feature)
 
 
-def _tell(view: FileView, problem: str) -> None:
+def _describe(view: FileView, problem: str) -> None:
     if len(view.others) < _TOLD:
         view.others.append(problem)
 

@@ -19,11 +19,11 @@ from shardwright.dataset import ledger
 from shardwright.dataset import manifest as dataset_manifest
 from shardwright.dataset.ledger import STATUSES, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import Manifest
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import LEDGER_FOLDER
 from shardwright.fingerprint import canonical_json
 from shardwright.verify import findings as what
-from shardwright.verify.findings import Finding
+from shardwright.verify.findings import VerifyFinding
 
 
 class IndexRow(NamedTuple):
@@ -106,11 +106,11 @@ _SHOWN = 5
 class LedgerCheck:
     """What was found in the ledger; `bytes` were read."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerifyFinding] = field(default_factory=list)
     bytes: int = 0
 
 
-def check_ledger(dataset: Dataset) -> LedgerCheck:
+def check_ledger(dataset: ImageDataset) -> LedgerCheck:
     """Checks every part of a dataset's ledger against the manifest, and damaged ones against the indexes."""
     check = LedgerCheck()
     counts: Counter[str] = Counter()
@@ -127,7 +127,7 @@ def check_ledger(dataset: Dataset) -> LedgerCheck:
             if digest.hexdigest() != sha256:
                 check.findings += _place(dataset, part)
         except OSError as error:
-            check.findings.append(Finding(part, what.MISSING, f"cannot be read ({error.strerror})"))
+            check.findings.append(VerifyFinding(part, what.MISSING, f"cannot be read ({error.strerror})"))
     if not check.findings:
         check.findings += _totals(dataset.manifest, counts)
     return check
@@ -139,7 +139,7 @@ def _counted(row: LedgerRow) -> Iterator[str]:
     yield f"records/{row.split}" if row.status == ledger.WRITTEN else f"{row.status}/{row.code}"
 
 
-def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[Finding]:
+def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[VerifyFinding]:
     for shard in manifest.shards:
         counts[f"shards' {shard.split}"] += shard.records
     expected = Counter(manifest.totals)
@@ -150,10 +150,10 @@ def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[Finding]:
     for name in sorted(expected.keys() | counts.keys()):
         if expected[name] != counts[name]:
             problem = f"{name}: counted {counts[name]}, the manifest's totals say {expected[name]}"
-            yield Finding(dataset_manifest.MANIFEST_FILE, what.TOTALS, problem)
+            yield VerifyFinding(dataset_manifest.MANIFEST_FILE, what.TOTALS, problem)
 
 
-def _place(dataset: Dataset, part: str) -> Iterator[Finding]:
+def _place(dataset: ImageDataset, part: str) -> Iterator[VerifyFinding]:
     """The damaged lines of a part. Of a written record the indexes tell every byte of its line; of another input none.
 
     A part has at most 100,000 lines, so they fit into memory, whatever the size of the dataset.
@@ -176,18 +176,18 @@ def _place(dataset: Dataset, part: str) -> Iterator[Finding]:
             names[number] = key
             missing.remove(key)
     for number in damaged:
-        yield Finding(part, what.ROW, "a damaged line", key=names.get(number), line=number)
+        yield VerifyFinding(part, what.ROW, "a damaged line", key=names.get(number), line=number)
     if missing:
-        yield Finding(part, what.ROW, f"{len(missing)} lines are missing; this is the first", key=min(missing))
+        yield VerifyFinding(part, what.ROW, f"{len(missing)} lines are missing; this is the first", key=min(missing))
     if not damaged and not missing:
         others = [number for number, (_, row) in enumerate(lines, 1) if row and row.status != ledger.WRITTEN]
         shown = ", ".join(map(str, others[:_SHOWN])) + (", …" if len(others) > _SHOWN else "")
         problem = f"a line about an input that was not written is damaged or missing; there are {len(others)}: {shown}"
-        yield Finding(part, what.HASH, problem, line=others[0] if len(others) == 1 else None)
+        yield VerifyFinding(part, what.HASH, problem, line=others[0] if len(others) == 1 else None)
 
 
 def _cross_out(
-    dataset: Dataset, part: str, lines: list[tuple[bytes, LedgerRow | None]], untold: dict[bytes, int]
+    dataset: ImageDataset, part: str, lines: list[tuple[bytes, LedgerRow | None]], untold: dict[bytes, int]
 ) -> set[str]:
     """Takes the lines that the indexes tell out of `untold`; returns keys that should have one in this part."""
     parts = [name for name in sorted(dataset.manifest.parts) if name.startswith(LEDGER_FOLDER)]

@@ -30,11 +30,11 @@ from shardwright.tfrecords.records import (
     decode_example,
     find_feature,
     frame_length,
-    header_holds,
+    header_is_valid,
 )
-from shardwright.tfrecords.scan import DAMAGED, TRUNCATED, begins_as_records, walk_records
+from shardwright.tfrecords.scan import DAMAGED, TRUNCATED, begins_as_records, scan_records
 from shardwright.verify import findings as what
-from shardwright.verify.findings import Finding, Report
+from shardwright.verify.findings import VerifyFinding, VerifyReport
 from shardwright.verify.ledger import Index, ledger_keys, read_index
 
 _KEY, _IMAGE, _IMAGE_HASH = "image/key", "image/encoded", "image/sha256"
@@ -69,7 +69,7 @@ class ShardTask:
 class ShardCheck:
     """What was found in one shard: `records` and `bytes` were read."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerifyFinding] = field(default_factory=list)
     records: int = 0
     bytes: int = 0
 
@@ -94,19 +94,19 @@ def check_shard(task: ShardTask) -> ShardCheck:
         walk = _Walk(task, index, size)
         records = list(walk.records())
     except OSError as error:
-        check.findings.append(Finding(shard.path, what.MISSING, f"cannot be read ({error.strerror})"))
+        check.findings.append(VerifyFinding(shard.path, what.MISSING, f"cannot be read ({error.strerror})"))
         return check
     check.records = len(records)
     check.bytes += size
     check.findings += walk.findings
     if whole and len(records) != shard.records:
         problem = f"holds {len(records)} records, the manifest says {shard.records}"
-        check.findings.append(Finding(shard.path, what.TOTALS, problem))
+        check.findings.append(VerifyFinding(shard.path, what.TOTALS, problem))
     if not whole and not walk.findings:
         check.findings.append(_unplaced(shard, size))
     index_whole = index.sha256 == task.index_sha256
     if index.problem:
-        check.findings.append(Finding(index_path, what.MISSING, index.problem))
+        check.findings.append(VerifyFinding(index_path, what.MISSING, index.problem))
     elif whole or not index_whole:
         check.findings += _index_findings(task, index_path, index, records, index_whole)
     if index_whole:
@@ -114,24 +114,26 @@ def check_shard(task: ShardTask) -> ShardCheck:
     return check
 
 
-def _unplaced(shard: LocatedShard, size: int) -> Finding:
+def _unplaced(shard: LocatedShard, size: int) -> VerifyFinding:
     if size != shard.bytes:
-        return Finding(shard.path, what.SIZE, f"{size} bytes, the manifest says {shard.bytes}")
-    return Finding(shard.path, what.HASH, "its SHA-256 is not the manifest's, though every record's checksum holds")
+        return VerifyFinding(shard.path, what.SIZE, f"{size} bytes, the manifest says {shard.bytes}")
+    return VerifyFinding(
+        shard.path, what.HASH, "its SHA-256 is not the manifest's, though every record's checksum holds"
+    )
 
 
-def _end_findings(shard: LocatedShard, path: str, index: Index) -> Iterator[Finding]:
+def _end_findings(shard: LocatedShard, path: str, index: Index) -> Iterator[VerifyFinding]:
     ends = [row.key if row else None for row in (index.rows[:1] + index.rows[-1:])] or [None, None]
     if ends != [shard.first_key, shard.last_key]:
         problem = f"first and last key are {ends}, the manifest says {[shard.first_key, shard.last_key]}"
-        yield Finding(path, what.TOTALS, problem)
+        yield VerifyFinding(path, what.TOTALS, problem)
 
 
 class _Walk:
     """One way through a shard, from frame to frame; where a frame is broken, the index says where the next begins."""
 
     def __init__(self, task: ShardTask, index: Index, size: int) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[VerifyFinding] = []
         self._task = task
         self._size = size
         self._rows = {row.offset: row for row in index.rows if row}
@@ -159,7 +161,7 @@ class _Walk:
             self._cut(number, offset, f"{len(header)} bytes are left of its header")
             return None
         length = frame_length(header)
-        if not header_holds(header):
+        if not header_is_valid(header):
             told = self._told_length(offset)
             if told is None:
                 problem = "its length or the checksum of it is damaged, and without the index no later one can be found"
@@ -219,7 +221,7 @@ class _Walk:
     def _find(self, code: str, problem: str, record: int, offset: int) -> None:
         row = self._rows.get(offset)
         key = row.key if row else None
-        self.findings.append(Finding(self._task.shard.path, code, problem, record, key, offset=offset))
+        self.findings.append(VerifyFinding(self._task.shard.path, code, problem, record, key, offset=offset))
 
 
 def _key_of(payload: bytes, name: str) -> str | None:
@@ -232,7 +234,7 @@ def _key_of(payload: bytes, name: str) -> str | None:
 
 def _index_findings(
     task: ShardTask, path: str, index: Index, records: list[_Record], index_whole: bool
-) -> Iterator[Finding]:
+) -> Iterator[VerifyFinding]:
     """Rows of an index that are not those of the shard's records."""
     keys = [record.key for record in records]
     if None in keys and not index_whole:
@@ -257,16 +259,16 @@ def _index_findings(
         if lost is not None:
             place = {"key": key, "offset": records[lost].offset, "length": records[lost].length}
             problem += f"; the record is {canonical_json(place)}"
-        yield Finding(path, what.ROW, problem, lost, key, None if line is None else line + 1)
+        yield VerifyFinding(path, what.ROW, problem, lost, key, None if line is None else line + 1)
     if not index_whole and not damaged and not expected:
-        yield Finding(path, what.HASH, "its SHA-256 is not the manifest's, though its lines fit the records")
+        yield VerifyFinding(path, what.HASH, "its SHA-256 is not the manifest's, though its lines fit the records")
 
 
 _START = 1 << 16
 _CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
 
 
-def verify_file(path: str) -> Report:
+def verify_file(path: str) -> VerifyReport:
     """Reads a file of TFRecords to its end, plain or compressed, whoever wrote it.
 
     Args:
@@ -285,13 +287,13 @@ def verify_file(path: str) -> Report:
                     "file of TFRecords."
                 )
             file.seek(0)
-            for record in walk_records(file):
+            for record in scan_records(file):
                 if record.payload is None:
                     code = _CODES.get(record.code, what.LENGTH)
-                    found.append(Finding(path, code, record.reason, record=record.number, offset=record.offset))
+                    found.append(VerifyFinding(path, code, record.reason, record=record.number, offset=record.offset))
                 else:
                     count += 1
                     size += len(record.payload)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
-    return Report(path, tuple(found), 1, count, size)
+    return VerifyReport(path, tuple(found), 1, count, size)

@@ -22,7 +22,7 @@ def write_shapes() -> DatasetWriter:
     from shardwright.formats.base import Survey
     from shardwright.ingest import example_features
     from shardwright.staging.commit import DatasetPlan, commit
-    from shardwright.staging.staging import Outcome, PlannedShard, Staging
+    from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 
     def write(
         out: Path,
@@ -48,7 +48,7 @@ def write_shapes() -> DatasetWriter:
         with staging.locked():
             for shard in shards:
                 keys = [f"{shard.split}/{i:03d}.png" for i in range(counts[shard.split])]
-                outcomes = [Outcome(key, make(key, size) + _noted(key, words)) for key in keys]
+                outcomes = [RecordResult(key, make(key, size) + _noted(key, words)) for key in keys]
                 staging.write_shard(shard, outcomes)
             commit(staging, plan, out, {})
         return out

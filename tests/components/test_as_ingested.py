@@ -18,11 +18,15 @@ from PIL import Image
 from shardwright.components.image_trainer.export.signatures import ServedModel
 from shardwright.components.image_trainer.spec import Recipe as TrainRecipe
 from shardwright.components.image_transform.recipe import transform_recipe
-from shardwright.components.image_transform.serving_preprocess import as_ingested, exif_orientation, ingested_options
+from shardwright.components.image_transform.serving_preprocess import (
+    as_ingested,
+    exif_orientation,
+    ingest_image_options,
+)
 from shardwright.components.predictor.predict import servable
 from shardwright.config import parse_config
 from shardwright.config.images import ImagesConfig, images_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.images.exif import only_orientation, read_orientation
 from shardwright.images.read_header import read_header
 from shardwright.ingest import ingest
@@ -106,7 +110,7 @@ def test_any_bytes_have_an_orientation(data: bytes, jpeg: bool) -> None:
 def test_the_ingests_steps_are_repeated(kind: str, options: dict[str, Any]) -> None:
     images = parse_config({"input": {"images": "x"}, "images": options}, base=".").images
     repeat = tf.function(
-        lambda data: as_ingested(data, ingested_options({"images": options})),
+        lambda data: as_ingested(data, ingest_image_options({"images": options})),
         input_signature=[tf.TensorSpec([], tf.string)],
     )
     for number, orientation in enumerate(ORIENTATIONS):
@@ -138,7 +142,7 @@ CONVERTED = [
 def test_files_of_other_formats_are_converted_as_the_ingest_has_converted_them(options: dict[str, Any]) -> None:
     images = images_config(options)
     repeat = tf.function(
-        lambda data: as_ingested(data, ingested_options({"images": options})),
+        lambda data: as_ingested(data, ingest_image_options({"images": options})),
         input_signature=[tf.TensorSpec([], tf.string)],
     )
     for number, (kind, mode) in enumerate([("bmp", "RGB"), ("webp", "RGB"), ("gif", "P"), ("tiff", "CMYK")]):
@@ -166,7 +170,7 @@ def test_files_of_other_formats_are_converted_as_the_ingest_has_converted_them(o
 
 
 def test_what_the_ingest_leaves_alone_is_not_touched() -> None:
-    assert ingested_options({}) == ingested_options({"images": {"quality": 80, "verify": "full"}}) == {}
+    assert ingest_image_options({}) == ingest_image_options({"images": {"quality": 80, "verify": "full"}}) == {}
     data = photograph("jpeg", only_orientation(6))
     assert as_ingested(data, {}) == data
     upright = photograph("jpeg")
@@ -193,7 +197,7 @@ def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> Non
         base=str(tmp_path),
     )  # fmt: skip
     ingest(config, tmp_path / "in", quiet=True)
-    source = Dataset.open(tmp_path / "in")
+    source = ImageDataset.open(tmp_path / "in")
     transform_dataset(str(tmp_path / "in"), transform_recipe(config), tmp_path / "made")
     out, graph = (tmp_path / "made" / name for name in (EXAMPLES, GRAPH))
     spec: Any = SimpleNamespace(
@@ -203,7 +207,7 @@ def test_turned_images_are_served_as_they_were_trained_on(tmp_path: Path) -> Non
     )  # fmt: skip
     assert spec.ingested == {"orientation": "apply"}
     served = ServedModel(lambda images, training: images, spec)
-    records = [decode_example(record) for _, record in Dataset.open(out).records("train")]
+    records = [decode_example(record) for _, record in ImageDataset.open(out).records("train")]
     batch = next(load(out, "train", len(files), normalize="none").as_numpy_iterator())
     trained = batch[0] if isinstance(batch, tuple) else batch
     encoded = tf.constant([files[example["image/key"][0].decode()] for example in records])

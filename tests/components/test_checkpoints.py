@@ -18,10 +18,10 @@ from shardwright.components.image_trainer.training.checkpoints import (
 )
 from shardwright.components.image_trainer.training.progress import Preemption, waiting
 from shardwright.errors import DatasetError, ShardwrightError, StorageError, UsageError
-from shardwright.staging.staged import empty
+from shardwright.staging.staged import clear
 from shardwright.storage import buckets
 from shardwright.storage.leases import SILENT_VARIABLE
-from shardwright.storage.locks import held_folder
+from shardwright.storage.locks import is_locked
 
 kinds = st.sampled_from([np.float32, np.uint32, np.int64])
 states = st.dictionaries(
@@ -185,18 +185,18 @@ def test_whoever_waited_for_a_training_that_took_the_folder_away_holds_the_next_
         waiting.start()
         folder.save(1, {}, weights(1))
         with pytest.raises(UsageError, match="another run is at work there"):
-            empty(root)
+            clear(root)
         assert folder.steps() == [1]
         folder.remove()
     assert entered.wait(60)
     try:
         folder.save(1, {}, weights(1))
         with pytest.raises(UsageError, match="another run is at work there"):
-            empty(root)
+            clear(root)
     finally:
         leave.set()
         waiting.join()
-    assert empty(root) == [f"{root}/{name}"]
+    assert clear(root) == [f"{root}/{name}"]
     assert os.listdir(root) == []
 
 
@@ -209,7 +209,7 @@ def test_a_training_on_a_bucket_keeps_its_checkpoints_from_others(monkeypatch, t
         with first.locked():
             first.save(1, {}, weights(1))
             with pytest.raises(UsageError, match="another run is at work there"):
-                empty(root)
+                clear(root)
             # As on another machine, where the same training ends first.
             with monkeypatch.context() as elsewhere:
                 elsewhere.setattr("shardwright.storage.leases._held", {})
@@ -243,7 +243,7 @@ def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend)
 
 
 def test_it_tells_once_that_it_waits_for_another_and_goes_on_when_that_has_ended(tmp_path, monkeypatch):
-    folder, other, sent, pauses = CheckpointFolder(str(tmp_path)), held_folder(tmp_path), [], []
+    folder, other, sent, pauses = CheckpointFolder(str(tmp_path)), is_locked(tmp_path), [], []
 
     def pause():
         pauses.append(1)
@@ -261,5 +261,5 @@ def test_whoever_waits_for_another_can_be_told_to_end(tmp_path):
     preemption = Preemption()
     preemption.signal = "SIGTERM"
     told_to_end = pytest.raises(ShardwrightError, match=r"told to end \(SIGTERM\) while it waited")
-    with held_folder(tmp_path), told_to_end, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
+    with is_locked(tmp_path), told_to_end, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
         pass

@@ -47,7 +47,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     """As in a pipeline: the Trainer's step asks for a job, and the job's container does the work."""
     from shardwright.components.image_trainer.custom_job import Executor
     from shardwright.components.image_trainer.run_fn import RECIPE_KEY, RUNNING_KEY
-    from shardwright.components.image_trainer.spec import Recipe, Running
+    from shardwright.components.image_trainer.spec import Recipe, RunOptions
 
     config = parse_config(CONFIG, base="/")
     data = write_shapes(tmp_path / "data", size=(32, 32))
@@ -77,7 +77,7 @@ def test_the_command_of_the_job_trains_a_model(tmp_path, write_shapes, monkeypat
     }
     custom = {
         RECIPE_KEY: Recipe.from_config(config).to_dict(),
-        RUNNING_KEY: Running.from_config(config).to_dict(),
+        RUNNING_KEY: RunOptions.from_config(config).to_dict(),
         "ai_platform_enable_vertex": True,
         "ai_platform_vertex_region": "europe-west4",
         "ai_platform_training_args": {

@@ -20,9 +20,9 @@ from vertex_section import IMAGE, VERTEX
 from shardwright.components.image_transform import executor, plan
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
-from shardwright.components.image_transform.rewrite import Rewriting
+from shardwright.components.image_transform.rewrite import ShardTransform
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import shard_path
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.pipelines.vertex import dataflow_options
@@ -163,7 +163,7 @@ def test_the_requests_for_image_transform(jobs, arguments, tmp_path, small_datas
         with pytest.raises(CheckFailed, match="3 of 3 shards are not written"):
             transform()
         # What Dataflow's workers would do.
-        dataset = Dataset.open(f"{bucket}/in")
+        dataset = ImageDataset.open(f"{bucket}/in")
         planned = plan.plan_transform(dataset, *read_recipe(recipe))
         staging = plan.open_staging(f"{bucket}/staging", planned.dataset)
         work = plan.TransformWork.of(dataset, planned, staging, {})
@@ -188,7 +188,9 @@ def test_the_shards_of_ten_million_images_fit_into_a_request():
         for i in range(total)
     )
     staging = Staging("/tmp/w", "f" * 64, Mirror("gs://bucket/staging/" + "f" * 64))
-    work = plan.TransformWork(staging, "gs://bucket/in", names, Rewriting(recipe, "classification", ("a", "b"), stored))
+    work = plan.TransformWork(
+        staging, "gs://bucket/in", names, ShardTransform(recipe, "classification", ("a", "b"), stored)
+    )
     # Dataflow takes 10 MB.
     assert len(pickler.dumps(work)) < 4_000_000
 

@@ -10,7 +10,7 @@ from object_stores import running_stores
 
 from shardwright.components.evaluator.summary import read_evaluation
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
 from shardwright.lineage.blessing import BLESSING_FILE, baseline_digest, read_blessing
@@ -72,7 +72,7 @@ class Line:
         from shardwright.components.evaluator.executor import Executor
 
         examples = artifact("Examples", self.data)
-        examples.split_names = json.dumps(list(Dataset.open(self.data).splits))
+        examples.split_names = json.dumps(list(ImageDataset.open(self.data).splits))
         examples.uri = self.place
         evaluation, blessing = artifact("ModelEvaluation", home / "evaluation"), artifact("ModelBlessing", home / "b")
         context = Executor.Context(
@@ -152,7 +152,7 @@ def _saved(root: Path, function, classes, fingerprint: str, task="segmentation",
 def test_a_line_of_models_is_blessed_refused_and_compared(tmp_path, masks, segmenter):
     """A model too bad, a good one, a worse one that would pass alone, the good one twice, one of other classes."""
     line = Line(tmp_path, masks, min_dice=0.5, min_change=0.0)
-    digest = Dataset.open(masks).manifest.digest
+    digest = ImageDataset.open(masks).manifest.digest
 
     bad = line.run(segmenter(0.25))
     assert not bad.blessed
@@ -221,9 +221,9 @@ def test_figures_are_those_of_the_core_also_of_images_on_a_bucket(masks, half):
 
     line, found, _ = half
     # The next run finds them there.
-    digest = Dataset.open(masks).manifest.digest
+    digest = ImageDataset.open(masks).manifest.digest
     assert read_blessing(line.push).examples == {"place": line.place, "digest": digest}
-    examples = [decode_example(record) for _, record in Dataset.open(masks).records("test")]
+    examples = [decode_example(record) for _, record in ImageDataset.open(masks).records("test")]
     truth = np.array([[float(e[f"image/segmentation/{n}/area"][0]) for n in SHAPES] for e in examples])
     assert found.metrics == pytest.approx(MaskSums.of_images(truth / 2, truth, truth).report(SHAPES))
 
@@ -238,7 +238,7 @@ def test_slices_and_pictures_are_there_to_be_looked_at(masks, half):
     assert told["metrics"] == found.metrics
     assert (told["classes"], told["confusion"], told["splits"]) == (SHAPES, None, ["test"])
     slices = {(row["by"], row["value"]): row for row in told["slices"]}
-    examples = {key: decode_example(record) for key, record in Dataset.open(masks).records("test")}
+    examples = {key: decode_example(record) for key, record in ImageDataset.open(masks).records("test")}
     shown = {n: [k for k, e in examples.items() if e[f"image/segmentation/{n}/area"][0]] for n in SHAPES}
     for name, keys in shown.items():
         assert slices["class", name]["images"] == len(keys)
@@ -296,14 +296,14 @@ def test_labels_are_evaluated_by_accuracy(tmp_path, write_shapes):
     assert right.blessed
     assert right.metrics["accuracy"] == 1.0
     told = json.loads((tmp_path / "run-1/evaluation/evaluation.json").read_text())
-    true = [decode_example(record)["image/class/label"][0] for _, record in Dataset.open(data).records("test")]
+    true = [decode_example(record)["image/class/label"][0] for _, record in ImageDataset.open(data).records("test")]
     assert told["confusion"] == np.diag(np.bincount(true, minlength=3)).tolist()
     assert [row["file"] for row in told["pictures"] if row["kind"] == "confusion"] == ["pictures/confusion.png"]
     assert all(row["score"] == 1.0 and len(row["truth"]) == 1 for row in told["pictures"] if row["kind"] == "best")
     red = line.run(_saved(tmp_path / "red", always_red, COLOURS, "red", "classification"))
     assert not red.blessed
     assert len(red.reasons) == 2
-    true = [tf.io.parse_example([r], label)["image/class/label"][0] for _, r in Dataset.open(data).records("test")]
+    true = [tf.io.parse_example([r], label)["image/class/label"][0] for _, r in ImageDataset.open(data).records("test")]
     wanted = LabelCounts.of_labels([0] * len(true), true, 3).report(COLOURS)
     assert red.metrics == pytest.approx(wanted)
 
@@ -324,7 +324,7 @@ def test_several_classes_are_evaluated_by_f1(tmp_path, write_shapes):
     line = Line(tmp_path, data, task="classification", multi=True, min_f1=0.9)
     found = line.run(_saved(tmp_path / "model", always_red_too, COLOURS, "always red, too", "classification", True))
     assert not found.blessed
-    true = [decode_example(record)["image/class/label"][0] for _, record in Dataset.open(data).records("test")]
+    true = [decode_example(record)["image/class/label"][0] for _, record in ImageDataset.open(data).records("test")]
     truth = np.eye(3)[true]
     wanted = ClassSums.of_labels(np.maximum(truth, [1, 0, 0]), truth).report(COLOURS)
     assert found.metrics == pytest.approx(wanted)

@@ -5,7 +5,7 @@ from pathlib import Path
 from power_cuts import LOST, simulated_disk
 from tfx.types import standard_artifacts
 
-from shardwright.components.runtime.flushed_outputs import flushed_outputs
+from shardwright.components.runtime.artifacts import flushed_outputs
 
 
 class Executor:

@@ -16,8 +16,8 @@ from shardwright.components.image_trainer.training.evaluate import evaluate
 from shardwright.components.image_trainer.training.losses import build_loss
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe as TransformRecipe
-from shardwright.components.image_transform.rewrite import Rewriting, rewritten
-from shardwright.dataset.reader import Dataset
+from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
+from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.metrics import MaskSums
 from shardwright.images.boxes import Box, box_values
 from shardwright.images.geometry import POLICIES, plan_geometry
@@ -123,7 +123,7 @@ def test_the_loader_marks_it_in_every_class_and_turns_it_with_the_masks(examples
     assert (batch.dtype, batch.shape) == (np.uint8, (5, *SIZE, 2))
     flipped = next(loader.load(examples, "train", 5, augment=["flip_up_down"], seed=2).as_numpy_iterator())[1]
     turned = 0
-    stored = [decode_example(record) for _, record in Dataset.open(examples).records("train")]
+    stored = [decode_example(record) for _, record in ImageDataset.open(examples).records("train")]
     for number in range(5):
         example = next(e for e in stored if e["image/key"][0] == f"train/{number:04d}".encode())
         runs = [rle.from_flat(example[f"image/segmentation/{name}/rle"]) for name in CLASSES]
@@ -137,18 +137,18 @@ def test_the_loader_marks_it_in_every_class_and_turns_it_with_the_masks(examples
 
 def test_a_class_called_ignore_is_a_class(small_dataset, tmp_path):
     dataset = small_dataset(tmp_path, classes=("Fish", "ignore"), counts={"train": [2]})
-    assert not Dataset.open(dataset).manifest.ignores
+    assert not ImageDataset.open(dataset).manifest.ignores
     assert next(loader.load(dataset, "train", 2).as_numpy_iterator())[1].max() == 1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_transform_moves_it_with_the_pixels_and_the_boxes_too(examples, policy):
     recipe = TransformRecipe((16, 16), policy, "png", None)
-    manifest = Dataset.open(examples).manifest
+    manifest = ImageDataset.open(examples).manifest
     stored, texts = stored_features(recipe, manifest.features, labels=manifest.labels, classes=len(CLASSES))
-    how = Rewriting(recipe, "segmentation", CLASSES, stored, texts)
+    how = ShardTransform(recipe, "segmentation", CLASSES, stored, texts)
     plan = plan_geometry(policy, *SIZE, 16, 16)
-    for key, record in Dataset.open(examples).records("train"):
+    for key, record in ImageDataset.open(examples).records("train"):
         [(outcome, _)] = rewritten([record], how)
         example = decode_example(outcome.payload)
         runs = rle.from_flat(example["image/segmentation/ignore/rle"])
@@ -167,7 +167,7 @@ def test_the_sums_of_the_exported_model_leave_it_out(examples):
     served = ServedModel(lambda images, training: images[..., :2], SPEC)
     sums = served.signatures()["examples"]
     plain = ServedModel(lambda images, training: images[..., :2], dataclasses.replace(SPEC, ignore=False))
-    stored = [(int(key[-4:]), record) for key, record in Dataset.open(examples).records("train")]
+    stored = [(int(key[-4:]), record) for key, record in ImageDataset.open(examples).records("train")]
     found = {name: v.numpy() for name, v in sums(examples=tf.constant([r for _, r in stored])).items()}
     whole = plain.signatures()["examples"](examples=tf.constant([r for _, r in stored]))
     assert (found["truth"] < whole["truth"].numpy()).any()

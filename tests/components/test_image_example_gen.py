@@ -15,7 +15,7 @@ from tfx.types import artifact_utils, standard_artifacts
 
 from shardwright.components.image_example_gen.component import ImageExampleGen
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import example, ingest, ingest_recipe, input_fingerprint, locate, write
 from shardwright.lineage.record import read_lineage
@@ -59,7 +59,7 @@ def test_what_an_earlier_dataset_holds_is_copied_and_no_parameter_says_so(tmp_pa
     monkeypatch.setattr("shardwright.ingest.copying.read_each", lambda root, items, path_of, size_of: iter(()))
     artifact = execute(tmp_path / "examples" / "1", properties)
     assert tree(artifact.uri) == tree(tmp_path / "earlier")
-    count = sum(shard.records for shard in Dataset.open(artifact.uri).manifest.shards)
+    count = sum(shard.records for shard in ImageDataset.open(artifact.uri).manifest.shards)
     note = f"{count} of {count} images copied from {tmp_path / 'earlier'}, 0 read"
     assert note in capsys.readouterr().out
     assert note in json.loads(Path(artifact.uri, "build.json").read_text())["notes"]
@@ -135,7 +135,7 @@ def test_a_retry_reuses_what_a_failed_attempt_staged(tmp_path, prepared, monkeyp
     monkeypatch.setattr(write, "encode_sample", watching)
     artifact = execute(tmp_path / "2", properties)
     assert sorted([*encoded, *finished]) == [f"{number:03d}.jpg" for number in range(24)]
-    assert Dataset.open(artifact.uri).manifest == whole
+    assert ImageDataset.open(artifact.uri).manifest == whole
     assert tree(artifact.uri) == tree(tmp_path / "cli")
 
 
@@ -161,7 +161,7 @@ def test_statistics_gen_reads_the_artifact(tmp_path, prepared):
     statistics_executor.Executor(context).Do(
         {"examples": [examples]}, {"statistics": [statistics]}, {"exclude_splits": "[]"}
     )
-    dataset = Dataset.open(examples.uri)
+    dataset = ImageDataset.open(examples.uri)
     for split in artifact_utils.decode_split_names(examples.split_names):
         read = load_stats_binary(str(tmp_path / "statistics" / f"Split-{split}" / "FeatureStats.pb")).datasets[0]
         assert read.num_examples == dataset.num_records(split)

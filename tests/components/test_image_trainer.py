@@ -17,12 +17,12 @@ from shardwright.components.image_trainer.run_fn import train_and_export
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.components.image_trainer.worker import run_worker
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation.metrics import LabelCounts, MaskSums
 from shardwright.evaluation.thresholds import decided_masks, read_decision
 from shardwright.lineage.record import read_lineage
-from shardwright.staging.staged import in_use
+from shardwright.staging.staged import is_in_use
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +88,7 @@ def test_the_examples_signature_returns_the_sums_of_the_served_masks_and_the_sam
     from shardwright.tfrecords.records import decode_example
 
     model = tf.saved_model.load(str(trained / "export"))
-    records = [record for _, record in Dataset.open(trained / "raw").records("test")]
+    records = [record for _, record in ImageDataset.open(trained / "raw").records("test")]
     found = {k: v.numpy() for k, v in model.signatures["examples"](examples=tf.constant(records)).items()}
     assert set(found) == {"intersection", "prediction", "truth", "kaggle_dice"}
     plan = plan_geometry("stretch", 48, 60, 24, 40)
@@ -139,7 +139,7 @@ def test_the_export_holds_plain_ops_and_its_assets(trained):
     assert all(0 < row["threshold"] < 1 and row["min_area"] >= 0 for row in tuned.values())
     lineage = read_lineage(trained / "export")
     assert lineage["fingerprint"] == assets["training.json"]["fingerprint"] == read_history(trained / "run").fingerprint
-    assert lineage["parents"] == {"dataset": Dataset.open(trained / "data").manifest.digest}
+    assert lineage["parents"] == {"dataset": ImageDataset.open(trained / "data").manifest.digest}
 
 
 def test_tuning_makes_the_figures_of_its_split_no_worse(trained):
@@ -189,7 +189,7 @@ def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes, monkey
     held = []
 
     def run_and_look(module, spec_file, log_file, **how):
-        held.append(in_use(Path(TrainSpec.read(spec_file).checkpoints)))
+        held.append(is_in_use(Path(TrainSpec.read(spec_file).checkpoints)))
         run_worker(module, spec_file, log_file, **how)
 
     monkeypatch.setattr(run_fn, "run_worker", run_and_look)
@@ -203,7 +203,7 @@ def test_labels_are_learned_without_an_eval_split(tmp_path, write_shapes, monkey
     assert history.best_epoch == LABELS.epochs
     assert history.evaluation == []
     model = tf.saved_model.load(str(tmp_path / "export"))
-    records = [record for _, record in Dataset.open(tmp_path / "data").records("test")]
+    records = [record for _, record in ImageDataset.open(tmp_path / "data").records("test")]
     found = {k: v.numpy() for k, v in model.signatures["examples"](examples=tf.constant(records)).items()}
     report = LabelCounts.of_labels(found["probabilities"].argmax(-1), found["label"], 3).report(("r", "g", "b"))
     assert report["accuracy"] > 0.6

@@ -21,7 +21,7 @@ from shardwright.components.image_transform import component, executor, rewrite
 from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform.recipe import read_recipe, transform_recipe
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError
 from shardwright.fingerprint import canonical_json
 from shardwright.images import tf_ops
@@ -73,7 +73,7 @@ def run(source: Path, root: Path, recipe: str, *beam_args: str) -> SimpleNamespa
 
 
 def examples_of(dataset: Path, split: str) -> list[dict[str, Any]]:
-    return [decode_example(record) for _, record in Dataset.open(dataset).records(split)]
+    return [decode_example(record) for _, record in ImageDataset.open(dataset).records(split)]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -113,7 +113,7 @@ def done(request: Any, transformed: Callable[[str], SimpleNamespace]) -> SimpleN
 
 
 def test_records_are_the_resized_images_with_their_masks(clouds: Path, done: SimpleNamespace) -> None:
-    assert [s.records for s in Dataset.open(done.examples).manifest.shards] == [2, 0, 4, 3]
+    assert [s.records for s in ImageDataset.open(done.examples).manifest.shards] == [2, 0, 4, 3]
     lost = 0
     for split in ("train", "eval"):
         pairs = zip(examples_of(clouds, split), examples_of(done.examples, split), strict=True)
@@ -139,10 +139,10 @@ def test_records_are_the_resized_images_with_their_masks(clouds: Path, done: Sim
             assert set(after) == set(before) | new
             assert [int(after[f"image/{n}"][0]) for n in ("height", "width")] == [20, 30]
             assert [int(after[f"image/original/{n}"][0]) for n in ("height", "width")] == [height, width]
-    manifest = Dataset.open(done.examples).manifest
+    manifest = ImageDataset.open(done.examples).manifest
     assert set(manifest.features) == set(after)
     assert manifest.kind == "transform"
-    assert manifest.parent == Dataset.open(clouds).manifest.digest
+    assert manifest.parent == ImageDataset.open(clouds).manifest.digest
 
 
 def test_statistics_equal_numpy(done: SimpleNamespace) -> None:
@@ -195,10 +195,10 @@ def test_the_artifacts_say_what_they_are(done: SimpleNamespace, clouds: Path) ->
     assert artifact_utils.decode_split_names(done.artifact.split_names) == ["eval", "test", "train"]
     assert done.artifact.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert not done.artifact.get_string_custom_property("file_format")
-    digest = Dataset.open(done.examples).manifest.digest
+    digest = ImageDataset.open(done.examples).manifest.digest
     assert done.artifact.get_string_custom_property("dataset_digest") == digest
     lineage = read_lineage(done.graph)
-    assert lineage["parents"]["examples"] == Dataset.open(clouds).manifest.digest
+    assert lineage["parents"]["examples"] == ImageDataset.open(clouds).manifest.digest
     assert read_lineage(done.examples)["kind"] == "transform"
     assert all(f.name.endswith(".tfrecord") for f in done.examples.glob("Split-*/*"))
 
@@ -254,14 +254,14 @@ def test_what_cannot_be_decoded_is_rejected_with_a_row(small_dataset: MakeDatase
 
     source = small_dataset(tmp_path / "in", counts={"train": [4, 2], "eval": [2]}, change=change)
     done = run(source, tmp_path / "out", recipe_of())
-    rejected = {row.key: row for row in Dataset.open(done.examples).ledger() if row.status == "rejected"}
+    rejected = {row.key: row for row in ImageDataset.open(done.examples).ledger() if row.status == "rejected"}
     assert {key: row.code for key, row in rejected.items()} == {
         "train/0002": "undecodable",
         "train/0003": "not_an_image",
         "train/0004": "size_mismatch",
     }
     assert "24 x 36, its record says 25 x 36" in rejected["train/0004"].reason
-    totals = Dataset.open(done.examples).manifest.totals
+    totals = ImageDataset.open(done.examples).manifest.totals
     assert (totals["inputs"], totals["written"], totals["rejected"]) == (8, 5, 3)
     assert len(examples_of(done.examples, "train")) == totals["records/train"] == 3
     assert next(loader.load(done.examples, "train", 8).as_numpy_iterator())[0].shape[0] == 3
@@ -289,7 +289,7 @@ def test_finished_shards_are_used_again(
     fresh = transformed("letterbox")
     monkeypatch.setenv("SHARDWRIGHT_STAGING", str(tmp_path / "staging"))
     recipe = recipe_of(resize="letterbox", encoding="png")
-    source = Dataset.open(clouds)
+    source = ImageDataset.open(clouds)
     plan = planning.plan_transform(source, *read_recipe(recipe))
     staging = planning.open_staging(str(tmp_path / "staging"), plan.dataset)
     work = planning.TransformWork.of(source, plan, staging, {})

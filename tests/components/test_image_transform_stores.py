@@ -15,7 +15,7 @@ from tfx.types import Artifact, standard_artifacts
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 
 pytestmark = pytest.mark.slow
@@ -108,7 +108,7 @@ def test_after_a_kill_another_machine_ends_with_the_bytes_of_a_local_run(
         for file, data in tree.items():
             (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name / file).write_bytes(data)
-    encoded = Dataset.open(given).example("train/0001")
+    encoded = ImageDataset.open(given).example("train/0001")
     graphs = [tft.TFTransformOutput(str(tmp_path / name / "transform_graph")) for name in ("made", "local")]
     data = tf.constant([encoded.encoded])
     served = [graph.transform_raw_features({"image/encoded": data}) for graph in graphs]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shardwright.components.image_transform.serving_preprocess import ingested_options
+from shardwright.components.image_transform.serving_preprocess import ingest_image_options
 from shardwright.errors import ConfigError
 
 
@@ -21,7 +21,7 @@ from shardwright.errors import ConfigError
     ],
 )
 def test_only_what_changes_pixels_is_told(images: dict[str, Any], told: dict[str, Any]) -> None:
-    assert ingested_options({"images": images}) == told
+    assert ingest_image_options({"images": images}) == told
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_only_what_changes_pixels_is_told(images: dict[str, Any], told: dict[str
 )
 def test_a_chroma_that_no_op_writes_is_refused(step: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"images\.chroma: 422, .*encode_jpeg.*444 and 420"):
-        ingested_options({"images": {**step, "chroma": 422}})
+        ingest_image_options({"images": {**step, "chroma": 422}})

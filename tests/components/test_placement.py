@@ -9,8 +9,8 @@ from shardwright.components.image_trainer.devices.placement import (
     Machine,
     Placement,
     check_machine,
+    choose_placement,
     device_batch,
-    place,
 )
 from shardwright.errors import ConfigError
 
@@ -34,7 +34,7 @@ EIGHT = Machine(cpu_devices=8)
     ],
 )
 def test_the_table(accelerator, hosts, machine, wanted):
-    assert place(accelerator, hosts, machine) == wanted
+    assert choose_placement(accelerator, hosts, machine) == wanted
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_table(accelerator, hosts, machine, wanted):
 )
 def test_what_is_not_there_is_refused(accelerator, hosts, machine, problem):
     with pytest.raises(ConfigError, match=problem):
-        place(accelerator, hosts, machine)
+        choose_placement(accelerator, hosts, machine)
 
 
 def test_a_machine_is_told_by_its_device_files(tmp_path):
@@ -69,7 +69,7 @@ def test_a_tpu_without_its_package_is_seen(tmp_path, monkeypatch):
     (tmp_path / "accel0").touch()
     seen = Machine.look({}, tmp_path)
     assert seen == Machine(idle_tpu=True)
-    assert place("cpu", 1, seen).accelerator == "cpu"
+    assert choose_placement("cpu", 1, seen).accelerator == "cpu"
     monkeypatch.setattr(placement.importlib.util, "find_spec", lambda name: name == "libtpu" or None)
     assert Machine.look({}, tmp_path) == Machine(tpu=True)
 

@@ -14,8 +14,8 @@ from PIL import Image
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
 from shardwright.components.predictor.predict import predict
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
-from shardwright.evaluation.thresholds import Decision
+from shardwright.dataset.reader import ImageDataset
+from shardwright.evaluation.thresholds import Thresholds
 from shardwright.ingest import ingest
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.masks import rle
@@ -28,7 +28,7 @@ RECIPE = Recipe("unet", 8, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval")
 SPEC = TrainSpec(RECIPE, "d", "d", "segmentation", ("Fish", "Sugar"), 12, 16, "stretch", None, None, "run", "export")
 
 
-def save(folder: Path, model, spec: TrainSpec, decision: Decision) -> Path:
+def save(folder: Path, model, spec: TrainSpec, decision: Thresholds) -> Path:
     from shardwright.components.image_trainer.export.export import save_model
 
     save_model(model, dataclasses.replace(spec, export=str(folder)), decision)
@@ -39,7 +39,7 @@ def save(folder: Path, model, spec: TrainSpec, decision: Decision) -> Path:
 def segmenter(tmp_path_factory):
     """Red is Fish, green from 0.75 on and in regions of at least 5 pixels is Sugar."""
     place = tmp_path_factory.mktemp("model") / "1"
-    return save(place, lambda images, training: images[..., :2], SPEC, Decision((0.5, 0.75), (0, 5)))
+    return save(place, lambda images, training: images[..., :2], SPEC, Thresholds((0.5, 0.75), (0, 5)))
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_what_is_written_can_be_ingested(segmenter, pictures, tmp_path, dialect)
     ingest(parse_config(raw, base="/"), str(tmp_path / "ds"), workers=1)
     predict(str(segmenter), str(root), str(tmp_path / "again.csv"), quiet=True)
     codes = dict(rows_of(tmp_path / "again.csv")[1:])
-    stored = [decode_example(record) for _, record in Dataset.open(tmp_path / "ds").records("train")]
+    stored = [decode_example(record) for _, record in ImageDataset.open(tmp_path / "ds").records("train")]
     assert len(stored) == 4
     for example in stored:
         key = example["image/key"][0].decode()
@@ -191,7 +191,7 @@ def test_labels_come_with_their_probabilities(pictures, tmp_path):
         return tf.nn.softmax(10 * tf.reduce_mean(images, axis=(1, 2)))
 
     spec = dataclasses.replace(SPEC, task="classification", classes=("red", "green", "blue"))
-    place = save(tmp_path / "model", model, spec, Decision.fixed(3))
+    place = save(tmp_path / "model", model, spec, Thresholds.fixed(3))
     found = predict(str(place), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
     header, *rows = rows_of(tmp_path / "out.csv")
     assert header == ["image", "label", "red", "green", "blue"]
@@ -208,7 +208,7 @@ def test_several_classes_an_image_are_those_above_their_thresholds(pictures, tmp
         tmp_path / "model",
         lambda images, training: tf.reduce_max(images, axis=(1, 2)),
         spec,
-        Decision((0.5, 0.95, 0.0), (0, 0, 0)),
+        Thresholds((0.5, 0.95, 0.0), (0, 0, 0)),
     )
     predict(str(place), str(pictures[0]), str(tmp_path / "out.csv"), quiet=True)
     header, *rows = rows_of(tmp_path / "out.csv")

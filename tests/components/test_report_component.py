@@ -11,7 +11,7 @@ from tfx.types.experimental import simple_artifacts
 
 from shardwright.components.data_gate.executor import Executor as GateExecutor
 from shardwright.components.report.executor import Executor
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import render_schema
 from shardwright.drift.monitor import REFERENCE_VARIABLE
 from shardwright.errors import CheckFailed, DatasetError, UsageError
@@ -25,7 +25,7 @@ def same_file(number: int, example: dict[str, Any]) -> dict[str, Any]:
 
 
 def inputs(dataset: Path, folder: Path, found: anomalies_pb2.Anomalies) -> dict[str, list[Any]]:
-    manifest = Dataset.open(dataset).manifest
+    manifest = ImageDataset.open(dataset).manifest
     schema = standard_artifacts.Schema()
     schema.uri = str(folder / "schema")
     Path(schema.uri).mkdir(parents=True)
@@ -125,7 +125,7 @@ def test_the_environment_says_where_the_reference_lies_and_its_digest_what_it_is
 ) -> None:
     given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
     before = small_dataset(tmp_path / "before", counts={"train": [3]})
-    digest = Dataset.open(before).manifest.digest
+    digest = ImageDataset.open(before).manifest.digest
     monkeypatch.setenv(REFERENCE_VARIABLE, str(before))
     asked = {"images": 20, "alpha": 0.006, "ignore": [], "digest": digest}
     report = reported(given, tmp_path, json.dumps({"drift": asked}))

@@ -13,9 +13,9 @@ from shardwright.components.image_transform import plan as planning
 from shardwright.components.image_transform import rewrite, text
 from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
-from shardwright.components.image_transform.rewrite import Rewriting, rewritten
+from shardwright.components.image_transform.rewrite import ShardTransform, rewritten
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.tfrecords.records import decode_example, frame, read_records
 
@@ -33,7 +33,7 @@ def payloads(small_dataset, tmp_path_factory):
         return example
 
     dataset = small_dataset(tmp_path_factory.mktemp("records"), counts={"train": [COUNT]}, change=change)
-    return [record for _, record in Dataset.open(dataset).records("train")]
+    return [record for _, record in ImageDataset.open(dataset).records("train")]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def how(payloads):
         for name, values in decode_example(payloads[0]).items()
     }
     recipe = Recipe((16, 16), "stretch", "jpeg", 90)
-    return Rewriting(recipe, "segmentation", CLASSES, stored_features(recipe, kinds, labels="multi", classes=2)[0])
+    return ShardTransform(recipe, "segmentation", CLASSES, stored_features(recipe, kinds, labels="multi", classes=2)[0])
 
 
 def test_records_come_in_order_and_as_each_does_alone(payloads, how, monkeypatch):
@@ -80,7 +80,7 @@ def test_a_record_that_is_none_ends_the_shard(payloads, how):
 
 
 def test_sums_are_those_of_the_stored_pixels(payloads, how):
-    lossless = Rewriting(Recipe((24, 36), "stretch", "png"), how.task, how.classes, how.stored)
+    lossless = ShardTransform(Recipe((24, 36), "stretch", "png"), how.task, how.classes, how.stored)
     outcome, made = next(rewritten(payloads, lossless))
     pixels = np.asarray(Image.open(io.BytesIO(decode_example(outcome.payload)["image/encoded"][0])), np.int64)
     assert made.figures.channel_sum == pixels.sum(axis=(0, 1)).tolist()
@@ -89,7 +89,7 @@ def test_sums_are_those_of_the_stored_pixels(payloads, how):
 
 def test_sound_records_that_are_not_the_manifests_are_not_finished(small_dataset, tmp_path):
     """Sizes and checksums of records fit: only the hash of the whole file can tell."""
-    source = Dataset.open(small_dataset(tmp_path / "in", counts={"train": [4]}))
+    source = ImageDataset.open(small_dataset(tmp_path / "in", counts={"train": [4]}))
     recipe = transform_recipe(parse_config({"input": {"images": "x"}, "transform": {"size": [16, 16]}}, base="."))
     plan = planning.plan_transform(source, *read_recipe(recipe))
     staging = planning.open_staging(str(tmp_path / "staging"), plan.dataset)

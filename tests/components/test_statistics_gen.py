@@ -15,7 +15,7 @@ from tfx.types import channel_utils, standard_artifacts
 
 from shardwright.components.statistics_gen.component import StatisticsGen
 from shardwright.components.statistics_gen.executor import MOST, Executor, slices, sources
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema, render_schema
 from shardwright.tfrecords.records import decode_example
 
@@ -33,7 +33,7 @@ def elsewhere(split, number):
 def written(small_dataset, root, **options):
     """A dataset whose keys lie in folders, and the statistics of its splits."""
     names = ("Fish", "Sugar", "Ünïq")
-    dataset = Dataset.open(small_dataset(root, classes=names, change=measured, key_of=elsewhere, **options))
+    dataset = ImageDataset.open(small_dataset(root, classes=names, change=measured, key_of=elsewhere, **options))
     examples, statistics = standard_artifacts.Examples(), standard_artifacts.ExampleStatistics()
     examples.uri, statistics.uri = dataset.root, str(root / "statistics")
     examples.split_names = json.dumps(list(dataset.splits))
@@ -127,11 +127,11 @@ def test_folders_that_are_the_classes_are_not_told_twice(small_dataset, tmp_path
     root = small_dataset(
         tmp_path, task="classification", key_of=lambda _, number: f"{('Fish', 'Sugar')[number % 2]}/{number}"
     )
-    assert len(slices(Dataset.open(root), FEATURES)) == 1
+    assert len(slices(ImageDataset.open(root), FEATURES)) == 1
 
 
 def test_one_folder_and_one_class_are_no_slices(small_dataset, tmp_path):
-    dataset = Dataset.open(small_dataset(tmp_path, classes=("Fish",), counts={"train": [4]}))
+    dataset = ImageDataset.open(small_dataset(tmp_path, classes=("Fish",), counts={"train": [4]}))
     assert sources(dataset) == []
     assert slices(dataset, FEATURES) == []
     assert slices(dataset, ["image/height"]) == []
@@ -141,7 +141,7 @@ def test_the_most_frequent_sources_have_slices(small_dataset, tmp_path):
     root = small_dataset(
         tmp_path, counts={"train": [MOST + 14]}, key_of=lambda split, number: f"{max(0, number - 9):03d}/{number:03d}"
     )
-    found = sources(Dataset.open(root))
+    found = sources(ImageDataset.open(root))
     assert found == [f"{number:03d}" for number in range(MOST)]
 
 

@@ -10,7 +10,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from shardwright.components.runtime import artifacts, container
 from shardwright.components.runtime.mounts import MOUNTS_VARIABLE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import render_schema
 from shardwright.errors import DatasetError
 
@@ -115,7 +115,7 @@ def test_report_and_gate_read_images_where_they_lie(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dataset = small_dataset(tmp_path / "in", counts={"train": [4, 3], "eval": [2], "test": [2]})
-    manifest = Dataset.open(dataset).manifest
+    manifest = ImageDataset.open(dataset).manifest
     bucket = stores.bucket("gs")
     found = anomalies_pb2.Anomalies()
     reason = found.anomaly_info["image/sha256"].reason.add()

@@ -16,7 +16,7 @@ from shardwright.components.image_trainer.training.warm_start import begin_with
 from shardwright.components.predictor.predict import read_texts
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError, UsageError
-from shardwright.loader.text_features import stored_texts
+from shardwright.loader.text_features import text_features
 from shardwright.tfrecords.encode import byte_strings, encode_example
 
 RECIPE = Recipe("cnn", 4, 2, 4, 1e-3, 1, "unit", (), 64, 0.5, "eval", text=("caption", "place"))
@@ -98,7 +98,7 @@ def test_the_length_of_stored_ids_is_told():
     options = {"t": {"output": "ids", "vocabulary": 4, "length": 3}, "u": {"output": "counts", "vocabulary": 4}}
     names = ["t/ids", "u/indices", "u/counts"]
     manifest = SimpleNamespace(recipe={"text": options}, stored=str, features=dict.fromkeys(names, "int64"))
-    found = stored_texts(SimpleNamespace(manifest=manifest, root="d"), ["t", "u"])
+    found = text_features(SimpleNamespace(manifest=manifest, root="d"), ["t", "u"])
     assert [(text.column, text.length) for text in found] == [("t", 3), ("u", 0)]
 
 

@@ -7,8 +7,8 @@ import pytest
 from tfx.types import Channel, standard_artifacts
 
 from shardwright.components.baseline_resolver.component import BaselineResolver
-from shardwright.components.evaluator.component import evaluator
-from shardwright.components.image_trainer.component import trainer
+from shardwright.components.evaluator.component import image_evaluator
+from shardwright.components.image_trainer.component import image_trainer
 from shardwright.components.image_trainer.spec import Recipe
 from shardwright.components.image_transform.component import ImageTransform
 from shardwright.components.image_transform.recipe import transform_recipe
@@ -23,10 +23,10 @@ def wired(config=CONFIG):
     examples = Channel(type=standard_artifacts.Examples)
     schema = Channel(type=standard_artifacts.Schema)
     transform = ImageTransform(examples=examples, schema=schema, recipe=transform_recipe(config))
-    train = trainer(config, transform)
+    train = image_trainer(config, transform)
     baseline = BaselineResolver(push_directory="pushed", baseline_digest="d" * 64)
     model = train.outputs["model"]
-    evaluate = evaluator(config, ("a", "b"), examples, model, baseline.outputs["model"])
+    evaluate = image_evaluator(config, ("a", "b"), examples, model, baseline.outputs["model"])
     outputs = evaluate.outputs
     push = Pusher(
         model=model, model_blessing=outputs["blessing"], evaluation=outputs["evaluation"], push_directory="pushed"
@@ -84,9 +84,9 @@ def test_a_warm_start_from_the_blessed_model_has_an_edge_and_that_from_a_file_it
         custom_of(warm_start="nowhere")
     config = parse_config({"input": {"images": "x"}, "trainer": {"warm_start": "blessed"}}, base="/")
     baseline = wired(config)[1]
-    train = trainer(config, _transform(config), baseline=baseline)
+    train = image_trainer(config, _transform(config), baseline=baseline)
     assert train.inputs["base_model"] is baseline.outputs["model"]
-    assert "base_model" not in trainer(CONFIG, _transform(CONFIG), baseline=baseline).inputs
+    assert "base_model" not in image_trainer(CONFIG, _transform(CONFIG), baseline=baseline).inputs
 
 
 def _transform(config):

@@ -10,7 +10,7 @@ from training import RECIPE, spec_of
 from shardwright import loader
 from shardwright.components.image_trainer.devices.hosts import HostPlace
 from shardwright.components.image_trainer.training import train
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.loader import memory
 
 ALONE = HostPlace()
@@ -47,7 +47,7 @@ def test_every_batch_of_every_epoch_is_the_same_one(data, tmp_path, monkeypatch)
 
 
 def test_it_is_done_where_one_host_reads_one_shard_that_fits(data, tmp_path, monkeypatch):
-    spec, dataset = spec_of(tmp_path, data), Dataset.open(data)
+    spec, dataset = spec_of(tmp_path, data), ImageDataset.open(data)
     each = SIZE[0] * SIZE[1] * 4
     assert train._kept(spec, dataset, ALONE)
     exact = dataclasses.replace(spec, recipe=dataclasses.replace(RECIPE, order="exact"))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.spec import Recipe, Running, TrainSpec
+from shardwright.components.image_trainer.spec import Recipe, RunOptions, TrainSpec
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
-from shardwright.components.image_trainer.training.loop import Loop, Work
+from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.errors import ShardwrightError
 
@@ -69,7 +69,7 @@ def make(tmp_path, write_shapes):
     def loop(losses, *, recipe=RECIPE, metric=None, messages=None, preemption=None, every=2):
         spec = TrainSpec(
             recipe, str(data), "d", "classification", ("a", "b"), 24, 40, "stretch", None, None, "", "",
-            running=Running(every=every, keep=99),
+            running=RunOptions(every=every, keep=99),
         )  # fmt: skip
         evaluated = iter(metric or ())
 
@@ -78,7 +78,7 @@ def make(tmp_path, write_shapes):
                 yield None, None, np.array([2 * step % 6, 2 * step % 6 + 1])
                 step += 1
 
-        work = Work(
+        work = TrainState(
             spec=spec,
             place=HostPlace(),
             batch_size=2,

@@ -20,7 +20,7 @@ from shardwright.components.image_transform.features import stored_features
 from shardwright.components.image_transform.recipe import Recipe, read_recipe, transform_recipe
 from shardwright.config import parse_config
 from shardwright.config.transform import TextConfig
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.images import tf_ops
 from shardwright.images.geometry import POLICIES
@@ -39,7 +39,7 @@ def transformed(source: Path, root: Path, **transform: Any) -> Path:
     """Writes the shards and commits, as the component does around its analyzers."""
     size = {} if transform.get("resize") == "keep" else {"size": list(SIZE)}
     config = parse_config({"input": {"images": "x"}, "transform": {**size, **transform}}, base=".")
-    dataset = Dataset.open(source)
+    dataset = ImageDataset.open(source)
     plan = planning.plan_transform(dataset, *read_recipe(transform_recipe(config)))
     staging = planning.open_staging(str(root / "staging"), plan.dataset)
     with staging.locked():
@@ -51,7 +51,7 @@ def transformed(source: Path, root: Path, **transform: Any) -> Path:
 
 
 def records_of(dataset: Path) -> list[bytes]:
-    return [record for _, record in Dataset.open(dataset).records("train")]
+    return [record for _, record in ImageDataset.open(dataset).records("train")]
 
 
 def examples_of(dataset: Path) -> list[dict[str, Any]]:
@@ -270,7 +270,7 @@ def test_after_a_kill_the_same_bytes(small_dataset: MakeDataset, tmp_path: Path)
     killed_transform(str(source), str(tmp_path / "resumed/staging"), recipe)
     assert list((tmp_path / "resumed").rglob("done/*")), "the kill came before any shard was finished"
     with pytest.raises(DatasetError):
-        Dataset.open(tmp_path / "resumed/out")
+        ImageDataset.open(tmp_path / "resumed/out")
     trees = []
     for name in ("resumed", "whole"):
         out = transformed(source, tmp_path / name)

@@ -18,7 +18,7 @@ from tfx.types import standard_artifacts
 from shardwright.components.image_transform import executor
 from shardwright.components.image_transform.recipe import transform_recipe
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.images import tf_ops
 from shardwright.loader import dataset_statistics, load
@@ -85,7 +85,7 @@ def done(small_dataset: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
 
 
 def records_of(dataset: Any, split: str) -> list[bytes]:
-    return [record for _, record in Dataset.open(dataset).records(split)]
+    return [record for _, record in ImageDataset.open(dataset).records(split)]
 
 
 def test_counts_are_read_sparsely(done: SimpleNamespace) -> None:
@@ -174,7 +174,7 @@ def test_kept_sizes_are_told_and_refused_by_the_loader(done: SimpleNamespace) ->
 
 def test_tfx_takes_statistics_and_schema(done: SimpleNamespace) -> None:
     schema = tfdv.load_schema_text(str(Path(done.post_transform_schema.uri, "schema.pbtxt")))
-    stored = Dataset.open(done.transformed_examples.uri).manifest.features
+    stored = ImageDataset.open(done.transformed_examples.uri).manifest.features
     assert {feature.name for feature in schema.feature} == set(stored)
     for split, records in zip(SPLITS, (2, 5), strict=True):
         statistics = tfdv.load_stats_binary(

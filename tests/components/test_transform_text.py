@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shardwright.components.image_transform.features import text_features
 from shardwright.components.image_transform.text import Text, text_values
 from shardwright.config.transform import TextConfig
-from shardwright.loader.text_features import words_of
+from shardwright.loader.text_features import tokenize
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import decode_example
 
@@ -39,12 +39,12 @@ def stored(file: str, texts: list[bytes], **options: object) -> dict[str, list[f
 
 def test_words_are_cut_at_all_that_is_no_letter_digit_or_apostrophe() -> None:
     texts = tf.constant([["The SEA,the-sky!", "Don't 7x"], ["\tÜBEN … ÉTÉ", ""], ["", " "]])
-    assert words_of(texts).to_list() == [
+    assert tokenize(texts).to_list() == [
         [b"the", b"sea", b"the", b"sky", b"don't", b"7x"],
         ["üben".encode(), "été".encode()],
         [],
     ]
-    assert words_of(tf.constant([[b"sea \xff\xfe sky"]])).to_list() == [[b"sea", b"sky"]]
+    assert tokenize(tf.constant([[b"sea \xff\xfe sky"]])).to_list() == [[b"sea", b"sky"]]
 
 
 def test_ids_are_in_order_cut_and_filled_up(vocabulary: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from emulator import RAN, Emulator, run_container
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 
@@ -86,7 +86,7 @@ def test_the_next_attempt_uses_the_shards_that_a_killed_one_finished(tmp_path, m
     assert pods.staged[0] >= FINISHED
     new = sum(line.startswith("new PlannedShard") for line in pods.logs[1].splitlines())
     uri = pipeline.outputs["ImageExampleGen"]["artifacts"]["examples"]["uri"]
-    dataset = Dataset.open(tmp_path / "home" / "mounts" / uri.replace("://", "/"))
+    dataset = ImageDataset.open(tmp_path / "home" / "mounts" / uri.replace("://", "/"))
     assert new == len(dataset.manifest.shards) - pods.staged[0]
     # When the dataset is whole, nothing is left on the volume.
     assert list(staging.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from emulator import CACHED, DUE, RAN, Emulator, TaskFailed
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.lineage.ancestry import family_of
 from shardwright.lineage.blessing import BLESSING_FILE, read_blessing
 from shardwright.lineage.record import read_lineage
@@ -92,7 +92,7 @@ def is_kept_from(pipeline, push, earlier):
         pipeline.outputs[task]["artifacts"][key]["uri"]
         for task, key in (("ImageExampleGen", "examples"), ("Report", "report"))
     )
-    first, second = Dataset.open(earlier), Dataset.open(examples)
+    first, second = ImageDataset.open(earlier), ImageDataset.open(examples)
     assert read_blessing(push).examples == {"place": earlier, "digest": first.manifest.digest}
     assert second.manifest.digest != first.manifest.digest
     assert second.manifest.recipe["split"]["previous"] == first.manifest.digest
@@ -166,7 +166,7 @@ def test_plain_components_from_images_to_the_report(home, plain):
     mounts = plain.home / "mounts" / "minio" / "mlpipeline" / "v2" / "artifacts" / "01"
     assert plain.outputs["verify"]["parameters"] == {"whole": "true"}
     assert json.loads((mounts / "verify" / "findings").read_text())["findings"] == []
-    dataset, small = (Dataset.open(mounts / name) for name in ("ingest/dataset", "transform/transformed"))
+    dataset, small = (ImageDataset.open(mounts / name) for name in ("ingest/dataset", "transform/transformed"))
     assert plain.outputs["ingest"]["parameters"]["fingerprint"] == dataset.manifest.fingerprint
     assert small.manifest.parent == dataset.manifest.digest
     assert small.manifest.totals["written"] == 20

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.images.geometry import plan_geometry, source_columns, source_rows
 from shardwright.images.tf_ops import decode_resized
 from shardwright.loader import load
@@ -20,16 +20,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.shared_data]
 CLASSES = {"Inclusion": 1, "Patches": 2, "Scratches": 3}
 
 
-def ingest_and_transform(folder: Path, config: dict[str, Any]) -> tuple[Dataset, Dataset]:
+def ingest_and_transform(folder: Path, config: dict[str, Any]) -> tuple[ImageDataset, ImageDataset]:
     (folder / "config.yaml").write_text(yaml.safe_dump({"name": "real", **config}))
     assert main(["ingest", str(folder / "config.yaml"), "--out", str(folder / "dataset")]) == 0
     assert (
         main(["transform", str(folder / "config.yaml"), str(folder / "dataset"), "--out", str(folder / "small")]) == 0
     )
-    return Dataset.open(folder / "dataset"), Dataset.open(folder / "small" / "transformed_examples")
+    return ImageDataset.open(folder / "dataset"), ImageDataset.open(folder / "small" / "transformed_examples")
 
 
-def stored_masks(data: Dataset) -> dict[str, np.ndarray]:
+def stored_masks(data: ImageDataset) -> dict[str, np.ndarray]:
     """Key -> class ids drawn from the stored runs, 0 where there is none."""
     drawn = {}
     for split in data.splits:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from shardwright.components.image_trainer.training.history import TrainingSummary, read_summary
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 
@@ -58,7 +58,7 @@ def damage(table: Path) -> None:
 
 
 def splits(dataset: Path) -> dict[str, str]:
-    return {row.key: row.split for row in Dataset.open(dataset).ledger()}
+    return {row.key: row.split for row in ImageDataset.open(dataset).ledger()}
 
 
 def files(folder: Path) -> dict[str, bytes]:

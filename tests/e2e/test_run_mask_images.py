@@ -9,7 +9,7 @@ import yaml
 from PIL import Image
 from running import run
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.masks import rle
 from shardwright.tfrecords.records import decode_example
 
@@ -42,7 +42,7 @@ def make(root: Path) -> None:
 
 
 def examples(place: str) -> dict[str, dict]:
-    dataset = Dataset.open(place)
+    dataset = ImageDataset.open(place)
     return {key: decode_example(record) for split in dataset.splits for key, record in dataset.records(split)}
 
 

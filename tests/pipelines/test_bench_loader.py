@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import loader
 from benchmarks.figures import AT_LEAST, AT_MOST
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.loader import profile
 from shardwright.pipelines import cli
 
@@ -16,7 +16,7 @@ from shardwright.pipelines import cli
 def test_every_figure_of_the_loader_is_measured(tmp_path, monkeypatch):
     # Asked for below; here it would start two more processes.
     monkeypatch.setattr(
-        loader, "loading_memory", lambda dataset, split, batch: len(Dataset.open(dataset).shards(split))
+        loader, "loading_memory", lambda dataset, split, batch: len(ImageDataset.open(dataset).shards(split))
     )
     figures = loader.loader_figures(tmp_path, 24, size=(48, 72), records=200, batch=4, rounds=1)
     assert all(figure.value is not None and figure.value > 0 for figure in figures)
@@ -26,7 +26,9 @@ def test_every_figure_of_the_loader_is_measured(tmp_path, monkeypatch):
 
 
 def test_images_are_filled_instead_of_decoded_on_both_sides_and_only_meanwhile(tmp_path, small_dataset):
-    dataset = Dataset.open(small_dataset(tmp_path, task="classification", counts={"train": [3]}, image_format="jpeg"))
+    dataset = ImageDataset.open(
+        small_dataset(tmp_path, task="classification", counts={"train": [3]}, image_format="jpeg")
+    )
     encoded = profile.encoded_images(dataset, "train")
     with loader.filling(24, 36):
         ours = next(profile.training(dataset.root, 3, shuffle=False))[0].numpy()
@@ -44,7 +46,7 @@ def test_images_are_filled_instead_of_decoded_on_both_sides_and_only_meanwhile(t
 
 
 def test_the_shortest_way_loads_what_the_loader_does(tmp_path, small_dataset):
-    dataset = Dataset.open(
+    dataset = ImageDataset.open(
         small_dataset(tmp_path, task="classification", counts={"train": [3, 2]}, image_format="jpeg")
     )
     shortest = loader.shortest([shard.file for shard in dataset.shards("train")], "jpeg", 5)

@@ -11,7 +11,7 @@ from shardwright.pipelines.cli import main
 from shardwright.pipelines.runs import clean
 from shardwright.pipelines.runs.metadata_store import past_runs, steps_to
 from shardwright.staging.staging import Staging
-from shardwright.storage.locks import only_run_in
+from shardwright.storage.locks import run_lock
 
 STAGED = f"staging/tensorflow-1/{'a' * 64}/data"
 
@@ -111,7 +111,7 @@ def test_staging_that_another_process_writes_stays(root, capsys):
 
 def test_not_while_a_run_is_at_work(root, capsys):
     before = files(root)
-    with only_run_in(root):
+    with run_lock(root):
         assert main(["clean", str(root), "--keep", "1"]) == 2
     assert "another run is at work here" in capsys.readouterr().err
     assert files(root) == before

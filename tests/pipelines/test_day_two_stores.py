@@ -9,7 +9,7 @@ import pytest
 from ingesting import run
 from object_stores import SCHEMES, running_stores
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets
@@ -43,7 +43,7 @@ def local(image_input, tmp_path_factory):
     raw = image_input(root / "in", layout="label_csv", images=24)
     raw["shards"] = {"records": 6}
     run(raw, root / "ds", workers=1)
-    dataset = Dataset.open(root / "ds")
+    dataset = ImageDataset.open(root / "ds")
     (root / "keys").write_text(next(dataset.entries(dataset.shards("train")[0]))[0] + "\n")
     (root / "new.csv").write_text((root / "in/labels.csv").read_text().replace("Fish", "Shark"))
     return root
@@ -92,7 +92,7 @@ def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path
         assert without_places(told) == without_places(answer(first, capsys)), command
         again = answer(other, capsys)
         if command in MAKE:
-            assert Dataset.open(f"{url}/{command}/made").manifest == Dataset.open(here / "made").manifest
+            assert ImageDataset.open(f"{url}/{command}/made").manifest == ImageDataset.open(here / "made").manifest
             assert (told.pop("existed"), again.pop("existed")) == (False, True), command
         if command == "export":
             assert (told.pop("existed"), again.pop("existed")) == (False, True)
@@ -102,14 +102,14 @@ def test_on_a_store_every_command_says_what_it_says_here(local, stores, tmp_path
     assert main(["diff", f"{url}/data/ds", f"{url}/data/other"]) == 0
     asked = [path for _, path in stores.requests if ".tfrecord" in path]
     # Of records that lie side by side, one request for many.
-    assert len(asked) <= 4 * len(Dataset.open(local / "ds").manifest.shards)
-    shard_of = Dataset.open(local / "ds").shards("train")[0]
+    assert len(asked) <= 4 * len(ImageDataset.open(local / "ds").manifest.shards)
+    shard_of = ImageDataset.open(local / "ds").shards("train")[0]
     for command in ("inspect", "verify"):
         there = answer([command, f"{url}/data/ds/{shard_of.path}", "--json"], capsys)
         assert there["records"] == shard_of.records
     stores.write(f"{url}/new.csv", (local / "new.csv").read_bytes())
     assert main(["relabel", f"{url}/data/ds", f"{url}/new.csv", "--out", str(tmp_path / "by-url")]) == 0
-    assert Dataset.open(tmp_path / "by-url").manifest == Dataset.open(f"{url}/relabel/made").manifest
+    assert ImageDataset.open(tmp_path / "by-url").manifest == ImageDataset.open(f"{url}/relabel/made").manifest
 
 
 DAMAGES = {
@@ -266,7 +266,9 @@ def test_a_dataset_of_records_of_others_takes_every_command(shared_data, tmp_pat
     }
     run(raw, tmp_path / "ds", workers=1)
     first = min(
-        key for split in Dataset.open(tmp_path / "ds").splits for key in Dataset.open(tmp_path / "ds").keys(split)
+        key
+        for split in ImageDataset.open(tmp_path / "ds").splits
+        for key in ImageDataset.open(tmp_path / "ds").keys(split)
     )
     (tmp_path / "keys").write_text(f"{first}\n")
     (tmp_path / "new.csv").write_text(f"image,label\n{first},Raccoon\n")

@@ -8,7 +8,7 @@ import pytest
 from damage import swap_records
 from ingesting import examples, ledger, run, tree
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
 from shardwright.verify import verify
 
@@ -25,7 +25,7 @@ def made(arguments, capsys):
 
 
 def records(root):
-    dataset = Dataset.open(root)
+    dataset = ImageDataset.open(root)
     return {key: data for split in dataset.splits for key, data in dataset.records(split)}
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_taken_out_of_what_is_not_the_manifests(source, tmp_path, cap
     """Sizes and checksums of records fit: only the hash of the whole file can tell."""
     root = tmp_path / "ds"
     shutil.copytree(source, root)
-    keys = Dataset.open(source).keys("train")
+    keys = ImageDataset.open(source).keys("train")
     (tmp_path / "keys").write_text(f"{keys[-1]}\n")
     rows = [f"{key},{('Fish', 'Sugar')[number % 2]}" for number, key in enumerate(ledger(source))]
     (tmp_path / "new.csv").write_text("\n".join(["image,label", *rows]))

@@ -9,7 +9,7 @@ import pytest
 from damage import name_indexes
 from ingesting import ledger, run
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.diff import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
@@ -66,7 +66,7 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     assert ("train/0009", "added") in rows
     assert ("eval/0001", "changed") in rows
     assert rows["eval/0002", "relabelled"]["after"] == "none"
-    before = Dataset.open(one)
+    before = ImageDataset.open(one)
     (key, payload), *_ = before.records("eval")
     assert key == "eval/0000"
     from shardwright.tfrecords.records import decode_example
@@ -79,7 +79,7 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
     page = (tmp_path / "d.html").read_text()
     assert "Images whose masks differ" in page
     assert "<script" not in page
-    back = find_differences(Dataset.open(other), before)
+    back = find_differences(ImageDataset.open(other), before)
     assert back.counts["removed"] == 1
     assert back.images == (9, 10, 9)
     assert main(["diff", str(one), str(other)]) == 1
@@ -88,7 +88,7 @@ def test_every_kind_of_difference(one, small_dataset, tmp_path, capsys):
 
 def test_damage_of_either_is_named(one, tmp_path, capsys):
     shutil.copytree(one, tmp_path / "ds")
-    dataset = Dataset.open(tmp_path / "ds")
+    dataset = ImageDataset.open(tmp_path / "ds")
     shard = dataset.shards("train")[0]
     key, offset = next(dataset.entries(shard))
     data = bytearray(Path(shard.file).read_bytes())
@@ -99,7 +99,7 @@ def test_damage_of_either_is_named(one, tmp_path, capsys):
         assert str(tmp_path / "ds") in capsys.readouterr().err
     assert main(["diff", str(tmp_path / "ds"), str(one)]) == 1
     assert f"at offset {offset}: the record of {key!a} cannot be read, or is damaged" in capsys.readouterr().err
-    Path(shard.file).write_bytes(Path(Dataset.open(one).shards("train")[0].file).read_bytes())
+    Path(shard.file).write_bytes(Path(ImageDataset.open(one).shards("train")[0].file).read_bytes())
     # An index that calls two records by one name.
     lines = shard.index_file.read_text().splitlines(keepends=True)
     twice = json.loads(lines[1]) | {"key": key}
@@ -113,12 +113,12 @@ def test_moved_images(image_input, tmp_path):
     raw = image_input(tmp_path / "in", layout="label_csv", images=20)
     run(raw, tmp_path / "one", workers=1)
     run({**raw, "split": {"train": 0.4, "eval": 0.3, "test": 0.3}}, tmp_path / "other", workers=1)
-    found = find_differences(Dataset.open(tmp_path / "one"), Dataset.open(tmp_path / "other"))
+    found = find_differences(ImageDataset.open(tmp_path / "one"), ImageDataset.open(tmp_path / "other"))
     before, after = ledger(tmp_path / "one"), ledger(tmp_path / "other")
     moved = {key for key, row in before.items() if after[key].split != row.split}
     assert moved
     assert {row.key for row in found.rows} == moved
-    back = find_differences(Dataset.open(tmp_path / "other"), Dataset.open(tmp_path / "one"))
+    back = find_differences(ImageDataset.open(tmp_path / "other"), ImageDataset.open(tmp_path / "one"))
     assert found.counts == back.counts == {"moved": len(moved)}
 
 

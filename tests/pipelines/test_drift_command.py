@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from shardwright.config.evaluation import SkewConfig
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.drift import monitor
 from shardwright.pipelines.cli import main
 
@@ -71,7 +71,7 @@ def test_all_splits_share_one_bound(small_dataset, tmp_path, monkeypatch):
     monkeypatch.setattr(
         monitor, "compare", lambda one, other, *, alpha, ignore: given.append((one.name, other.name, alpha))
     )
-    monitor.watch_splits(Dataset.open(many), SkewConfig(alpha=0.03))
+    monitor.watch_splits(ImageDataset.open(many), SkewConfig(alpha=0.03))
     assert given == [("a", name, pytest.approx(0.01)) for name in ("b", "c", "train")]
 
 

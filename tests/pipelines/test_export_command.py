@@ -9,7 +9,7 @@ import pytest
 from ingesting import examples, run
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit import export as exporting
 from shardwright.edit.export import ExportOptions
 from shardwright.masks import rle
@@ -121,7 +121,9 @@ def test_every_dialect_that_is_read_comes_back_to_the_same_records(masked, tmp_p
     table = str(tmp_path / "out" / "labels.csv")
     how = ["--runs", "counts"] if runs in ("counts", "compressed") else ["--runs", runs, *code]
     assert main(["relabel", str(masked / "ds"), table, "--out", str(tmp_path / "again"), *how]) == 0
-    assert dict(Dataset.open(tmp_path / "again").records("train")) == dict(Dataset.open(masked / "ds").records("train"))
+    assert dict(ImageDataset.open(tmp_path / "again").records("train")) == dict(
+        ImageDataset.open(masked / "ds").records("train")
+    )
     assert main(["diff", str(masked / "ds"), str(tmp_path / "again")]) == 0
 
 

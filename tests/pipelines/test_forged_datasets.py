@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from shardwright.dataset.manifest import Manifest
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import fingerprint
 from shardwright.pipelines.cli import main
@@ -236,7 +236,7 @@ def test_a_dataset_with_unusual_names_is_none_that_is_forged(tmp_path, small_dat
     names = ("Fish & chips", "..", "a\\b", "/etc", "é", "x" * 200, " ")
     keys = {"train": [2], "eval": [1]}
     made = small_dataset(tmp_path, classes=names, counts=keys, key_of=lambda split, n: f"../{split}\x1b/{n} é")
-    dataset = Dataset.open(made)
+    dataset = ImageDataset.open(made)
     assert dataset.manifest.classes == names
     assert [len(dataset.keys(split)) for split in dataset.splits] == [1, 2]
     assert len(list(dataset.ledger())) == 3

@@ -8,9 +8,9 @@ import pytest
 
 from shardwright.components.evaluator.summary import read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
-from shardwright.fingerprint import fingerprint, sealed_json
+from shardwright.fingerprint import checksummed_json, fingerprint
 from shardwright.lineage.ancestry import artifact_at, read_artifact
 from shardwright.lineage.blessing import BLESSING_FILE, Blessing, read_blessing, write_blessing
 from shardwright.lineage.record import LINEAGE_FILE, read_lineage, write_lineage
@@ -64,7 +64,7 @@ def test_a_forged_index_is_refused_or_read(dataset, capsys, name):
     whole = (dataset / part).read_bytes()
     for value in HOSTILE:
         forge_row(dataset, part, name, value)
-        opened = Dataset.open(dataset)
+        opened = ImageDataset.open(dataset)
         if type(value) is str and name == "key" and value != "\ud800":
             assert opened.keys("train")[0] == value
         else:
@@ -86,7 +86,7 @@ def test_a_forged_ledger_is_refused_or_read(dataset, name):
     for value in HOSTILE:
         forge_row(dataset, part, name, value)
         try:
-            rows = list(Dataset.open(dataset).ledger())
+            rows = list(ImageDataset.open(dataset).ledger())
         except DatasetError as error:
             refused += "no readable ledger" in str(error)
         else:
@@ -104,7 +104,7 @@ def test_a_forged_lineage_is_a_problem_and_no_traceback(tmp_path, capsys, name):
     refused = 0
     for value in HOSTILE:
         try:
-            text = sealed_json({**row, name: value})
+            text = checksummed_json({**row, name: value})
         except ValueError:
             text = json.dumps({**row, name: value})
         (tmp_path / LINEAGE_FILE).write_text(text, encoding="utf-8", errors="surrogatepass")

@@ -12,7 +12,7 @@ from object_stores import forget_clients
 from shardwright.ingest.known_files import cache_file
 from shardwright.pipelines.cli import main
 from shardwright.staging.staging import Staging
-from shardwright.storage.locks import only_run_in
+from shardwright.storage.locks import run_lock
 from shardwright.verify import verify
 
 
@@ -128,7 +128,7 @@ def test_models_that_were_trained_on_them_are_named(small_dataset, tmp_path, cap
     (months.root / "staging/probed").mkdir(parents=True)
     (tmp_path / "keys").write_text("train/0002\n")
     command = ["forget", months.datasets[3], "--keys", tmp_path / "keys", "--out", tmp_path / "rest"]
-    with only_run_in(months.root):
+    with run_lock(months.root):
         assert main(list(map(str, command))) == 2
     assert "another run is at work here" in capsys.readouterr().err
     told = made(command, capsys)

@@ -9,7 +9,7 @@ import pytest
 from descent import Months
 
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import render_schema
 from shardwright.ingest.baseline import resolve_baseline
 from shardwright.pipelines.graph import GraphInputs, build_nodes
@@ -39,7 +39,7 @@ def test_the_reference_is_a_digest_wherever_it_lies(
     months = Months(tmp_path / "run", small_dataset)
     (tmp_path / "link").symlink_to(months.root)
     linked = report_key(tmp_path / "link", monkeypatch)
-    digest = Dataset.open(months.datasets[3]).manifest.digest
+    digest = ImageDataset.open(months.datasets[3]).manifest.digest
     assert linked == {
         "drift": {"images": 2000, "alpha": 0.006, "ignore": ["size"], "digest": digest},
         "skew": {"images": 50, "alpha": 0.006, "ignore": []},

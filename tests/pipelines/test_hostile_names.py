@@ -10,7 +10,7 @@ import pytest
 from ingesting import run
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.escaping import escape
 from shardwright.pipelines.cli import main
 
@@ -48,7 +48,7 @@ def place(tmp_path_factory):
 
 
 def calls(root: Path, new: Path) -> list[list[str]]:
-    dataset = Dataset.open(root / "ds")
+    dataset = ImageDataset.open(root / "ds")
     shard = next(iter(dataset.shards("train")))
     key = next(iter(dataset.keys("train")))
     ds = str(root / "ds")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines import cli
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import find_feature, frame
@@ -80,7 +80,7 @@ def test_the_image_of_a_key_is_written_once_byte_for_byte(dataset, tmp_path, cap
     assert cli.main(["get", str(dataset), "train/0003", "--out", str(out), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["key"], said["split"], said["image"]) == ("train/0003", "train", "image/encoded")
-    payloads = dict(Dataset.open(dataset).records("train"))
+    payloads = dict(ImageDataset.open(dataset).records("train"))
     assert [out.read_bytes()] == find_feature(payloads["train/0003"], "image/encoded")
     assert cli.main(["get", str(dataset), "train/0003", "--out", str(out)]) == 2
     assert "exists already" in capsys.readouterr().err

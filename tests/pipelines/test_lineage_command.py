@@ -7,10 +7,10 @@ import pytest
 from descent import Months
 from object_stores import SCHEMES, running_stores
 
-from shardwright.edit.delete import holders, trained_on
+from shardwright.edit.delete import datasets_containing, trained_on
 from shardwright.errors import DatasetError
 from shardwright.lineage.ancestry import Artifact, Family, artifact_at, read_artifact
-from shardwright.lineage.places import places_below
+from shardwright.lineage.places import find_artifacts
 from shardwright.lineage.record import IMAGE_VARIABLE, files_digest, write_lineage
 from shardwright.pipelines.cli import main
 
@@ -154,14 +154,17 @@ def test_a_place_without_lineage_is_refused(tmp_path, capsys):
 
 def test_models_are_known_by_what_they_were_trained_on(made):
     """Model 3 was begun with model 1; that its dataset kept splits from dataset 1 alone would say nothing."""
-    family = Family(places_below(str(made.root)))
+    family = Family(find_artifacts(str(made.root)))
 
     def trained(key):
-        return {one.place for one in trained_on(family, holders(family, {key}))}
+        return {one.place for one in trained_on(family, datasets_containing(family, {key}))}
 
     assert trained("train/0002") == {str(made.models[1]), str(made.models[3])}
     assert trained("train/0004") == {str(made.models[3])}
-    assert {one.place for one in holders(family, {"train/0003"})} == {str(made.datasets[2]), str(made.datasets[3])}
+    assert {one.place for one in datasets_containing(family, {"train/0003"})} == {
+        str(made.datasets[2]),
+        str(made.datasets[3]),
+    }
     assert trained("no such") == set()
 
 

@@ -11,19 +11,19 @@ from shardwright.config import parse_config
 from shardwright.errors import CheckFailed, StorageError, UsageError
 from shardwright.lineage import places
 from shardwright.pipelines import local
-from shardwright.pipelines.inputs import prepare_input
+from shardwright.pipelines.inputs import resolve_inputs
 from shardwright.pipelines.runs import logs
-from shardwright.storage.locks import only_run_in
+from shardwright.storage.locks import run_lock
 
 
 def test_only_one_run_in_a_root(tmp_path: Path) -> None:
     with (
-        only_run_in(tmp_path),
+        run_lock(tmp_path),
         pytest.raises(UsageError, match="another run is at work here"),
-        only_run_in(tmp_path),
+        run_lock(tmp_path),
     ):
         pass
-    with only_run_in(tmp_path):
+    with run_lock(tmp_path):
         pass
 
 
@@ -48,10 +48,10 @@ def test_the_blessed_dataset_is_looked_up_when_a_run_starts(tmp_path: Path, imag
     raw = image_input(tmp_path / "in", layout="label_csv", images=4)
     config = parse_config({**raw, "split": {"previous": "blessed"}}, base=str(tmp_path))
     # Of a compiled pipeline that is InputResolver's task.
-    compiled = prepare_input(config, tmp_path / "x.yaml", hashed=False)
+    compiled = resolve_inputs(config, tmp_path / "x.yaml", hashed=False)
     assert (compiled.config.split.previous, compiled.fingerprint) == (None, "")
     assert not any("split.previous" in note for note in compiled.notes)
-    prepared = prepare_input(config, tmp_path / "x.yaml")
+    prepared = resolve_inputs(config, tmp_path / "x.yaml")
     assert prepared.config.split.previous is None
     assert "split.previous: no dataset yet, since no model was ever blessed" in prepared.notes
 

@@ -8,7 +8,7 @@ import pytest
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.inputs import prepare_input, render_schema_file
+from shardwright.pipelines.inputs import render_schema_file, resolve_inputs
 
 
 @pytest.mark.parametrize("features", [{"preset": "tfds"}, {"map": {"image/key": "id"}}])
@@ -16,7 +16,7 @@ def test_features_that_training_does_not_know_are_refused_before_any_work(
     tmp_path: Path, features: dict[str, Any]
 ) -> None:
     config = parse_config({"input": {"images": str(tmp_path / "none")}, "features": features}, base=str(tmp_path))
-    for call in (prepare_input, partial(render_schema_file, force=False)):
+    for call in (resolve_inputs, partial(render_schema_file, force=False)):
         with pytest.raises(
             ConfigError, match=r"features: a pipeline reads features by their own names.*shardwright ingest"
         ):
@@ -26,4 +26,4 @@ def test_features_that_training_does_not_know_are_refused_before_any_work(
 def test_pixels_that_serving_cannot_make_are_refused_before_any_work(tmp_path: Path) -> None:
     raw = {"input": {"images": str(tmp_path / "none")}, "images": {"orientation": "apply", "chroma": 422}}
     with pytest.raises(ConfigError, match=r"images\.chroma: 422"):
-        prepare_input(parse_config(raw, base=str(tmp_path)), tmp_path / "c.yaml")
+        resolve_inputs(parse_config(raw, base=str(tmp_path)), tmp_path / "c.yaml")

@@ -9,7 +9,7 @@ from PIL import Image
 from shardwright.components.image_trainer.training.history import History, write_history
 from shardwright.pipelines.cli import main
 from shardwright.pipelines.runs.summary import write_run_report
-from shardwright.report.anomalies import Trouble, write_verdict
+from shardwright.report.anomalies import Anomaly, write_verdict
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
 
 def test_what_a_run_let_pass_is_in_its_report(dataset, evaluation, tmp_path):
     write_history(tmp_path, History("f" * 64, 10, 1, "eval", 1, [1.5], [{"mean_dice": 0.5, "loss": 1.4}]))
-    allowed = [Trouble("DRIFT", "images", "brightness 0.5 -> 0.3"), Trouble("SKEW", "split <eval>", "size")]
+    allowed = [Anomaly("DRIFT", "images", "brightness 0.5 -> 0.3"), Anomaly("SKEW", "split <eval>", "size")]
     write_verdict(tmp_path, allowed)
     write_run_report(str(dataset), str(tmp_path), str(evaluation), str(tmp_path), tmp_path / "run.html")
     text = (tmp_path / "run.html").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
 from shardwright.tfrecords.records import frame, read_records
@@ -36,14 +36,14 @@ def home(tmp_path_factory):
 def test_four_outputs_and_nothing_beside_them(home, capsys):
     assert main(["transform", "c.yaml", "ds", "--out", "tr", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    made = Dataset.open(home / "tr" / "transformed_examples")
+    made = ImageDataset.open(home / "tr" / "transformed_examples")
     assert (told["fingerprint"], told["totals"]["written"]) == (made.manifest.fingerprint, 8)
     names = {"transformed_examples", "transform_graph", "post_transform_stats", "post_transform_schema"}
     assert {path.name for path in (home / "tr").iterdir()} == names
     assert {path.name for path in home.iterdir()} == {"c.yaml", "data", "ds", "tr"}
     lineage = json.loads((home / "tr" / "transform_graph" / "lineage.json").read_text(encoding="utf-8"))
     # Nothing has checked the examples against a schema here.
-    assert lineage["parents"] == {"examples": Dataset.open(home / "ds").manifest.digest}
+    assert lineage["parents"] == {"examples": ImageDataset.open(home / "ds").manifest.digest}
 
     stamp = (home / "tr").stat().st_mtime_ns
     assert main(["transform", "c.yaml", "ds", "--out", "tr"]) == 0

@@ -9,7 +9,7 @@ from PIL import Image
 
 from shardwright.config import parse_config
 from shardwright.errors import ConfigError
-from shardwright.pipelines.inputs import prepare_input, render_schema_file
+from shardwright.pipelines.inputs import render_schema_file, resolve_inputs
 
 
 def given_input(root: Path, labels: dict[str, Any]) -> Any:
@@ -28,7 +28,7 @@ def test_images_without_labels_are_refused_before_any_work(tmp_path: Path, label
     message = r"input\.labels: the images have no classes.*Use `shardwright ingest`"
     file = tmp_path / "c.yaml"
     with pytest.raises(ConfigError, match=message):
-        prepare_input(config, file)
+        resolve_inputs(config, file)
     assert not list(tmp_path.glob("*.pbtxt"))
     assert render_schema_file(config, file, force=False).exists()
 
@@ -38,7 +38,7 @@ def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> 
     (tmp_path / "labels.csv").write_text("image,label\na.png,x\n")
     config = dataclasses.replace(config, input=dataclasses.replace(config.input, unlisted="unlabelled"))
     with pytest.raises(ConfigError, match=r"input\.unlisted: 'unlabelled' keeps images without a class"):
-        prepare_input(config, tmp_path / "c.yaml")
+        resolve_inputs(config, tmp_path / "c.yaml")
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_a_transform_that_does_not_fit_is_refused_before_any_work(
         Image.new("RGB", (8, 8)).save(tmp_path / "images" / name / "1.png")
     raw = {"task": "classification", "input": {"images": str(tmp_path / "images")}, "transform": transform}
     with pytest.raises(ConfigError, match=message):
-        prepare_input(parse_config(raw, base=str(tmp_path)), tmp_path / "c.yaml")
+        resolve_inputs(parse_config(raw, base=str(tmp_path)), tmp_path / "c.yaml")

@@ -83,10 +83,10 @@ def test_nothing_but_the_dataset_stays(source, here):
 
 
 def test_an_image_that_cannot_be_written_whole_is_not_there(source, here, capsys, monkeypatch):
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.storage.whole_files import WholeFile
 
-    key = next(key for key, _ in Dataset.open(source).records("train"))
+    key = next(key for key, _ in ImageDataset.open(source).records("train"))
     write = WholeFile.write
 
     def full(self, data):

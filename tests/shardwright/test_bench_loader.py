@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.loader import many_records
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.loader.advice import Loaded, advise, shuffle_buffer
 from shardwright.loader.profile import STEPS, Rate, shares, take_turns
 from shardwright.tfrecords.records import find_feature
@@ -133,12 +133,12 @@ def test_a_buffer_is_bounded_and_mixes_at_least_two_batches(records, record_byte
 
 
 def test_many_records_are_a_whole_dataset_that_a_second_call_finds(tmp_path):
-    dataset = Dataset.open(many_records(tmp_path, 50))
+    dataset = ImageDataset.open(many_records(tmp_path, 50))
     keys = dataset.keys("train")
     assert sorted(keys) == [f"{number:07d}" for number in range(50)]
     assert len(dataset.shards("train")) == 16
     labels = {key: int(find_feature(record, "image/class/label")[0]) for key, record in dataset.records("train")}
     assert labels == {key: int(key) % 2 for key in keys}
     before = json.loads((tmp_path / "records-50" / "manifest.json").read_text())["digest"]
-    assert Dataset.open(many_records(tmp_path, 50)).manifest.digest == before
+    assert ImageDataset.open(many_records(tmp_path, 50)).manifest.digest == before
     assert not (tmp_path / "staging").exists()

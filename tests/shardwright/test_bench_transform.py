@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.figures import AT_LEAST
 from benchmarks.transform import RATIO, Methods, transform_figures
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 
 
 def test_it_measures_what_it_says(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_it_measures_what_it_says(tmp_path: Path) -> None:
         assert config.transform.size == (128 // RATIO, 192 // RATIO)
         assert not Path(out).exists()
         called.append("shards")
-        return Dataset.open(dataset).num_records("train")
+        return ImageDataset.open(dataset).num_records("train")
 
     methods = Methods(notebook, "a notebook", pixels_only, shards, lambda *_: called.append("transform"))
     figures = transform_figures(tmp_path, 3, methods, size=(128, 192), repeats=2)

@@ -9,11 +9,11 @@ from ingesting import config as parsed
 from ingesting import run as ingest
 from object_stores import SCHEMES
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
-from shardwright.fingerprint import canonical_json, sealed_json
+from shardwright.fingerprint import canonical_json, checksummed_json
 from shardwright.ingest import IngestRecipe, hash_input, locate, survey_input
-from shardwright.ingest.baseline import BlessedData, kept_from, resolve_baseline_at_run, without_blessed
+from shardwright.ingest.baseline import BaselineRequest, baseline_source, resolve_baseline_at_run, without_baseline
 from shardwright.lineage.blessing import Blessing, read_blessing, write_blessing
 
 WORDS = {"previous": "blessed", "split": {"previous": "blessed"}, "gate": {"drift": {"reference": "blessed"}}}
@@ -35,10 +35,10 @@ class Months:
         ingest({**self.raw[2], **first, "split": first}, self.datasets[2], workers=1)
         build = self.datasets[2] / "build.json"
         told = {name: value for name, value in json.loads(build.read_text()).items() if name != "digest"}
-        build.write_text(sealed_json({**told, **kept_from(locate(made))}))
+        build.write_text(checksummed_json({**told, **baseline_source(locate(made))}))
 
     def digest(self, month):
-        return Dataset.open(self.datasets[month]).manifest.digest
+        return ImageDataset.open(self.datasets[month]).manifest.digest
 
     def push(self, folder, month, **changes):
         """Puts a model in force that was evaluated on a month's dataset."""
@@ -51,8 +51,8 @@ class Months:
     def settled(self, push, month, words=WORDS):
         """What the first task of a pipeline comes to that is given a month's delivery."""
         config = parsed({**self.raw[month], **words})
-        asked = BlessedData.from_json(BlessedData.of(config, push).to_json())
-        without = without_blessed(config)
+        asked = BaselineRequest.from_json(BaselineRequest.of(config, push).to_json())
+        without = without_baseline(config)
         recipe, location = IngestRecipe.of(without, ["Fish", "Sugar"]), locate(without)
         found = asked.find()
         copied = None if found is None else asked.copied_from(found)
@@ -121,7 +121,7 @@ def test_the_same_run_again_is_kept_from_what_it_was_kept_from(months, tmp_path)
     second = months.settled(months.push(tmp_path / "b", 2), 2)
     place, digest = str(months.datasets[1]), months.digest(1)
     assert kept(second) == (digest, place, place, place, digest)
-    assert second.recipe.options() == Dataset.open(months.datasets[2]).manifest.recipe
+    assert second.recipe.options() == ImageDataset.open(months.datasets[2]).manifest.recipe
     # Another salt is another run.
     salted = months.settled(str(tmp_path / "b"), 2, {"split": {"previous": "blessed", "salt": "x"}})
     assert salted.recipe.split.previous == months.digest(2)
@@ -167,5 +167,5 @@ def test_a_blessing_on_one_machine_tells_no_place(tmp_path):
 
 
 def test_where_every_dataset_has_a_path_nothing_is_looked_up(months):
-    assert BlessedData.of(parsed({**months.raw[1], "previous": "ds"}), "/push") is None
-    assert kept_from(locate(parsed(months.raw[1]))) == {}
+    assert BaselineRequest.of(parsed({**months.raw[1], "previous": "ds"}), "/push") is None
+    assert baseline_source(locate(parsed(months.raw[1]))) == {}

@@ -9,7 +9,7 @@ from ingesting import examples, ledger, run
 from PIL import Image
 
 from shardwright.config import LabelsConfig, parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.formats import captions
 from shardwright.formats.base import Images
@@ -200,7 +200,7 @@ def test_images_alone_are_a_dataset(tmp_path, given_input):
     raw["input"]["labels"] = {"format": "none"}
     manifest = run(raw, tmp_path / "out")
     assert (manifest.labels, manifest.classes, manifest.totals["written"]) == ("none", (), 3)
-    dataset = Dataset.open(tmp_path / "out")
+    dataset = ImageDataset.open(tmp_path / "out")
     assert sorted(key for split in dataset.splits for key in dataset.keys(split)) == KEYS
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from picturing import pillow_exif
 from PIL import Image, ImageFile
 
-from shardwright.images.decode import FORMATS, convert, decode, other_header, turn
+from shardwright.images.decode import FORMATS, apply_orientation, convert, decode, other_header
 from shardwright.images.exif import only_orientation
 from shardwright.images.geometry import DCT_RATIOS
 from shardwright.images.header import ImageError
@@ -170,7 +170,7 @@ def test_of_an_animation_the_first_picture_is_taken():
 def test_pixels_turn_as_exif_says(orientation):
     stored = picture("L", (3, 2))
     data = saved(stored, "png", exif=only_orientation(orientation) or None)
-    displayed = turn(decode(data, read_header(data, max_pixels=MANY)), orientation)
+    displayed = apply_orientation(decode(data, read_header(data, max_pixels=MANY)), orientation)
     from PIL import ImageOps
 
     np.testing.assert_array_equal(

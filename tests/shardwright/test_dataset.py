@@ -10,10 +10,10 @@ from shardwright.config.images import ImagesConfig
 from shardwright.config.transform import TextConfig, TransformConfig
 from shardwright.dataset import manifest
 from shardwright.dataset.manifest import Manifest
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.staging.commit import DatasetPlan, commit
-from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 
 
 @pytest.fixture
@@ -23,13 +23,13 @@ def folder(tmp_path):
     staging = Staging.open(tmp_path / "s", plan.fingerprint)
     staging.write_shard(shards[0], [])
     for shard in shards[1:]:
-        staging.write_shard(shard, [Outcome(f"{shard.number}é{i}", bytes([i]) * 9) for i in range(2)])
+        staging.write_shard(shard, [RecordResult(f"{shard.number}é{i}", bytes([i]) * 9) for i in range(2)])
     commit(staging, plan, tmp_path / "out", {})
     return tmp_path / "out"
 
 
 def test_shards_and_records_come_in_order(folder):
-    dataset = Dataset.open(folder)
+    dataset = ImageDataset.open(folder)
     assert [(s.path, s.records, s.first_key, s.last_key) for s in dataset.shards("train")] == [
         ("Split-train/data-00000-of-00002.tfrecord", 2, "0é0", "0é1"),
         ("Split-train/data-00001-of-00002.tfrecord", 2, "1é0", "1é1"),
@@ -38,7 +38,7 @@ def test_shards_and_records_come_in_order(folder):
 
 
 def test_a_shard_without_records_is_a_shard(folder):
-    dataset = Dataset.open(folder)
+    dataset = ImageDataset.open(folder)
     assert dataset.num_records("test") == 0
     assert list(dataset.records("test")) == []
     assert dataset.shards("test")[0].first_key is None
@@ -46,13 +46,13 @@ def test_a_shard_without_records_is_a_shard(folder):
 
 def test_an_unknown_split_names_the_known_ones(folder):
     with pytest.raises(DatasetError, match=r"no split 'eval'. It has: test, train"):
-        Dataset.open(folder).shards("eval")
+        ImageDataset.open(folder).shards("eval")
 
 
 def test_a_folder_without_a_manifest_is_no_dataset(folder):
     (folder / "manifest.json").unlink()
     with pytest.raises(DatasetError, match="no finished dataset"):
-        Dataset.open(folder)
+        ImageDataset.open(folder)
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_a_folder_without_a_manifest_is_no_dataset(folder):
 def test_a_manifest_that_is_none_is_refused(folder, text):
     (folder / "manifest.json").write_text(text)
     with pytest.raises(DatasetError, match="no readable manifest"):
-        Dataset.open(folder)
+        ImageDataset.open(folder)
 
 
 @pytest.mark.parametrize("part", ["index/Split-train", "ledger"])
 def test_lists_within_lists_are_no_rows(folder, part):
     file = min((folder / part).iterdir())
     file.write_text("[" * 100_000 + "\n")
-    dataset = Dataset.open(folder)
+    dataset = ImageDataset.open(folder)
     with pytest.raises(DatasetError, match="no readable (index|ledger)"):
         list(dataset.ledger() if part == "ledger" else dataset.records("train"))
 
@@ -80,14 +80,14 @@ def test_a_changed_manifest_is_refused(folder):
     file = folder / "manifest.json"
     file.write_text(file.read_text().replace('"task":"classification"', '"task":"segmentation"'))
     with pytest.raises(DatasetError, match="digest does not fit"):
-        Dataset.open(folder)
+        ImageDataset.open(folder)
 
 
 def test_another_layout_version_is_refused(folder):
     file = folder / "manifest.json"
     file.write_text(file.read_text().replace('"format_version":1', '"format_version":2'))
     with pytest.raises(DatasetError, match="layout version 2"):
-        Dataset.open(folder)
+        ImageDataset.open(folder)
 
 
 def test_missing_and_short_shards_are_named(folder):
@@ -95,10 +95,10 @@ def test_missing_and_short_shards_are_named(folder):
     data = shard.read_bytes()
     shard.write_bytes(data[:-1])
     with pytest.raises(DatasetError, match=r"data-00001-of-00002.tfrecord: .* the manifest says"):
-        Dataset.open(folder)
+        ImageDataset.open(folder)
     shard.unlink()
     with pytest.raises(DatasetError, match=r"data-00001-of-00002.tfrecord: named by the manifest"):
-        Dataset.open(folder)
+        ImageDataset.open(folder)
 
 
 def test_a_flipped_bit_in_a_record_is_found_on_reading(folder):
@@ -107,20 +107,20 @@ def test_a_flipped_bit_in_a_record_is_found_on_reading(folder):
     data[14] ^= 1
     shard.write_bytes(data)
     with pytest.raises(DatasetError, match=r"data-00000-of-00002.*shardwright verify"):
-        list(Dataset.open(folder).records("train"))
+        list(ImageDataset.open(folder).records("train"))
 
 
 @pytest.mark.parametrize("text", ["", '{"key":"x","offset":0,"length":25}\n' * 3, '{"key":"x"}\n', "nonsense\n"])
 def test_an_index_that_does_not_fit_is_refused(folder, text):
     (folder / "index" / "Split-train" / "data-00000-of-00002.jsonl").write_text(text)
     with pytest.raises(DatasetError, match=r"data-00000-of-00002.jsonl"):
-        list(Dataset.open(folder).records("train"))
+        list(ImageDataset.open(folder).records("train"))
 
 
 def test_a_missing_ledger_is_named(folder):
     (folder / "ledger" / "part-00000-of-00001.jsonl").unlink()
     with pytest.raises(DatasetError, match=r"part-00000-of-00001.jsonl: no readable ledger"):
-        list(Dataset.open(folder).ledger())
+        list(ImageDataset.open(folder).ledger())
 
 
 def test_the_manifest_is_canonical(folder):

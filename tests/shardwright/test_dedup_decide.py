@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.duplicates.decide import CONFLICTING, Sameness, decide, groups_of
+from shardwright.duplicates.decide import CONFLICTING, DuplicateRule, decide, groups_of
 from shardwright.errors import CheckFailed
 
 
@@ -16,7 +16,9 @@ def firsts_of(groups):
 
 def way(groups, action="first", labels=None, code="exact_duplicate"):
     names = dict(enumerate(labels or [""] * len(groups)))
-    return Sameness(code, "duplicates.exact", firsts_of(groups), action, lambda one, other: "is the same as", names)
+    return DuplicateRule(
+        code, "duplicates.exact", firsts_of(groups), action, lambda one, other: "is the same as", names
+    )
 
 
 @st.composite

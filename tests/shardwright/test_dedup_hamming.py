@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.duplicates import hamming
-from shardwright.duplicates.clusters import Components, equal_clusters, near_clusters
+from shardwright.duplicates.clusters import UnionFind, equal_clusters, near_clusters
 
 WORDS = st.integers(0, 2**64 - 1)
 
@@ -173,7 +173,7 @@ def test_bits_that_never_differ_do_not_crowd_the_buckets():
 def test_joined_members_have_the_same_first(count, data):
     member = st.integers(0, count - 1)
     pairs = data.draw(st.lists(st.tuples(member, member), max_size=80))
-    components = Components(count)
+    components = UnionFind(count)
     near = np.eye(count, dtype=np.bool_)
     for one, other in pairs:
         components.join(np.array([one]), np.array([other]))
@@ -182,7 +182,7 @@ def test_joined_members_have_the_same_first(count, data):
 
 
 def test_a_long_chain_is_one_group():
-    components = Components(50_000)
+    components = UnionFind(50_000)
     components.join(np.arange(1, 50_000), np.arange(49_999))
     assert not components.firsts().any()
 

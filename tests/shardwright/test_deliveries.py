@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest.recipe import InputLocation
-from shardwright.ingest.spans import read_deliveries
+from shardwright.ingest.spans import read_spans
 
 # Span -> key -> content.
 TREES = st.dictionaries(
@@ -31,7 +31,7 @@ def read(tree, on_conflict, **options):
                 file.parent.mkdir(exist_ok=True)
                 file.write_bytes(content)
         location = InputLocation(f"{folder}/{{SPAN}}", **options)
-        delivered = read_deliveries(location, on_conflict)
+        delivered = read_spans(location, on_conflict)
         listing = delivered.listing
         contents = {key: Path(listing.path(i)).read_bytes() for i, key in enumerate(listing.keys)}
         assert list(listing.keys) == sorted(contents)

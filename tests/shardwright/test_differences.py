@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.diff import find_differences
 from shardwright.errors import DatasetError
 
@@ -23,11 +23,11 @@ def pair(small_dataset, tmp_path_factory):
 def test_an_offset_that_is_none_is_named(pair, tmp_path, wrong):
     one, other = pair
     shutil.copytree(one, tmp_path / "one")
-    dataset = Dataset.open(tmp_path / "one")
+    dataset = ImageDataset.open(tmp_path / "one")
     (shard,) = dataset.shards("train")
     lines = shard.index_file.read_text().splitlines()
     row = {**json.loads(lines[1]), "offset": wrong}
     shard.index_file.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]) + "\n")
     with pytest.raises(DatasetError, match=row["key"]) as told:
-        find_differences(dataset, Dataset.open(other))
+        find_differences(dataset, ImageDataset.open(other))
     assert str(shard.index_file) in str(told.value)

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.diff import find_differences
 from shardwright.masks import rle
 from shardwright.pipelines.cli import main
@@ -64,7 +64,7 @@ def one(small_dataset, tmp_path_factory):
 )
 def test_any_feature_of_a_record(one, small_dataset, tmp_path, name, value, after):
     other = small_dataset(tmp_path, counts={"train": [2], "eval": [2]}, change=changed(name, value))
-    found = find_differences(Dataset.open(one), Dataset.open(other))
+    found = find_differences(ImageDataset.open(one), ImageDataset.open(other))
     assert found.counts == {"features": 1}
     assert found.features == {name: 1}
     (row,) = found.rows
@@ -105,7 +105,7 @@ def test_order_and_repeats_of_classes(small_dataset, tmp_path):
         )
         for number, labels in enumerate(([0, 1, 0], [1, 0, 0], [1, 0]))
     ]
-    one, other, fewer = map(Dataset.open, roots)
+    one, other, fewer = map(ImageDataset.open, roots)
     assert find_differences(one, other).counts == {"relabelled": 1}
     assert find_differences(one, other).labels == {"a, b, a -> b, a, a": 1}
     assert find_differences(other, fewer).counts == {"relabelled": 1}
@@ -113,7 +113,7 @@ def test_order_and_repeats_of_classes(small_dataset, tmp_path):
 
 def test_features_that_only_one_dataset_stores(one, small_dataset, tmp_path, capsys):
     other = small_dataset(tmp_path, counts={"train": [2], "eval": [2]})
-    found = find_differences(Dataset.open(other), Dataset.open(one))
+    found = find_differences(ImageDataset.open(other), ImageDataset.open(one))
     assert found.only[0] == []
     assert {"image/caption/text", "image/object/bbox/xmin", "image/meta/depth"} <= set(found.only[1])
     assert main(["diff", str(other), str(one), "--html", str(tmp_path / "d.html")]) == 1
@@ -137,7 +137,7 @@ def test_classes_in_another_order_are_the_same(small_dataset, tmp_path):
     counts = {"train": [3]}
     one = small_dataset(tmp_path / "one", counts=counts, change=whole)
     again = {}
-    for key, payload in Dataset.open(one).records("train"):
+    for key, payload in ImageDataset.open(one).records("train"):
         again[key] = decode_example(payload)
 
     def taken(number, example):
@@ -148,5 +148,5 @@ def test_classes_in_another_order_are_the_same(small_dataset, tmp_path):
         }
 
     other = small_dataset(tmp_path / "other", counts=counts, classes=names[::-1], change=taken)
-    found = find_differences(Dataset.open(one), Dataset.open(other))
+    found = find_differences(ImageDataset.open(one), ImageDataset.open(other))
     assert (found.counts, found.only) == ({}, ([], []))

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageFilter
 
 from benchmarks.drift_calibration import CHANGES, measure_all, table
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import sample_dataset, sample_folder
 from shardwright.errors import DatasetError
@@ -91,7 +91,7 @@ def test_the_table_has_a_row_for_each_change(files):
 
 
 def test_a_sample_of_a_dataset_and_one_of_a_folder_agree(small_dataset, tmp_path):
-    root = Dataset.open(small_dataset(tmp_path, counts={"train": [9, 4], "eval": [6]}, image_format="jpeg"))
+    root = ImageDataset.open(small_dataset(tmp_path, counts={"train": [9, 4], "eval": [6]}, image_format="jpeg"))
     every = sample_dataset(root)
     assert len(every) == every.total == 19
     assert sample_dataset(root, size=5).keys == every.keys[:5]

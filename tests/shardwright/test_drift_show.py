@@ -5,11 +5,11 @@ import re
 import pytest
 
 from shardwright.config.evaluation import DriftConfig
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.drift.chapter import record_tiles
-from shardwright.drift.monitor import watch
+from shardwright.drift.monitor import check_drift
 from shardwright.report.contact_sheets import Sheets
-from shardwright.report.page import see
+from shardwright.report.page import collect_page
 from shardwright.tfrecords.encode import ints
 
 IMAGES = 60
@@ -32,9 +32,9 @@ def shifted(number, example):
 
 
 def chapter(before, now):
-    dataset = Dataset.open(now)
-    watched = watch(dataset, DriftConfig(str(before)), Dataset.open(before).manifest.digest)
-    return watched, watched.chapter(record_tiles(Sheets(see(dataset).found))).body
+    dataset = ImageDataset.open(now)
+    watched = check_drift(dataset, DriftConfig(str(before)), ImageDataset.open(before).manifest.digest)
+    return watched, watched.chapter(record_tiles(Sheets(collect_page(dataset).found))).body
 
 
 def part(body, title):

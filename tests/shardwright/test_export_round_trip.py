@@ -9,7 +9,7 @@ from ingesting import examples, run
 from PIL import Image
 from recording import reading, write_records
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit.diff import find_differences
 from shardwright.edit.export import ExportOptions, export
 from shardwright.edit.relabel import relabel
@@ -71,7 +71,7 @@ def write(root, records, **options):
     write_records(root / "records/a.tfrecord", [encode_example(record) for record in records])
     raw = {**reading(root / "records", options.pop("task", "classification"), **options)}
     run(raw, root / "ds", workers=1)
-    return Dataset.open(root / "ds")
+    return ImageDataset.open(root / "ds")
 
 
 def record(number, **features):
@@ -137,7 +137,7 @@ def ingested(dataset, out, labels, options):
         **({"labels": {"path": str(out / "files" / labels)}} if labels else {}),
     }
     run({"task": dataset.manifest.task, "input": given}, out / "again", workers=1)
-    return told, Dataset.open(out / "again")
+    return told, ImageDataset.open(out / "again")
 
 
 def check(dataset, out, labels="labels.csv", **options):
@@ -251,7 +251,7 @@ def test_pictures_of_masks_are_found_without_the_record_too(one_class, tmp_path)
 
 def test_what_export_json_says_is_part_of_the_input(one_class, tmp_path):
     ingested(one_class, tmp_path, "labels.csv", {"order": "row"})
-    first = Dataset.open(tmp_path / "again").manifest.fingerprint
+    first = ImageDataset.open(tmp_path / "again").manifest.fingerprint
     file = tmp_path / "files/export.json"
     raw = json.loads(file.read_text())
     raw["annotations"]["order"] = "column"
@@ -267,7 +267,7 @@ def test_ignored_pixels_come_back_by_relabel_too(masked, tmp_path):
     again = plain(examples(tmp_path / "again"))
     for key, example in plain(examples(masked.root)).items():
         assert again[key]["image/segmentation/ignore/rle"] == example["image/segmentation/ignore/rle"]
-    assert not find_differences(masked, Dataset.open(tmp_path / "again")).counts
+    assert not find_differences(masked, ImageDataset.open(tmp_path / "again")).counts
 
 
 def test_ignored_pixels_have_no_place_in_a_table_of_one_class(tmp_path):

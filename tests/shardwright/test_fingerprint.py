@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.dataset.example_view import lot
+from shardwright.dataset.example_view import sampling_hash
 from shardwright.fingerprint import canonical_json, fingerprint, text_number
 
 
@@ -21,7 +21,7 @@ def test_known_texts_keep_their_numbers(text, number):
 def test_every_text_has_a_number_of_its_own_that_fits_a_column(one, other):
     assert 0 < text_number(one) < 2**63
     assert (text_number(one) == text_number(other)) == (one == other)
-    assert 0 < lot(one) < 1
+    assert 0 < sampling_hash(one) < 1
 
 
 def test_the_order_of_keys_changes_no_fingerprint():

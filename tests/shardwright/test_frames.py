@@ -8,7 +8,7 @@ from picturing import DISPLAYED
 
 from shardwright.images import boxes, geometry
 from shardwright.masks import rle
-from shardwright.masks.coordinate_frame import Frames
+from shardwright.masks.coordinate_frame import CoordinateFrame
 
 sides = st.integers(1, 20)
 
@@ -30,7 +30,7 @@ def test_masks_of_either_frame_come_to_lie_where_the_pixels_are(
     shown = DISPLAYED[orientation](mask)
     stored = shown if turned else mask
     plan = None if policy is None else geometry.plan_geometry(policy, *stored.shape, new_height, new_width)
-    frames = Frames(height, width, orientation, turned, plan)
+    frames = CoordinateFrame(height, width, orientation, turned, plan)
     annotated = shown if displayed else mask
     assert frames.size(displayed) == annotated.shape
     expected = stored
@@ -56,23 +56,23 @@ def test_masks_of_either_frame_come_to_lie_where_the_pixels_are(
     ],
 )
 def test_the_frame_is_told_by_the_masks_own_size_else_it_is_the_displayed_one(orientation, said, size, displayed):
-    assert Frames(10, 20, orientation).are_displayed(said, size) is displayed
+    assert CoordinateFrame(10, 20, orientation).are_displayed(said, size) is displayed
 
 
 def test_a_square_mask_is_in_the_displayed_frame():
-    assert Frames(10, 10, 6).are_displayed("auto", (10, 10))
+    assert CoordinateFrame(10, 10, 6).are_displayed("auto", (10, 10))
 
 
 def test_boxes_move_with_the_pixels():
     lists = {boxes.XMIN: [0.0], boxes.XMAX: [0.25], boxes.YMIN: [0.5], boxes.YMAX: [1.0], boxes.LABEL: [2]}
-    upright = Frames(20, 40, 1)
+    upright = CoordinateFrame(20, 40, 1)
     assert not upright.moves_boxes
     assert upright.move_boxes(lists, displayed=False) == lists
-    turned = Frames(20, 40, 6, turned=True).move_boxes(lists, displayed=False)
+    turned = CoordinateFrame(20, 40, 6, turned=True).move_boxes(lists, displayed=False)
     edges = [turned[name][0] for name in (boxes.XMIN, boxes.XMAX, boxes.YMIN, boxes.YMAX)]
     assert edges == [0.0, 0.5, 0.0, 0.25]
-    back = Frames(20, 40, 6).move_boxes(turned, displayed=True)
+    back = CoordinateFrame(20, 40, 6).move_boxes(turned, displayed=True)
     assert {name: list(values) for name, values in back.items()} == lists
-    cropped = Frames(20, 40, 1, geometry=geometry.plan_geometry("fill_crop", 20, 40, 10, 10))
+    cropped = CoordinateFrame(20, 40, 1, geometry=geometry.plan_geometry("fill_crop", 20, 40, 10, 10))
     assert not len(cropped.move_boxes(lists, displayed=False)[boxes.XMIN])
     assert cropped.move_boxes({}, displayed=False) == {}

@@ -51,7 +51,7 @@ def test_what_is_kept_is_used_again_without_asking_the_system():
 
 def test_without_glibc_nothing_happens(monkeypatch):
     monkeypatch.setattr("shardwright.processes.ctypes.CDLL", lambda name: object())
-    from shardwright.processes import give_back, keep_freed
+    from shardwright.processes import keep_heap, trim_heap
 
-    give_back()
-    keep_freed()
+    trim_heap()
+    keep_heap()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.storage import listing as storage_listing
-from shardwright.storage.listing import Found, Gathered, make_listing
+from shardwright.storage.listing import Found, SortedListing, make_listing
 
 texts = st.text(st.characters(), max_size=3)
 files = st.lists(
@@ -21,7 +21,7 @@ files = st.lists(
 def test_they_come_back_sorted(found, together):
     before, storage_listing._PACKED_TOGETHER = storage_listing._PACKED_TOGETHER, together
     try:
-        held = Gathered()
+        held = SortedListing()
         for file in found:
             held.append(file)
         assert bool(held) == bool(found)
@@ -34,7 +34,7 @@ def test_a_listing_is_made_in_less_memory_than_its_files_would_take_as_objects()
     count = 30_000
     tracemalloc.start()
     try:
-        held = Gathered()
+        held = SortedListing()
         for number in range(count):
             name = f"{number * 7919 % count:08d}.jpg"
             held.append(Found(name, False, name, 1000 + number))

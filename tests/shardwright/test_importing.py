@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from shardwright.processes import importing_much
+from shardwright.processes import gc_paused
 
 
 class Knot:
@@ -16,7 +16,7 @@ class Knot:
 
 
 def test_the_collector_rests_in_the_block_and_passes_over_what_came_in() -> None:
-    with importing_much():
+    with gc_paused():
         assert not gc.isenabled()
         inside = weakref.ref(Knot())
     assert gc.isenabled()
@@ -27,12 +27,12 @@ def test_the_collector_rests_in_the_block_and_passes_over_what_came_in() -> None
 
 
 def test_it_is_left_as_it_was_also_by_an_error() -> None:
-    with pytest.raises(ImportError), importing_much():
+    with pytest.raises(ImportError), gc_paused():
         raise ImportError
     assert gc.isenabled()
     gc.disable()
     try:
-        with importing_much():
+        with gc_paused():
             pass
         assert not gc.isenabled()
     finally:

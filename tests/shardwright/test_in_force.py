@@ -7,11 +7,11 @@ from descent import Months
 from ingesting import run as ingest
 
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.ingest import IngestRecipe
 from shardwright.ingest import ingest as run_ingest
-from shardwright.ingest.baseline import resolve_baseline, without_blessed
+from shardwright.ingest.baseline import resolve_baseline, without_baseline
 from shardwright.lineage.blessing import BLESSING_FILE
 from shardwright.lineage.record import read_lineage, write_lineage
 
@@ -37,7 +37,7 @@ def test_it_is_the_dataset_of_the_model_in_force(months):
     settled = resolve_baseline(config(months.root))
     assert settled.split.previous == settled.gate.drift.reference == settled.previous == str(months.datasets[3])
     recipe = IngestRecipe.of(settled)
-    assert recipe.split.previous == Dataset.open(months.datasets[3]).manifest.digest
+    assert recipe.split.previous == ImageDataset.open(months.datasets[3]).manifest.digest
 
 
 def test_without_a_blessed_model_there_is_none(tmp_path):
@@ -89,10 +89,10 @@ def test_a_dataset_that_is_gone_is_told(months, tmp_path):
 
 
 def test_a_compiled_pipeline_is_made_as_if_no_model_was_ever_blessed(months):
-    without = without_blessed(config(months.root))
+    without = without_baseline(config(months.root))
     assert without.previous is without.split.previous is without.gate.drift is None
     plain = config(months.root, previous="ds", split={"previous": "ds"}, gate={})
-    assert without_blessed(plain) is plain
+    assert without_baseline(plain) is plain
 
 
 def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
@@ -112,7 +112,8 @@ def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
     more["run"] = {"root": str(months.root)}
     made = run_ingest(resolve_baseline(parse_config(more, base=str(tmp_path))), tmp_path / "ds", workers=1, quiet=True)
     old, new = (
-        {row.key: row.split for row in Dataset.open(place).ledger()} for place in (months.datasets[3], tmp_path / "ds")
+        {row.key: row.split for row in ImageDataset.open(place).ledger()}
+        for place in (months.datasets[3], tmp_path / "ds")
     )
     assert len(new) == 50
     assert {key: new[key] for key in old} == old

@@ -11,7 +11,7 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed
 from shardwright.ingest import IngestRecipe, ingest_recipe, input_fingerprint, locate, plan, survey_input, tasks
 from shardwright.masks import rle
@@ -71,7 +71,7 @@ def test_the_manifest_names_every_feature_and_its_type(tmp_path, image_input):
 def test_records_of_a_split_are_ordered_by_hash_and_shards_are_even(tmp_path, image_input):
     raw = image_input(tmp_path / "in", images=60)
     manifest = run(raw, tmp_path / "out")
-    dataset = Dataset.open(tmp_path / "out")
+    dataset = ImageDataset.open(tmp_path / "out")
     for split in dataset.splits:
         keys = [key for key, _ in dataset.records(split)]
         assert keys == sorted(keys, key=lambda key: hashlib.sha256(f"\0{key}".encode()).digest())

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest import IngestRecipe, ingest
 from shardwright.masks import rle
@@ -121,7 +121,7 @@ def configure(images, table, **labels):
 
 
 def masks_of(folder):
-    dataset = Dataset.open(folder)
+    dataset = ImageDataset.open(folder)
     found = {}
     for split in dataset.splits:
         for key, data in dataset.records(split):
@@ -171,7 +171,7 @@ def test_a_bad_code_is_told_with_its_row_and_column(tmp_path, images):
     lines[place] = "001,5 3 99999 2"
     (tmp_path / "train.csv").write_text("\n".join(lines))
     ingest(configure(images, tmp_path / "train.csv"), tmp_path / "out", quiet=True)
-    (row,) = [row for row in Dataset.open(tmp_path / "out").ledger() if row.status == "rejected"]
+    (row,) = [row for row in ImageDataset.open(tmp_path / "out").ledger() if row.status == "rejected"]
     assert (row.key, row.code) == ("001.png", "bad_rle")
     assert row.reason.startswith(f"train.csv, row {place + 1}, column EncodedPixels, class blob: number 3 of 4")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ingesting import config, examples, ledger, run, tree
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError
 from shardwright.tfrecords.records import decode_example, read_records
 from shardwright.verify import verify
@@ -25,7 +25,7 @@ def test_shards_are_named_by_the_records_they_really_have(tmp_path, image_input)
     (tmp_path / "images/007.jpg").write_bytes(b"\xff\xd8\xff")
     raw["shards"] = {"records": 5, "pattern": "{split}{index:02d}-of{of}-{count}.tfrec"}
     run(raw, tmp_path / "out")
-    dataset = Dataset.open(tmp_path / "out")
+    dataset = ImageDataset.open(tmp_path / "out")
     assert sum(shard.records for shard in dataset.manifest.shards) == 23
     for shard in dataset.manifest.shards:
         split, of, count = re.fullmatch(r"Split-(\w+)/\w+\d\d-of(\d+)-(\d+)\.tfrec", shard.path).groups()
@@ -74,7 +74,7 @@ def test_balanced_shards_hold_every_class_equally_often_in_the_order_of_the_spli
     run(raw, tmp_path / "plain")
     raw["shards"] = {"count": 4, "balance": "class"}
     run(raw, tmp_path / "balanced")
-    plain, balanced = (Dataset.open(tmp_path / out) for out in ("plain", "balanced"))
+    plain, balanced = (ImageDataset.open(tmp_path / out) for out in ("plain", "balanced"))
     for split in balanced.splits:
         counts = []
         place = {key: i for i, (key, _) in enumerate(plain.records(split))}
@@ -93,7 +93,7 @@ def test_masks_are_balanced_by_the_set_of_classes_that_an_image_shows(tmp_path, 
     raw = image_input(tmp_path, images=60)
     raw["shards"] = {"count": 3, "balance": "class"}
     run(raw, tmp_path / "out")
-    dataset = Dataset.open(tmp_path / "out")
+    dataset = ImageDataset.open(tmp_path / "out")
     shown = [
         Counter(tuple(record["image/class/label"]) for record in _records(dataset.root, shard.path))
         for shard in dataset.shards("train")
@@ -144,7 +144,7 @@ def test_unknown_names_and_collisions_end_an_ingest_before_it_writes(tmp_path, i
 def test_the_manifest_says_what_features_are_called(tmp_path, image_input):
     raw = image_input(tmp_path, layout="label_csv")
     run(raw, tmp_path / "plain")
-    assert Dataset.open(tmp_path / "plain").manifest.names == {}
+    assert ImageDataset.open(tmp_path / "plain").manifest.names == {}
     raw["features"] = {"preset": "kaggle_flowers", "map": {"image/sha256": "sha256"}}
     manifest = run(raw, tmp_path / "out")
     assert manifest.recipe["features"] == raw["features"]

@@ -8,7 +8,7 @@ import pytest
 from ingesting import changed, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest.tasks import publish_tasks
 from shardwright.masks import rle
@@ -351,7 +351,7 @@ def test_classes_in_masks_balance_shards_and_splits(tmp_path, masked, place, opt
         save(folder / f"{number:03d}.png", np.full(SHAPE, 1 + number % 2, np.uint8))
     shares = {"train": 0.5, "eval": 0.25, "test": 0.25}
     run({**raw, "split": shares, place: {**(shares if place == "split" else {}), **options}}, tmp_path / "out")
-    dataset = Dataset.open(tmp_path / "out")
+    dataset = ImageDataset.open(tmp_path / "out")
     for split in dataset.splits:
         labels = [decode_example(data)["image/class/label"].tolist() for _, data in dataset.records(split)]
         parts = [labels]

@@ -11,10 +11,10 @@ from picturing import GPS, pillow_exif
 from PIL import Image, ImageDraw
 from recording import reading
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, UsageError
 from shardwright.images import orientation as turns
-from shardwright.images.decode import turn
+from shardwright.images.decode import apply_orientation
 from shardwright.images.exif import only_orientation
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest, write_shard
 from shardwright.masks import rle
@@ -35,7 +35,7 @@ def displayed(number, height=HEIGHT, width=WIDTH):
 
 def stored_image(number):
     """The same as a camera stores it, number % 8 + 1 being the orientation."""
-    return turn(displayed(number)[0], turns.inverse(number % 8 + 1))
+    return apply_orientation(displayed(number)[0], turns.inverse(number % 8 + 1))
 
 
 def stored_mask(number):
@@ -176,7 +176,7 @@ def test_resized_images_and_masks_are_one_and_load(tmp_path, shapes, images, siz
         assert (example["image/height"][0], example["image/width"][0]) == size
         assert overlap(example) > 0.9
     loaded = 0
-    for split in Dataset.open(tmp_path / "out").splits:
+    for split in ImageDataset.open(tmp_path / "out").splits:
         for image, mask in loader.load(tmp_path / "out", split, 4).unbatch():
             assert (*image.shape,) == (*size, 3)
             light, drawn = image.numpy()[..., 0] > 0.5, mask.numpy()[..., 0] > 0

@@ -9,9 +9,9 @@ from damage import name_indexes, swap_records
 from ingesting import changed, config, ledger, run, tree
 from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, raw_of, run_telling, write_months
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError, UsageError
-from shardwright.fingerprint import sealed_lines
+from shardwright.fingerprint import checksummed_lines
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, write_shard
 from shardwright.staging.staging import Staging
 from shardwright.verify import verify
@@ -273,7 +273,7 @@ def test_a_record_of_another_image_is_not_taken_whatever_the_index_says(months, 
     staging = Staging.open(tmp_path / "staging", prepared.plan.dataset.fingerprint)
     prepared.stage(staging)
     results = [write_shard(number, prepared.plan, staging) for number in range(len(prepared.plan.dataset.shards))]
-    assert [result.info for result in results] == list(Dataset.open(tmp_path / "full").manifest.shards)
+    assert [result.info for result in results] == list(ImageDataset.open(tmp_path / "full").manifest.shards)
     assert sum(result.copied for result in results) <= len(held) % 2
 
 
@@ -376,7 +376,7 @@ def test_origins_of_a_stranger_are_not_believed(months, tmp_path, told):
     for file in (tmp_path / "one" / "origins").rglob("data-*.jsonl"):
         rows = [json.loads(line) for line in file.read_text().splitlines()[:-1]]
         lines = [json.dumps([offset, [*said[:2], told, *said[3:]]]) + "\n" for offset, said in rows]
-        file.write_text("".join(sealed_lines(lines)))
+        file.write_text("".join(checksummed_lines(lines)))
     assert copied_of(both(months, tmp_path, tmp_path / "one", images=images)) == (0, COPIED + READ)
 
 
@@ -389,7 +389,7 @@ def test_why_images_of_an_earlier_version_are_read_again_is_told(months, tmp_pat
     shutil.rmtree(tmp_path / "copied")
     for file in (tmp_path / "one" / "origins").rglob("data-*.jsonl"):
         rows = [json.loads(line) for line in file.read_text().splitlines()[:-1]]
-        file.write_text("".join(sealed_lines(json.dumps([at, said[:4]]) + "\n" for at, said in rows)))
+        file.write_text("".join(checksummed_lines(json.dumps([at, said[:4]]) + "\n" for at, said in rows)))
     told = both(months, tmp_path, tmp_path / "one", images=images)
     assert copied_of(told) == (0, COPIED + READ)
     why = "is damaged or of an earlier version: images that were encoded anew are read"

@@ -9,7 +9,7 @@ from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, picture, raw_of, ru
 from object_stores import SCHEMES
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest import spans, survey
 from shardwright.ingest.retry import retry_rejects
 from shardwright.storage import buckets
@@ -68,7 +68,7 @@ def test_only_what_has_changed_is_asked_for(stores, months, tmp_path, scheme, op
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
     # Of a dataset of one shard a split, few requests.
     shards = [path for method, path in stores.requests if method == "GET" and ".tfrecord" in path]
-    assert len(shards) <= 2 * len(Dataset.open(earlier).manifest.shards)
+    assert len(shards) <= 2 * len(ImageDataset.open(earlier).manifest.shards)
 
 
 @both
@@ -102,7 +102,7 @@ def test_an_image_that_is_uploaded_again_with_the_same_bytes_is_the_same(stores,
 def test_what_the_store_lists_no_checksum_of_is_hashed_and_then_copied(stores, months, tmp_path, scheme, monkeypatch):
     url = f"{stores.bucket(scheme)}/in"
     deliver(stores, url, months / "first")
-    listed = spans.read_deliveries
+    listed = spans.read_spans
 
     def without(*arguments):
         delivered = listed(*arguments)
@@ -110,7 +110,7 @@ def test_what_the_store_lists_no_checksum_of_is_hashed_and_then_copied(stores, m
         return replace(delivered, listing=replace(delivered.listing, checksums=checksums))
 
     run(raw_of(url), tmp_path / "one")
-    monkeypatch.setattr(survey, "read_deliveries", without)
+    monkeypatch.setattr(survey, "read_spans", without)
     stores.requests.clear()
     told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
     assert copied_of(told) == (OLD, 0)

@@ -10,7 +10,7 @@ import pytest
 from ingesting import config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import ingest, input_fingerprint, locate
 from shardwright.masks import rle
@@ -71,7 +71,7 @@ def test_the_newest_span_is_read_and_told(tmp_path):
     notes = notes_of(raw(tmp_path / "in"), tmp_path / "out")
     assert sorted(ledger(tmp_path / "out")) == [f"{n:02d}.png" for n in range(5, 20)]
     assert "input.images: span 10" in notes
-    assert str(tmp_path) not in Dataset.open(tmp_path / "out").manifest.to_json()
+    assert str(tmp_path) not in ImageDataset.open(tmp_path / "out").manifest.to_json()
 
 
 def test_a_span_by_number_equals_a_folder_by_name(tmp_path):
@@ -129,7 +129,7 @@ def test_a_range_is_merged_and_every_file_has_its_row(tmp_path):
     deliver(tmp_path / "in", 4, range(20, 30))
     notes = notes_of(raw(tmp_path / "in", span=[1, 3]), tmp_path / "out")
     rows = ledger(tmp_path / "out")
-    totals = Dataset.open(tmp_path / "out").manifest.totals
+    totals = ImageDataset.open(tmp_path / "out").manifest.totals
     assert totals["inputs"] == totals["written"] + totals["duplicate"] == 26
     assert totals["written"] == 20
     assert totals["duplicate/delivered_again"] == 4

@@ -9,7 +9,7 @@ import pytest
 from ingesting import config, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, DatasetError, UsageError
 from shardwright.ingest import IngestRecipe, ingest
 from shardwright.lineage.record import read_lineage
@@ -62,7 +62,7 @@ def test_plain_splits_add_nothing_to_recipe_and_notes(tmp_path):
     photos(tmp_path, range(30))
     notes = notes_of(raw(tmp_path), tmp_path / "out")
     assert not [note for note in notes if note.startswith("split")]
-    assert Dataset.open(tmp_path / "out").manifest.recipe["split"] == {}
+    assert ImageDataset.open(tmp_path / "out").manifest.recipe["split"] == {}
 
 
 METHODS = {
@@ -146,7 +146,7 @@ def test_a_new_image_that_joins_two_groups_of_an_earlier_dataset_is_rejected(tmp
     after = placed(tmp_path / "after")
     assert {key: after[key] for key in before} == before
     assert "p20/061.png" in after
-    totals = Dataset.open(tmp_path / "after").manifest.totals
+    totals = ImageDataset.open(tmp_path / "after").manifest.totals
     assert totals["inputs"] == totals["written"] + totals["rejected"] == 62
     assert any("1 groups or clusters lie in several splits and leak" in note for note in notes)
     assert any("1 new images join two splits" in note for note in notes)
@@ -247,7 +247,7 @@ def test_stratified_splits_of_masks_go_by_the_classes_they_show(tmp_path, image_
     manifest = run({**options, "split": {"by": "stratified"}}, tmp_path / "out")
     shown = {}
     for split in ("train", "eval", "test"):
-        for key, _ in Dataset.open(tmp_path / "out").records(split):
+        for key, _ in ImageDataset.open(tmp_path / "out").records(split):
             for index in range(2):
                 if (int(key[:3]) + index) % 3:
                     shown[split, index] = shown.get((split, index), 0) + 1
@@ -316,9 +316,9 @@ def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_p
     sides = placed(tmp_path / "out")
     assert {key for key, side in sides.items() if side == "eval"} == {"p01/003.png", "p01/004.png"}
     assert len(sides) == 12
-    assert Dataset.open(tmp_path / "out").splits == ("eval", "train")
+    assert ImageDataset.open(tmp_path / "out").splits == ("eval", "train")
     assert "split: train from a list of 4, of which 1 are no image here, e.g. 'no such thing'" in notes
-    first = Dataset.open(tmp_path / "out").manifest
+    first = ImageDataset.open(tmp_path / "out").manifest
     assert str(tmp_path) not in json.dumps(first.recipe)
     lists["eval"].write_text("003.png\n005.png\n")
     assert run(raw(tmp_path, split=split), tmp_path / "out2").fingerprint != first.fingerprint

@@ -12,7 +12,7 @@ from ingesting import changed, run, tree
 from object_stores import SCHEMES
 
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, StorageError, UsageError
 from shardwright.ingest import IngestRecipe, locate, plan_ingest, tasks, write_shard
 from shardwright.staging.commit import commit
@@ -107,7 +107,7 @@ def test_a_dataset_on_a_bucket_is_read_like_any_other(stores, tmp_path, image_in
     run(raw, tmp_path / "local")
     out = f"{stores.bucket(scheme)}/out"
     run(raw, out)
-    local, there = Dataset.open(tmp_path / "local"), Dataset.open(f"{out}/")
+    local, there = ImageDataset.open(tmp_path / "local"), ImageDataset.open(f"{out}/")
     assert there.manifest == local.manifest
     for split in local.splits:
         assert list(there.records(split)) == list(local.records(split))
@@ -116,12 +116,12 @@ def test_a_dataset_on_a_bucket_is_read_like_any_other(stores, tmp_path, image_in
     shard = there.shards("train")[0]
     stores.write(shard.file, b"short")
     with pytest.raises(DatasetError, match="5 bytes, the manifest says"):
-        Dataset.open(out)
+        ImageDataset.open(out)
     buckets.delete(shard.file)
     with pytest.raises(DatasetError, match="it is not there"):
-        Dataset.open(out)
+        ImageDataset.open(out)
     with pytest.raises(DatasetError, match="no finished dataset"):
-        Dataset.open(f"{out}/index")
+        ImageDataset.open(f"{out}/index")
 
 
 @both
@@ -144,7 +144,7 @@ def test_another_machine_goes_on_where_a_run_ended(stores, tmp_path, image_input
     with pytest.raises(KeyboardInterrupt):
         run(raw, out)
     with pytest.raises(DatasetError, match="no finished dataset"):
-        Dataset.open(out)
+        ImageDataset.open(out)
     # Another machine has none of this one's files.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
     monkeypatch.setattr(ingest_run, "_write_all", write_all)
@@ -180,7 +180,7 @@ def test_a_publication_that_was_cut_short_is_finished_by_the_next_run(
         with pytest.raises(StorageError, match="gone"):
             run(raw, out)
     with pytest.raises(DatasetError, match="no finished dataset"):
-        Dataset.open(out)
+        ImageDataset.open(out)
     with pytest.raises(UsageError, match="another dataset .* is being published there"):
         run({**raw, "split": {"train": 0.5, "test": 0.5}}, out)
     run(raw, out)
@@ -203,7 +203,7 @@ def test_of_two_datasets_for_one_output_the_first_wins_whole(stores, tmp_path, i
     monkeypatch.setattr(output, "claim", too_late)
     with pytest.raises(UsageError, match="holds another dataset"):
         run(raw, out)
-    assert Dataset.open(out).splits == ("test", "train")
+    assert ImageDataset.open(out).splits == ("test", "train")
     assert ".publishing" not in stores.tree(out)
 
 
@@ -290,7 +290,7 @@ def test_names_that_no_file_could_have_go_to_the_ledger(stores, tmp_path, image_
     bad = ["Fish/../../up.jpg", "Fish//x.jpg", "/etc/passwd", "Fish/nul\0.jpg"]
     stores.fill(f"{bucket}/data/images", {**dict.fromkeys(bad, picture), "Fish/line\nbreak.jpg": picture, "Fish/": b""})
     run(there, tmp_path / "out")
-    rows = {row.key: row for row in Dataset.open(tmp_path / "out").ledger()}
+    rows = {row.key: row for row in ImageDataset.open(tmp_path / "out").ledger()}
     assert {key for key, row in rows.items() if row.code == "bad_name"} == set(bad)
     assert rows["Fish/line\nbreak.jpg"].status == "written"
     assert len(rows) == 24 + len(bad) + 1

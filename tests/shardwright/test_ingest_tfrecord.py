@@ -8,7 +8,7 @@ import pytest
 from ingesting import changed, config, examples, ledger, run, tree
 from recording import PACKINGS, labelled, mask_png, picture, reading, record, write_records
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, ingest, locate, plan_ingest
 from shardwright.tfrecords.encode import byte_strings, encode_example, floats, ints
@@ -361,7 +361,7 @@ def test_shards_keep_the_splits_of_their_keys(tmp_path, image_input):
     run(reading(tmp_path / "first"), tmp_path / "second")
     first, second = (
         {key: split for split in dataset.splits for key, _ in dataset.records(split)}
-        for dataset in (Dataset.open(tmp_path / "first"), Dataset.open(tmp_path / "second"))
+        for dataset in (ImageDataset.open(tmp_path / "first"), ImageDataset.open(tmp_path / "second"))
     )
     assert first == second
 

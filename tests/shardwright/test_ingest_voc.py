@@ -8,7 +8,7 @@ from guarded import guarded
 from ingesting import changed, config, examples, ledger, run, tree
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.ingest import IngestRecipe, locate, survey_input
 from shardwright.masks import rle
@@ -194,7 +194,7 @@ def test_lists_say_splits(voc):
     splits = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey.splits
     assert [splits.get(i) for i in range(IMAGES)] == ["train"] * 16 + ["val"] * 7 + [None]
     run({**raw, "split": {"by": "predefined", "rest": "test"}}, out := root.parent / "out")
-    dataset = Dataset.open(out)
+    dataset = ImageDataset.open(out)
     keys = {split: sorted(key for key, _ in dataset.records(split)) for split in dataset.splits}
     assert (len(keys["train"]), len(keys["eval"]), keys["test"]) == (16, 7, ["023.jpg"])
     (root / "ImageSets/Segmentation/test.txt").write_text("022\nno-image\n")

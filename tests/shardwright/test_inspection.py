@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset, fetch
+from shardwright.dataset.reader import ImageDataset, fetch
 from shardwright.errors import DatasetError, UsageError
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import find_feature, frame
@@ -144,7 +144,7 @@ def test_whatever_is_stored_can_be_printed(example):
 
 
 def test_a_record_is_found_by_its_key(dataset):
-    opened = Dataset.open(dataset)
+    opened = ImageDataset.open(dataset)
     stored = {key: payload for split in opened.splits for key, payload in opened.records(split)}
     for key, payload in stored.items():
         found = fetch(str(dataset), key)
@@ -168,8 +168,8 @@ def test_a_rejected_input_says_why(tmp_path):
 
     place = staging.Staging.open(tmp_path / "staging", "0" * 64)
     planned = staging.PlannedShard("train", 0, 1)
-    bad = staging.Outcome("bad.jpg", None, "rejected", "truncated", "the file is cut off")
-    place.write_shard(planned, [staging.Outcome("good.jpg", encode_example({"a": 1})), bad])
+    bad = staging.RecordResult("bad.jpg", None, "rejected", "truncated", "the file is cut off")
+    place.write_shard(planned, [staging.RecordResult("good.jpg", encode_example({"a": 1})), bad])
     shared = {"kind": "ingest", "task": "segmentation", "classes": (), "recipe": {}, "parent": "0" * 64}
     plan = commit.DatasetPlan(**shared, features={"a": "int64"}, inputs=2, shards=(planned,), max_rejects=1)
     commit.commit(place, plan, tmp_path / "out", {})

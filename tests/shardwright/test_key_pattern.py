@@ -9,7 +9,7 @@ from ingesting import examples, run
 from PIL import Image
 
 from shardwright.errors import CheckFailed, UsageError
-from shardwright.formats.image_names import NameIndex, tell_key_pattern
+from shardwright.formats.image_names import NameIndex, detect_key_pattern
 
 PATTERN = r"(case\d+_day\d+)/scans/(slice_\d+)"
 KEYS = [
@@ -100,9 +100,9 @@ def test_a_number_that_stands_in_a_path_is_proposed_and_not_taken(tmp_path):
 def test_patterns_that_mean_other_images_are_none():
     # Day 1 of case 2, or case 1 of day 2.
     keys = ["a_1/b_2/1_2.png", "a_1/b_3/1_3.png"]
-    assert tell_key_pattern(["a_1_2"], ["a_1/2/x.png", "a/1_2/x.png"], frozenset()) is None
-    assert tell_key_pattern(["a_1_b_2", "a_1_b_3"], keys, frozenset()) == (r"(a_\d+)/(b_\d+)", 2, 2)
-    assert tell_key_pattern(["a_1_b_2", "a_1_b_3"], keys, frozenset((0, 1))) is None
+    assert detect_key_pattern(["a_1_2"], ["a_1/2/x.png", "a/1_2/x.png"], frozenset()) is None
+    assert detect_key_pattern(["a_1_b_2", "a_1_b_3"], keys, frozenset()) == (r"(a_\d+)/(b_\d+)", 2, 2)
+    assert detect_key_pattern(["a_1_b_2", "a_1_b_3"], keys, frozenset((0, 1))) is None
 
 
 @given(
@@ -112,7 +112,7 @@ def test_patterns_that_mean_other_images_are_none():
 def test_a_told_pattern_finds_the_image_that_was_meant(numbers, layout):
     paths = {layout.format(*three): "case{}_day{}_slice_{}".format(*three) for three in numbers}
     keys = sorted(paths)
-    told = tell_key_pattern([paths[key] for key in keys], keys, frozenset())
+    told = detect_key_pattern([paths[key] for key in keys], keys, frozenset())
     assert told is not None
     assert told.found == len(keys)
     index = NameIndex(keys, pattern=told.pattern)
@@ -120,5 +120,5 @@ def test_a_told_pattern_finds_the_image_that_was_meant(numbers, layout):
 
 
 def test_a_part_of_a_word_is_no_piece():
-    assert tell_key_pattern(["a1_2"], ["xa1/2.png"], frozenset()) is None
-    assert tell_key_pattern(["a1_2"], ["a1/2.png"], frozenset()) is not None
+    assert detect_key_pattern(["a1_2"], ["xa1/2.png"], frozenset()) is None
+    assert detect_key_pattern(["a1_2"], ["a1/2.png"], frozenset()) is not None

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
 from shardwright.formats.columns import SEPARATORS
-from shardwright.formats.label_csv import Reading, split_labels, tell_multi, tell_separator
+from shardwright.formats.label_csv import SeparatorGuess, detect_multi_label, detect_separator, split_labels
 
 NAMES = st.lists(st.text(alphabet="abcdefgh", min_size=1, max_size=4), min_size=2, max_size=6, unique=True)
 
 
 def tell(fields, classes=None):
-    return tell_separator(list(dict.fromkeys(fields)), classes, "t.csv, column 'label'")[0]
+    return detect_separator(list(dict.fromkeys(fields)), classes, "t.csv, column 'label'")[0]
 
 
 @given(NAMES, st.sampled_from(SEPARATORS), st.data())
@@ -22,7 +22,7 @@ def test_lists_of_classes_that_also_stand_alone_are_told(names, separator, data)
     fields = data.draw(st.permutations([*lists, *names]))
     assert tell(fields) == separator
     assert tell(fields, names) == separator
-    reading = Reading(True, separator)
+    reading = SeparatorGuess(True, separator)
     assert [separator.join(reading.split(field)) for field in fields] == fields
 
 
@@ -94,16 +94,16 @@ def test_a_class_whose_parts_are_classes_is_refused():
     ("images", "several", "multi"), [(4, 1, False), (4, 2, False), (4, 3, True), (1000, 49, False), (1000, 200, True)]
 )
 def test_many_images_with_different_rows_are_meant_and_few_are_mistakes(images, several, multi):
-    assert tell_multi(images, several, "t.csv") == multi
+    assert detect_multi_label(images, several, "t.csv") == multi
 
 
 def test_neither_many_nor_few_is_refused():
     with pytest.raises(UsageError, match=r"100 of 1000 images name different classes.*input\.labels\.multi"):
-        tell_multi(1000, 100, "t.csv")
+        detect_multi_label(1000, 100, "t.csv")
 
 
 @given(st.text(), st.sampled_from(SEPARATORS))
 def test_any_text_can_be_split(field, separator):
     parts = split_labels(field, separator)
     assert all(part == part.strip() != "" for part in parts)
-    assert Reading(True, separator).split(field) == tuple(dict.fromkeys(parts))
+    assert SeparatorGuess(True, separator).split(field) == tuple(dict.fromkeys(parts))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.tfrecords.encode import (
-    Carried,
+    EncodedFeature,
     RecordError,
     byte_strings,
     encode_entries,
@@ -52,10 +52,12 @@ def test_every_feature_is_what_the_general_parser_says(features):
 def test_what_is_carried_is_written_as_it_was(features, parsed):
     data = encode_example(features)
     carried = LazyExample(data).carry(parsed.__contains__)
-    assert {name for name, values in carried.items() if not isinstance(values, Carried)} == parsed & set(features)
+    assert {name for name, values in carried.items() if not isinstance(values, EncodedFeature)} == parsed & set(
+        features
+    )
     for name in parsed & set(features):
         assert same(carried[name], decode_example(data)[name])
-    again = {name: values if isinstance(values, Carried) else features[name] for name, values in carried.items()}
+    again = {name: values if isinstance(values, EncodedFeature) else features[name] for name, values in carried.items()}
     assert encode_example(again) == data
     assert join_entries({name: encode_entry(name, value) for name, value in again.items()}) == data
     arrays = {
@@ -64,7 +66,9 @@ def test_what_is_carried_is_written_as_it_was(features, parsed):
     }
     assert join_entries(encode_entries(arrays)) == data
     # Of another layout all is parsed.
-    assert not [values for values in LazyExample(data + data).carry(bool).values() if isinstance(values, Carried)]
+    assert not [
+        values for values in LazyExample(data + data).carry(bool).values() if isinstance(values, EncodedFeature)
+    ]
 
 
 def test_numbers_that_are_cut_off_are_an_error_when_they_are_parsed():

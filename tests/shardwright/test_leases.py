@@ -6,11 +6,11 @@ import pytest
 from ingesting import config, run
 from object_stores import SCHEMES
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import StorageError, UsageError
 from shardwright.ingest import run as ingest_run
 from shardwright.staging import commit as staging_commit
-from shardwright.staging.staged import empty
+from shardwright.staging.staged import clear
 from shardwright.staging.staging import Staging
 from shardwright.storage import leases
 
@@ -47,11 +47,11 @@ def test_what_a_run_elsewhere_stages_is_not_emptied(stores, url, scheme):
     other = leases._Lease(f"{root}/{name}")
     try:
         with pytest.raises(UsageError, match="another run is at work there"):
-            empty(root)
+            clear(root)
         assert leases.buckets.stat(f"{root}/{name}/done/x") is not None
     finally:
         other.end()
-    assert empty(root) == [f"{root}/{name}"]
+    assert clear(root) == [f"{root}/{name}"]
 
 
 @pytest.mark.parametrize("scheme", ["gs"])
@@ -177,7 +177,7 @@ def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_inp
     monkeypatch.setattr(ingest_run, "commit", beside)
     run(raw, f"{bucket}/first", workers=1)
     assert machines
-    assert Dataset.open(f"{bucket}/first").manifest == Dataset.open(f"{bucket}/second").manifest
+    assert ImageDataset.open(f"{bucket}/first").manifest == ImageDataset.open(f"{bucket}/second").manifest
     assert stores.tree(f"{bucket}/staging") == {}
     assert config(raw).run.staging
 

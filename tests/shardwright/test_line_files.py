@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.ingest import tasks
-from shardwright.ingest.tasks import LineFiles
+from shardwright.ingest.tasks import PartitionedWriter
 
 FILES = 3
 lines = st.lists(st.tuples(st.integers(0, FILES - 1), st.binary(max_size=40)))
@@ -19,7 +19,7 @@ lines = st.lists(st.tuples(st.integers(0, FILES - 1), st.binary(max_size=40)))
 def test_every_file_has_its_lines_in_order(drawn, size):
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, str(number)) for number in range(FILES)]
-        written = LineFiles(files, size)
+        written = PartitionedWriter(files, size)
         for number, line in drawn:
             written.add(number, line)
         written.flush()
@@ -29,7 +29,7 @@ def test_every_file_has_its_lines_in_order(drawn, size):
 
 def test_many_short_lines_are_written_before_the_room_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "_MOST_LINES", 4)
-    written = LineFiles([tmp_path / "lines"])
+    written = PartitionedWriter([tmp_path / "lines"])
     for _ in range(9):
         written.add(0, b"x\n")
     assert (tmp_path / "lines").read_bytes() == b"x\n" * 8

@@ -12,7 +12,7 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright import loader
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
 from shardwright.images import tf_ops
 from shardwright.masks import rle
@@ -40,7 +40,7 @@ def flowers(small_dataset: MakeDataset, tmp_path_factory: pytest.TempPathFactory
 def truth(dataset: Path, split: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Images and targets by PIL and numpy."""
     found = []
-    opened = Dataset.open(dataset)
+    opened = ImageDataset.open(dataset)
     for _, record in opened.records(split):
         example = decode_example(record)
         image = np.asarray(Image.open(io.BytesIO(example["image/encoded"][0])))

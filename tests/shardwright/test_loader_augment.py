@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from shardwright.config.loader import AUGMENTATIONS, read_augmentations
-from shardwright.loader.augment import augmented, mixup
+from shardwright.loader.augment import apply_augmentations, mixup
 from shardwright.masks.regions import IGNORE_VALUE
 
 SIDE = 32
@@ -26,7 +26,7 @@ def many(example, names, count, seed=5):
 
     @tf.function
     def one(place):
-        found = augmented(example, changes, seed, place)
+        found = apply_augmentations(example, changes, seed, place)
         return found["image"], found["bits"]
 
     return [tuple(part.numpy() for part in one(tf.constant(place, tf.int64))) for place in range(count)]

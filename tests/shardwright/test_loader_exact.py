@@ -9,10 +9,10 @@ import tensorflow as tf
 from PIL import Image
 
 from shardwright.dataset.random_access import RandomAccess
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.loader import load
-from shardwright.loader.global_order import GlobalOrder, Steps
+from shardwright.loader.global_order import GlobalOrder, StepPlan
 from shardwright.tfrecords.records import decode_example
 
 CHANGES = ("flip_left_right", "flip_up_down", "brightness")
@@ -65,7 +65,7 @@ def test_an_epoch_holds_every_example_once(clouds):
 
 
 def test_without_shuffling_it_is_the_order_of_the_disk(clouds):
-    stored = [decode_example(record)["image/encoded"][0] for _, record in Dataset.open(clouds).records("train")]
+    stored = [decode_example(record)["image/encoded"][0] for _, record in ImageDataset.open(clouds).records("train")]
     found = [image for batch in batches(clouds, 1, shuffle=False, normalize="none") for image in batch[0]]
     for image, encoded in zip(found, stored, strict=True):
         assert np.array_equal(image, np.asarray(Image.open(io.BytesIO(encoded)), np.float32))
@@ -93,7 +93,7 @@ def test_shapes_are_static(clouds):
 
 def test_a_damaged_record_is_named(clouds, tmp_path, small_dataset):
     broken = small_dataset(tmp_path, counts={"train": [2, 2], "eval": [1]})
-    shard = Dataset.open(broken).shards("train")[1]
+    shard = ImageDataset.open(broken).shards("train")[1]
     data = bytearray(Path(shard.file).read_bytes())
     data[-60] ^= 1
     Path(shard.file).write_bytes(data)
@@ -120,8 +120,8 @@ def test_a_resumed_training_reads_nothing_of_what_came_before(clouds, monkeypatc
     seen, read = [], RandomAccess.read
     monkeypatch.setattr(RandomAccess, "read", lambda self, records: seen.append(records) or read(self, records))
     batches(clouds, steps=1, repeat=True, start_step=2000)
-    counts = tuple(shard.records for shard in Dataset.open(clouds).shards("train"))
-    steps = Steps(GlobalOrder(counts, 3, 4), 2)
+    counts = tuple(shard.records for shard in ImageDataset.open(clouds).shards("train"))
+    steps = StepPlan(GlobalOrder(counts, 3, 4), 2)
     ahead = 40  # What is read ahead, decoded and finished meanwhile; not the 2,000 steps before.
     assert 1 <= len(seen) <= ahead
     expected = {tuple(map(tuple, steps.training(step))) for step in range(2000, 2000 + ahead)}
@@ -130,7 +130,7 @@ def test_a_resumed_training_reads_nothing_of_what_came_before(clouds, monkeypatc
 
 def test_a_shard_that_is_cut_during_an_epoch_is_named(small_dataset, tmp_path):
     broken = small_dataset(tmp_path, counts={"train": [2, 2], "eval": [1]})
-    shard = Dataset.open(broken).shards("train")[1]
+    shard = ImageDataset.open(broken).shards("train")[1]
     for order in ("exact", "fast"):
         found = load(broken, "train", 1, order=order)
         whole = Path(shard.file).read_bytes()

@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.loader import load
 from shardwright.loader.fast import read_fast
-from shardwright.loader.host_sharding import Stretch
+from shardwright.loader.host_sharding import RecordRange
 
 COUNTS = (0, 1, 15, 16, 17, 33, 2, 40, 1, 1, 0, 5, 16, 3, 32, 7, 9, 48, 1, 20)
 
 
 @pytest.fixture(scope="module")
-def many_shards(small_dataset, tmp_path_factory) -> Dataset:
+def many_shards(small_dataset, tmp_path_factory) -> ImageDataset:
     folder = small_dataset(
         tmp_path_factory.mktemp("many"), task="classification", counts={"train": COUNTS}, size=lambda number: (2, 3)
     )
-    return Dataset.open(folder)
+    return ImageDataset.open(folder)
 
 
-def positions(dataset: Dataset, seed: int | None) -> list[int]:
+def positions(dataset: ImageDataset, seed: int | None) -> list[int]:
     shards = dataset.shards("train")
-    share = [Stretch(number, 0, shard.records) for number, shard in enumerate(shards)]
+    share = [RecordRange(number, 0, shard.records) for number, shard in enumerate(shards)]
     return [int(position) for position, _ in read_fast(shards, share, seed).as_numpy_iterator()]
 
 
@@ -81,7 +81,7 @@ def test_what_follows_damage_in_a_shard_is_empty_and_nothing_else(many_shards, t
     copy = tmp_path / "hurt.tfrecord"
     copy.write_bytes(data)
     shards[hurt] = type(shards[hurt])(**{**vars(shards[hurt]), "file": str(copy)})
-    share = [Stretch(number, 0, shard.records) for number, shard in enumerate(shards)]
+    share = [RecordRange(number, 0, shard.records) for number, shard in enumerate(shards)]
     empty = {int(place) for place, record in read_fast(shards, share, 3).as_numpy_iterator() if not record}
     begin = sum(COUNTS[:hurt])
     assert empty == set(range(min(empty), begin + 40))

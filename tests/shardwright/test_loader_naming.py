@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.dataset.random_access import RandomAccess
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import StorageError
 from shardwright.loader import load
-from shardwright.loader.error_context import Unread, guarded, require
+from shardwright.loader.error_context import ReadErrors, require, with_error_context
 from shardwright.tfrecords.records import read_records
 
 PLAIN = {"normalize": "none", "dtype": "uint8"}
@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_told_as_it_was_said(one_shard, monkeypatch):
 
 
 def test_the_last_error_is_told_once():
-    unread = Unread()
+    unread = ReadErrors()
 
     def read(number):
         raise {0: StorageError("away"), 1: KeyError("odd")}[number]
@@ -61,7 +61,7 @@ def test_the_last_error_is_told_once():
 
 def test_of_a_broken_shard_the_record_is_named_that_breaks_it(one_shard, tmp_path):
     """Whichever of those behind it comes first, which is sound itself."""
-    shard = Dataset.open(one_shard).shards("train")[0]
+    shard = ImageDataset.open(one_shard).shards("train")[0]
     offset = [offset for offset, _ in read_records(shard.file)][20]
     data = Path(shard.file).read_bytes()
     try:
@@ -105,7 +105,7 @@ def test_all_before_an_error_comes_and_nothing_behind_it(count, batch, drop, wro
     elements = tf.data.Dataset.range(1000, 1000 + count).map(lambda position: (position,))
     # Of examples that come one by one nothing is dropped.
     drop = drop and batch is not None
-    found = guarded(
+    found = with_error_context(
         elements,
         make,
         lambda position: position,

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.images import tf_ops
 from shardwright.loader import load, unpack_masks
@@ -59,7 +59,7 @@ def test_bits_hold_what_bytes_hold(clouds):
 
 def test_ignored_pixels_come_through_bits(small_dataset, tmp_path):
     root = small_dataset(tmp_path, classes=("Fish", "ignore"), counts={"train": [4]})
-    manifest = Dataset.open(root).manifest
+    manifest = ImageDataset.open(root).manifest
     changed = manifest.__class__(**{**vars(manifest), "classes": ("Fish",)}).sealed()
     assert changed.ignores
     (root / "manifest.json").write_text(changed.to_json())
@@ -70,7 +70,7 @@ def test_ignored_pixels_come_through_bits(small_dataset, tmp_path):
 
 @pytest.mark.parametrize("order", ["fast", "exact"])
 def test_ids_are_positions_in_the_split(clouds, order):
-    records = [decode_example(record) for _, record in Dataset.open(clouds).records("train")]
+    records = [decode_example(record) for _, record in ImageDataset.open(clouds).records("train")]
     seen = []
     for batch in load(clouds, "train", 4, ids=True, shuffle=True, seed=2, order=order, **PLAIN).as_numpy_iterator():
         for image, place in zip(batch[0], batch[-1], strict=True):

@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.loader import load
 from shardwright.loader.parsing import parsed_densely
 from shardwright.tfrecords.encode import encode_example
@@ -55,7 +55,7 @@ def test_a_record_that_is_no_such_example_is_named(small_dataset, tmp_path, orde
         return {**example, "image/encoded": 3} if damage == "kind" and number == 1 else example
 
     folder = small_dataset(tmp_path, task="classification", counts={"train": [3]}, change=change)
-    file = Path(Dataset.open(folder).shards("train")[0].file)
+    file = Path(ImageDataset.open(folder).shards("train")[0].file)
     if damage == "bytes":
         records = [record for _, record in read_records(file)]
         # Its checksum is right, and what TensorFlow says of it is no text.

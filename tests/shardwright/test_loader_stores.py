@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.dataset.random_access import RandomAccess
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError, UsageError
-from shardwright.loader import Copies, load, shard_cache
-from shardwright.loader.error_context import told
+from shardwright.loader import ShardCache, load, shard_cache
+from shardwright.loader.error_context import with_plain_errors
 from shardwright.loader.fast import _pieces
-from shardwright.loader.host_sharding import Stretch
+from shardwright.loader.host_sharding import RecordRange
 from shardwright.storage import buckets
 
 pytestmark = pytest.mark.slow
@@ -64,13 +64,13 @@ def test_records_are_read_in_ranges(place, local, scheme, tmp_path):
     parts = [stream(url, copies=False, host=host, hosts=2, shuffle=True) for host in range(2)]
     assert sorted(parts[0] + parts[1]) == expected
     assert [len(part) for part in parts] == [4, 5]
-    opened = Dataset.open(url)
+    opened = ImageDataset.open(url)
     access = RandomAccess(opened.shards("train"))
     assert access.read_stretch(2, 1, 2) == [payload for _, payload in opened.records("train")][6:8]
 
 
 def test_copies_are_made_once_and_only_of_what_is_read(place, local, stores, tmp_path):
-    url, copies = place("s3"), Copies(str(tmp_path / "copies"))
+    url, copies = place("s3"), ShardCache(str(tmp_path / "copies"))
     assert stream(url, "eval", copies=copies) == stream(local, "eval")
     copied = [file.name for file in (tmp_path / "copies").rglob("*.tfrecord")]
     assert copied == ["data-00000-of-00001.tfrecord"]
@@ -86,20 +86,20 @@ def test_a_copy_that_is_not_what_was_written_is_refused(place, stores, tmp_path)
     data[100] ^= 1
     stores.write(name, bytes(data))
     with pytest.raises(DatasetError, match=r"data-00000-of-00003\.tfrecord: its SHA-256 is not the manifest's"):
-        load(url, "train", 1, copies=Copies(str(tmp_path / "copies")))
+        load(url, "train", 1, copies=ShardCache(str(tmp_path / "copies")))
     assert not list((tmp_path / "copies").rglob("data-00000*.tfrecord"))
     assert not list((tmp_path / "copies").rglob(".fetching*"))
 
 
 def test_room_is_made_where_nobody_reads(place, local, tmp_path):
     url = place("s3")
-    size = Dataset.open(local).shards("eval")[0].bytes
+    size = ImageDataset.open(local).shards("eval")[0].bytes
     old = tmp_path / "copies" / "0123"
     for used in (True, False):
         (old / "Split-train").mkdir(parents=True, exist_ok=True)
         (old / "Split-train/data.tfrecord").write_bytes(bytes(size))
         with open(old / "lock", "w") as lock:
-            copies = Copies(str(tmp_path / "copies"), size + size // 2)
+            copies = ShardCache(str(tmp_path / "copies"), size + size // 2)
             if used:
                 fcntl.flock(lock, fcntl.LOCK_SH)
                 with pytest.raises(UsageError, match="do not fit: .* GB are in use there"):
@@ -117,14 +117,14 @@ def test_a_damaged_record_on_a_store_is_named(place, stores):
     data[-30] ^= 1
     stores.write(name, bytes(data))
     with pytest.raises(DatasetError, match=r"data-00000-of-00003\.tfrecord, record 4.*at byte \d+, key 'train/0007'"):
-        list(told(iter(load(url, "train", 1, **PLAIN))))
+        list(with_plain_errors(iter(load(url, "train", 1, **PLAIN))))
 
 
 @given(st.lists(st.integers(1, 3 << 20), min_size=1, max_size=40), st.data())
 def test_pieces_are_the_whole_stretch(lengths, data):
     first = data.draw(st.integers(0, len(lengths) - 1))
     records = data.draw(st.integers(1, len(lengths) - first))
-    pieces = _pieces(Stretch(7, first, records), np.array(lengths))
+    pieces = _pieces(RecordRange(7, first, records), np.array(lengths))
     assert [n for piece in pieces for n in range(piece.first, piece.first + piece.records)] == list(
         range(first, first + records)
     )
@@ -135,4 +135,4 @@ def test_pieces_are_the_whole_stretch(lengths, data):
 
 def test_copies_need_room():
     with pytest.raises(UsageError, match="most_bytes is 0"):
-        Copies("/tmp", 0)
+        ShardCache("/tmp", 0)

@@ -7,7 +7,7 @@ from ingesting import examples, run
 from PIL import Image
 
 from shardwright import loader
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.tfrecords.encode import ints
 
@@ -51,7 +51,7 @@ def several(tmp_path_factory):
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("hosts", [1, 2, 3])
 def test_an_id_is_the_position_in_the_split_whatever_the_order(unlabelled, shuffle, hosts):
-    keys = Dataset.open(unlabelled).keys("train")
+    keys = ImageDataset.open(unlabelled).keys("train")
     seen = []
     for host in range(hosts):
         batches = loader.load(
@@ -75,7 +75,7 @@ def test_an_id_is_the_position_in_the_split_whatever_the_order(unlabelled, shuff
 
 @pytest.mark.parametrize("hosts", [1, 3])
 def test_an_id_is_the_position_in_the_exact_order_too(unlabelled, hosts):
-    keys = Dataset.open(unlabelled).keys("train")
+    keys = ImageDataset.open(unlabelled).keys("train")
     seen = []
     for host in range(hosts):
         batches = loader.load(
@@ -98,7 +98,7 @@ def test_an_id_is_the_position_in_the_exact_order_too(unlabelled, hosts):
     ],
 )
 def test_padded_hosts_have_equal_steps_and_every_image_counts_once(unlabelled, hosts, options):
-    total = Dataset.open(unlabelled).num_records("train")
+    total = ImageDataset.open(unlabelled).num_records("train")
     steps = loader.steps_per_epoch(unlabelled, "train", 4, hosts=hosts, pad=True)
     seen = []
     for host in range(hosts):
@@ -125,7 +125,7 @@ def test_what_has_no_last_batch_is_not_padded(unlabelled, options):
 
 
 def test_keys_are_those_of_the_records_in_their_order(unlabelled):
-    dataset = Dataset.open(unlabelled)
+    dataset = ImageDataset.open(unlabelled)
     assert dataset.manifest.labels == "none"
     assert dataset.manifest.classes == ()
     for split in dataset.splits:
@@ -134,13 +134,13 @@ def test_keys_are_those_of_the_records_in_their_order(unlabelled):
 
 
 def test_ids_go_on_over_repetitions(unlabelled):
-    count = Dataset.open(unlabelled).num_records("train")
+    count = ImageDataset.open(unlabelled).num_records("train")
     batches = loader.load(unlabelled, "train", count, normalize="none", repeat=True).take(3)
     assert [sorted(ids.numpy().tolist()) for _, ids in batches] == [list(range(count))] * 3
 
 
 def test_several_classes_are_a_one_for_each(several):
-    manifest = Dataset.open(several).manifest
+    manifest = ImageDataset.open(several).manifest
     assert (manifest.labels, manifest.classes) == ("multi", ("a", "b", "c"))
     found = {}
     for split in manifest.splits:
@@ -173,7 +173,7 @@ def test_a_class_that_is_none_is_named(small_dataset, tmp_path):
         return {**example, "image/class/label": 7}
 
     root = small_dataset(tmp_path, task="classification", counts={"train": [2]}, change=change)
-    manifest = Dataset.open(root).manifest
+    manifest = ImageDataset.open(root).manifest
     changed = manifest.__class__(**{**vars(manifest), "labels": "multi"}).sealed()
     (root / "manifest.json").write_text(changed.to_json())
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"key train/000.: has a class that is none of the 2"):

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from shardwright import loader
 from shardwright.errors import DatasetError
-from shardwright.loader.error_context import plain_message, told
+from shardwright.loader.error_context import error_message, with_plain_errors
 
 
 @pytest.mark.parametrize("order", ["fast", "exact"])
@@ -16,7 +16,7 @@ def test_a_damaged_record_is_named_in_a_line(tmp_path, small_dataset, order):
     data = bytearray(shard.read_bytes())
     data[-30] ^= 1
     shard.write_bytes(data)
-    batches = told(iter(loader.load(dataset, "train", 2, order=order)))
+    batches = with_plain_errors(iter(loader.load(dataset, "train", 2, order=order)))
     with pytest.raises(
         DatasetError, match=r"^Split-train/data-00001-of-00002\.tfrecord, record 1.*train/0006.*\.$"
     ) as caught:
@@ -41,7 +41,7 @@ def test_what_the_loader_says_is_found_in_the_words_of_both_stacks(before, ours)
     error = tf.errors.InvalidArgumentError(
         None, None, f"{before}{ours}\n\t [[{{{{node Assert}}}}]] [Op:IteratorGetNext]"
     )
-    assert plain_message(error) == "a.tfrecord, record 1: damaged"
+    assert error_message(error) == "a.tfrecord, record 1: damaged"
 
 
 def test_names_are_told_as_they_are_but_for_what_would_break_the_line():
@@ -53,7 +53,7 @@ def test_names_are_told_as_they_are_but_for_what_would_break_the_line():
 
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         next(iter(tf.data.Dataset.range(1).map(fail)))
-    assert plain_message(caught.value) == "record 1: träin/a 'b' \"c\" \\ \\n\\t\\033[31m 猫"
+    assert error_message(caught.value) == "record 1: träin/a 'b' \"c\" \\ \\n\\t\\033[31m 猫"
 
 
 @pytest.mark.parametrize("error", [KeyError("odd"), MemoryError("DatasetError: no")])
@@ -63,9 +63,9 @@ def test_any_other_error_stays_as_it_is(error):
 
     numbers = tf.data.Dataset.range(2).map(lambda number: tf.numpy_function(fail, [number], tf.int64))
     with pytest.raises(tf.errors.OpError, match="odd|no"):
-        next(told(iter(numbers)))
+        next(with_plain_errors(iter(numbers)))
 
 
 def test_batches_pass_as_they_are_and_one_by_one():
-    batches = told(iter(tf.data.Dataset.range(4).batch(2).repeat()))
+    batches = with_plain_errors(iter(tf.data.Dataset.range(4).batch(2).repeat()))
     assert [np.asarray(next(batches)).tolist() for _ in range(3)] == [[0, 1], [2, 3], [0, 1]]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import shardwright
-from shardwright.dataset.reader import Dataset
-from shardwright.display.batches import look_at, pixels, wanted
+from shardwright.dataset.reader import ImageDataset
+from shardwright.display.batches import pixels, show_batch, wanted
 from shardwright.display.html import box, class_names, rows, tile
-from shardwright.drift.monitor import compare_images
+from shardwright.drift.monitor import compare_datasets
 from shardwright.errors import DatasetError, UsageError
 from shardwright.masks.rle import draw as drawn
 from shardwright.masks.rle import from_flat
@@ -37,7 +37,7 @@ def dataset(small_dataset, tmp_path_factory):
     def turned(number, example):
         return {**example, "image/orientation": 6 if number % 2 else 1}
 
-    return Dataset.open(
+    return ImageDataset.open(
         small_dataset(tmp_path_factory.mktemp("looking"), counts={"train": [5, 3], "eval": [9]}, change=turned)
     )
 
@@ -59,7 +59,7 @@ def test_a_damaged_dataset_shows_what_is_wrong(small_dataset, tmp_path):
     for split in ("eval", "train"):
         for file in (root / f"Split-{split}").iterdir():
             file.write_bytes(bytes(len(file.read_bytes())))
-    page = Dataset.open(root)._repr_html_()
+    page = ImageDataset.open(root)._repr_html_()
     assert "Its images cannot be shown" in page
     assert "<img" not in page
 
@@ -70,7 +70,7 @@ def test_hostile_names_do_nothing(small_dataset, tmp_path):
 
     names = (HOSTILE.replace("/", "∕"), "b")
     for task in ("segmentation", "classification"):
-        found = Dataset.open(small_dataset(tmp_path / task, task=task, classes=names, change=hostile))
+        found = ImageDataset.open(small_dataset(tmp_path / task, task=task, classes=names, change=hostile))
         page = harmless(found._repr_html_() + found.examples()._repr_html_() + found.examples()[0]._repr_html_())
         assert "&lt;script&gt;" in page
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_decoded_is_told(small_dataset, tmp_path):
     def cut(number, example):
         return {**example, "image/encoded": example["image/encoded"][:60]}
 
-    example = Dataset.open(small_dataset(tmp_path, change=cut)).examples()[0]
+    example = ImageDataset.open(small_dataset(tmp_path, change=cut)).examples()[0]
     assert "cannot be shown" in example._repr_html_()
     with pytest.raises(DatasetError, match="no picture can be made"):
         _ = example.image
@@ -139,25 +139,25 @@ def test_a_batch_shows_pictures_masks_and_ranges():
     random = np.random.default_rng(0)
     images = random.normal(size=(10, 8, 12, 3)).astype(np.float32)
     masks = random.integers(0, 2, (10, 8, 12, 2), dtype=np.uint8)
-    batch = look_at([images, masks], ["a", "<b>"], count=3)
+    batch = show_batch([images, masks], ["a", "<b>"], count=3)
     page = harmless(batch._repr_html_())
     assert page.count("<img") == 3
     assert "[10, 8, 12, 3] float32" in page
     assert "&lt;b&gt;" in page
     assert repr(batch) == "Batch(images [10, 8, 12, 3] float32; targets [10, 8, 12, 2] uint8)"
-    without = look_at(iter([(images, np.zeros_like(masks))]), ["a", "b"], count=3)
+    without = show_batch(iter([(images, np.zeros_like(masks))]), ["a", "b"], count=3)
     assert without._repr_html_() != page
 
 
 def test_labels_of_a_batch_are_named():
     images = np.zeros((3, 4, 4, 3), np.uint8)
-    page = look_at((images, np.array([1, 0, 7], np.int32)), ["cat", "dog"])._repr_html_()
+    page = show_batch((images, np.array([1, 0, 7], np.int32)), ["cat", "dog"])._repr_html_()
     assert page.count("dog") == 2
     assert "<div>7</div>" in page
-    several = look_at((images, np.array([[0.9, 0.8], [0.1, 0.2], [0.1, 0.7]])), ["cat", "dog"])._repr_html_()
+    several = show_batch((images, np.array([[0.9, 0.8], [0.1, 0.2], [0.1, 0.7]])), ["cat", "dog"])._repr_html_()
     assert "no class" in several
     assert several.count("dog") == 3
-    assert look_at((images,))._repr_html_().count("<img") == 3
+    assert show_batch((images,))._repr_html_().count("<img") == 3
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_labels_of_a_batch_are_named():
 )
 def test_what_is_no_batch_is_refused(batch, classes, said):
     with pytest.raises(UsageError, match=said):
-        look_at(batch, classes)
+        show_batch(batch, classes)
 
 
 def test_masks_and_pixels_of_every_form():
@@ -186,12 +186,12 @@ def test_masks_and_pixels_of_every_form():
 
 
 def test_a_comparison_shows_its_verdict(dataset, small_dataset, tmp_path):
-    same = compare_images(dataset, dataset)
+    same = compare_datasets(dataset, dataset)
     assert "Too few images to tell" in same._repr_html_()
-    many = Dataset.open(small_dataset(tmp_path / "one", counts={"train": [40]}))
-    wide = Dataset.open(small_dataset(tmp_path / "two", counts={"train": [40]}, size=lambda number: (24, 48)))
-    assert "Nothing has changed" in compare_images(many, many)._repr_html_()
-    page = harmless(compare_images(many, wide)._repr_html_())
+    many = ImageDataset.open(small_dataset(tmp_path / "one", counts={"train": [40]}))
+    wide = ImageDataset.open(small_dataset(tmp_path / "two", counts={"train": [40]}, size=lambda number: (24, 48)))
+    assert "Nothing has changed" in compare_datasets(many, many)._repr_html_()
+    page = harmless(compare_datasets(many, wide)._repr_html_())
     assert "<b>changed</b>" in page
     assert "size in pixels" in page
 
@@ -199,11 +199,11 @@ def test_a_comparison_shows_its_verdict(dataset, small_dataset, tmp_path):
 def test_the_package_offers_what_it_says_and_imports_nothing_for_it():
     code = (
         "import sys, shardwright as sw; assert sorted(m for m in sys.modules if m.startswith('shardwright')) == "
-        "['shardwright']; assert set(sw.__all__) <= set(dir(sw)); sw.make_dataset, sw.look_at, sw.compare_images, "
-        "sw.write_report, sw.write_sample, sw.Dataset; assert 'tensorflow' not in sys.modules, 'tensorflow'"
+        "['shardwright', 'shardwright.version']; assert set(sw.__all__) <= set(dir(sw)); sw.make_dataset, "
+        "sw.show_batch, sw.compare_datasets, sw.write_report, sw.write_sample, sw.ImageDataset; assert 'tensorflow' not in sys.modules, 'tensorflow'"
     )
     assert run([sys.executable, "-c", code], check=False).returncode == 0
-    with pytest.raises(AttributeError, match="no attribute 'lode'. It offers Dataset"):
+    with pytest.raises(AttributeError, match="no attribute 'lode'. It offers ImageDataset"):
         _ = shardwright.lode
 
 

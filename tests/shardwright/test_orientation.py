@@ -22,7 +22,7 @@ def masks(draw):
 
 @given(masks(), orientations)
 def test_turned_runs_are_those_of_the_turned_mask(mask, turn):
-    runs = coordinate_frame.turn_runs(rle.encode(mask), *mask.shape, turn)
+    runs = coordinate_frame.orient_runs(rle.encode(mask), *mask.shape, turn)
     turned = DISPLAYED[turn](mask)
     np.testing.assert_array_equal(runs, rle.encode(turned))
     assert orientation.displayed_size(*mask.shape, turn) == turned.shape
@@ -32,9 +32,9 @@ def test_turned_runs_are_those_of_the_turned_mask(mask, turn):
 @given(masks(), orientations)
 def test_the_inverse_leads_back(mask, turn):
     runs = rle.encode(mask)
-    there = coordinate_frame.turn_runs(runs, *mask.shape, turn)
+    there = coordinate_frame.orient_runs(runs, *mask.shape, turn)
     size = orientation.displayed_size(*mask.shape, turn)
-    np.testing.assert_array_equal(coordinate_frame.turn_runs(there, *size, orientation.inverse(turn)), runs)
+    np.testing.assert_array_equal(coordinate_frame.orient_runs(there, *size, orientation.inverse(turn)), runs)
     assert orientation.displayed_size(*size, orientation.inverse(turn)) == mask.shape
 
 
@@ -60,7 +60,7 @@ def test_boxes_turn_with_the_pixels_they_surround(corners, turn):
         boxes.TEXT: [b"x" for _ in edges],
     }
     height, width = 17, 34
-    turned = orientation.turn_boxes(lists, turn)
+    turned = orientation.orient_boxes(lists, turn)
     assert turned[boxes.TEXT] == lists[boxes.TEXT]
     for i, (left, right, top, bottom) in enumerate(edges):
         mask = np.zeros((height, width), bool)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from shardwright.storage import in_parallel, parallel
+from shardwright.storage import map_threads, parallel
 
 
 def test_what_weighs_much_is_not_held_together(monkeypatch):
@@ -19,7 +19,7 @@ def test_what_weighs_much_is_not_held_together(monkeypatch):
 
     weights = [3, 9, 1, 1, 1, 25, 4, 4, 4, 2]
     found = []
-    for weight in in_parallel(taken, weights, threads=4, weigh=lambda weight: weight):
+    for weight in map_threads(taken, weights, threads=4, weigh=lambda weight: weight):
         found.append(weight)
         with lock:
             held[0] -= weight
@@ -36,7 +36,7 @@ def test_items_are_taken_as_they_are_needed():
             taken.append(number)
             yield number
 
-    results = in_parallel(lambda number: number, items(), threads=2)
+    results = map_threads(lambda number: number, items(), threads=2)
     assert next(results) == 0
     assert len(taken) <= 6
     results.close()
@@ -44,7 +44,7 @@ def test_items_are_taken_as_they_are_needed():
 
 def test_nothing_is_started_after_the_reader_has_gone():
     called = []
-    results = in_parallel(lambda number: called.append(number), range(1000), threads=1)
+    results = map_threads(lambda number: called.append(number), range(1000), threads=1)
     next(results)
     results.close()
     assert len(called) < 10
@@ -55,6 +55,6 @@ def test_an_error_in_the_items_comes_through():
         yield 1
         raise KeyError("lost")
 
-    results = in_parallel(lambda number: number, items())
+    results = map_threads(lambda number: number, items())
     with pytest.raises(KeyError, match="lost"):
         list(results)

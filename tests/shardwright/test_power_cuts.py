@@ -6,19 +6,19 @@ import pytest
 from ingesting import run, tree
 from power_cuts import LOST, restore, simulated_disk
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.shard_names import index_path, shard_path
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.export import ExportOptions, export
 from shardwright.errors import DatasetError
-from shardwright.evaluation.thresholds import Decision, write_decision
-from shardwright.fingerprint import is_whole, sha256_file
+from shardwright.evaluation.thresholds import Thresholds, write_decision
+from shardwright.fingerprint import checksum_matches, sha256_file
 from shardwright.ingest.tasks import new_tasks, publish_tasks
 from shardwright.lineage.blessing import Blessing, write_blessing
 from shardwright.lineage.record import write_lineage
-from shardwright.report.page import write_whole
+from shardwright.report.page import write_page
 from shardwright.sample import write_sample
-from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage.mirror import put_folder
 
 _EVERY = 12
@@ -69,10 +69,10 @@ def test_a_power_cut_leaves_no_dataset_or_a_whole_one(tmp_path, cut):
         if out.exists():
             there += 1
             assert tree(out) == whole
-            assert all(is_whole((out / name).read_text()) for name in ("build.json", "lineage.json"))
+            assert all(checksum_matches((out / name).read_text()) for name in ("build.json", "lineage.json"))
         else:
             with pytest.raises(DatasetError):
-                Dataset.open(out)
+                ImageDataset.open(out)
         kept += sound_staged(folder) > 0
     assert there
     assert kept
@@ -83,9 +83,9 @@ def test_a_shard_that_is_written_again_is_not_vouched_for_by_its_old_row(tmp_pat
     made = tmp_path / "made" / ".out.staging"
     made.mkdir(parents=True)
     before = Staging.open(made, "f" * 64, "encoder 1")
-    before.write_shard(planned, [Outcome("a", b"1111")])
+    before.write_shard(planned, [RecordResult("a", b"1111")])
     with simulated_disk(tmp_path) as disk:
-        Staging.open(made, "f" * 64, "encoder 2").write_shard(planned, [Outcome("a", b"2222")])
+        Staging.open(made, "f" * 64, "encoder 2").write_shard(planned, [RecordResult("a", b"2222")])
     for number, state in enumerate(disk.states):
         restore(state, tmp_path / "cuts" / str(number))
         sound_staged(tmp_path / "cuts" / str(number))
@@ -117,11 +117,11 @@ def lineage(folder):
 
 
 def page(folder):
-    write_whole(folder / "report" / "report.html", "<html>")
+    write_page(folder / "report" / "report.html", "<html>")
 
 
 def decision(folder):
-    write_decision(folder / "decision.json", Decision.fixed(2), ["a", "b"])
+    write_decision(folder / "decision.json", Thresholds.fixed(2), ["a", "b"])
 
 
 def samples(folder):
@@ -156,7 +156,7 @@ def test_other_files_survive_or_are_not_there(tmp_path, write):
 
 
 def test_a_subset_and_an_export_survive(tmp_path, small_dataset):
-    source = Dataset.open(small_dataset(tmp_path / "source"))
+    source = ImageDataset.open(small_dataset(tmp_path / "source"))
     (tmp_path / "disk").mkdir()
     with simulated_disk(tmp_path / "disk") as disk:
         derive([source], tmp_path / "disk" / "subset", Derived("subset", {}), quiet=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shardwright.config import parse_config
 from shardwright.loader.memory import loader_memory
-from shardwright.pipelines.preflight.facts import DatasetFacts, Facts, Fed, Host, Slice, SplitFacts, dataset_facts
+from shardwright.pipelines.preflight.facts import DatasetFacts, Facts, FeedRate, Host, Slice, SplitFacts, dataset_facts
 from shardwright.pipelines.preflight.feeding_rules import fits_memory, memory_estimate
 from shardwright.pipelines.preflight.findings import ERROR, WARNING, check
 from shardwright.pipelines.preflight.rules import RULES
@@ -48,9 +48,9 @@ def split(records=4000, shards=20, size=100 * MB):
 
 def dataset(**changes):
     fed = (
-        Fed("image", (32, 352, 544, 3), "float32"),
-        Fed("target", (32, 352, 544, 4), "uint8"),
-        Fed("weight", (32,), "float32"),
+        FeedRate("image", (32, 352, 544, 3), "float32"),
+        FeedRate("target", (32, 352, 544, 4), "uint8"),
+        FeedRate("weight", (32,), "float32"),
     )
     good = {
         "root": "/data",
@@ -101,9 +101,9 @@ FAILING = {
     ),
     "batch-share": (facts(data={"splits": {"train": split(400, 2)}}), "trainer.batch_size", "6 steps an epoch .* 40"),
     "loads": (facts(data={"refusal": "key 3: has no label."}), "loader", "key 3: has no label. Mend"),
-    "fixed-shapes": (facts(data={"fed": (Fed("image", (None, 352, 544, 3), "uint8"),)}), "loader", r"\[\?, 352"),
-    "no-strings": (facts(data={"fed": (Fed("target", (32,), "string"),)}), "loader", "target is text"),
-    "device-types": (facts(data={"fed": (Fed("target", (32,), "int64"),)}), "loader", "target is int64"),
+    "fixed-shapes": (facts(data={"fed": (FeedRate("image", (None, 352, 544, 3), "uint8"),)}), "loader", r"\[\?, 352"),
+    "no-strings": (facts(data={"fed": (FeedRate("target", (32,), "string"),)}), "loader", "target is text"),
+    "device-types": (facts(data={"fed": (FeedRate("target", (32,), "int64"),)}), "loader", "target is int64"),
     "one-size": (facts(data={"sizes": ((352, 544), (350, 525))}), "transform.size", "2 sizes .* 350 x 525"),
     "size": (facts(data={"sizes": ((350, 525),)}), "transform.size", r"\[352, 544\].*\[350, 525\]"),
     "stride": (facts(data={"sizes": ((350, 525),)}), "transform.size", r"padded to \[352, 528\].* 1.1% more"),

@@ -8,7 +8,7 @@ import tensorflow as tf
 from ingesting import config, examples, run
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, DatasetError
 from shardwright.loader import load
 from shardwright.masks import rle
@@ -52,7 +52,7 @@ def labelled(tmp_path_factory):
 
 def parsed(out, spec):
     """The records of the train split by key, parsed by TensorFlow."""
-    dataset = Dataset.open(out)
+    dataset = ImageDataset.open(out)
     return {key: tf.io.parse_single_example(data, spec) for key, data in dataset.records("train")}
 
 

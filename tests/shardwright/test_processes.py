@@ -9,7 +9,7 @@ import pytest
 from asked import die, say
 
 from shardwright.errors import ShardwrightError
-from shardwright.processes import in_processes
+from shardwright.processes import map_processes
 
 
 def test_workers_have_the_environment_and_folder_of_the_moment(tmp_path, monkeypatch):
@@ -18,19 +18,19 @@ def test_workers_have_the_environment_and_folder_of_the_moment(tmp_path, monkeyp
         monkeypatch.setenv("SHARDWRIGHT_TOLD", text)
         (tmp_path / text).mkdir()
         monkeypatch.chdir(tmp_path / text)
-        said = list(in_processes(say, ["SHARDWRIGHT_TOLD"] * 3, 2, "lost"))
+        said = list(map_processes(say, ["SHARDWRIGHT_TOLD"] * 3, 2, "lost"))
         assert said == [(text, str(tmp_path / text), True)] * 3
     monkeypatch.delenv("SHARDWRIGHT_TOLD")
-    assert [told for told, _, _ in in_processes(say, ["SHARDWRIGHT_TOLD"], 2, "lost")] == [None]
+    assert [told for told, _, _ in map_processes(say, ["SHARDWRIGHT_TOLD"], 2, "lost")] == [None]
 
 
 def test_with_one_worker_no_process_is_started():
-    assert list(in_processes(say, ["HOME"], 1, "lost")) == [(os.environ.get("HOME"), os.getcwd(), False)]
+    assert list(map_processes(say, ["HOME"], 1, "lost")) == [(os.environ.get("HOME"), os.getcwd(), False)]
 
 
 def test_a_worker_thatdies_is_told_in_our_words():
     with pytest.raises(ShardwrightError, match="it was lost"):
-        list(in_processes(die, [3, 3], 2, "it was lost"))
+        list(map_processes(die, [3, 3], 2, "it was lost"))
 
 
 def test_a_script_that_calls_without_asking_for_its_name_is_told_so(tmp_path):

@@ -6,20 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shardwright.dataset.random_access import RandomAccess, Records
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.random_access import RandomAccess, RecordIndices
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 from shardwright.loader.global_order import GlobalOrder
 
 
 @pytest.fixture
 def dataset(tmp_path, small_dataset):
-    return Dataset.open(small_dataset(tmp_path, task="classification", counts={"train": [3, 0, 4]}))
+    return ImageDataset.open(small_dataset(tmp_path, task="classification", counts={"train": [3, 0, 4]}))
 
 
 def all_records(*counts):
     places = [(shard, record) for shard, count in enumerate(counts) for record in range(count)]
-    return Records(*np.array(places, np.int64).T)
+    return RecordIndices(*np.array(places, np.int64).T)
 
 
 def test_every_record_is_what_it_is_in_order(dataset):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.tfrecords.records import frame
-from shardwright.tfrecords.scan import begins_as_records, is_compressed, walk_records
+from shardwright.tfrecords.scan import begins_as_records, is_compressed, scan_records
 
 PAYLOADS = [b"one", b"", b"three" * 50]
 PLAIN = b"".join(map(frame, PAYLOADS))
@@ -17,7 +17,7 @@ PACKED = {"plain": bytes, "gzip": gzip.compress, "zlib": zlib.compress}
 
 
 def walk(data):
-    return list(walk_records(io.BytesIO(data)))
+    return list(scan_records(io.BytesIO(data)))
 
 
 @given(st.lists(st.binary(max_size=300)), st.sampled_from(sorted(PACKED)))
@@ -25,7 +25,7 @@ def test_every_record_is_found_where_it_lies(payloads, packing):
     plain = b"".join(map(frame, payloads))
     packed = PACKED[packing](plain)
     copy = io.BytesIO()
-    found = list(walk_records(io.BytesIO(packed), copy))
+    found = list(scan_records(io.BytesIO(packed), copy))
     assert copy.getvalue() == plain
     assert [record.payload for record in found] == payloads
     assert [record.number for record in found] == list(range(len(payloads)))

@@ -13,7 +13,7 @@ from shardwright.formats.record_listing import holds_records, list_records
 from shardwright.storage import list_inputs, read_bytes
 from shardwright.tfrecords.encode import encode_example
 from shardwright.tfrecords.records import frame
-from shardwright.tfrecords.scan import walk_records
+from shardwright.tfrecords.scan import scan_records
 
 _NAMES = st.one_of(st.text(max_size=12), st.sampled_from(["a.rec/1", "a.rec/0", "x.jpg", "..", "a/../b", "/x", "a\\b"]))
 
@@ -57,7 +57,7 @@ def test_every_record_of_a_damaged_file_is_listed_or_refused(tmp_path_factory, c
     (folder / "a.tfrecord").write_bytes(PACKINGS[packing](bytes(data[:size])))
     (folder / "b.tfrecord").write_bytes(frame(record(9, key=b"9", label=9)))
     found = listed(folder)
-    walked = list(walk_records(io.BytesIO(bytes(data[:size]))))
+    walked = list(scan_records(io.BytesIO(bytes(data[:size]))))
     usable = [position for positions in found.positions for position in positions if position >= 0]
     assert sorted(usable) == list(range(len(found.listing.keys)))
     assert len(usable) + len(found.refused) == len(walked) + 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recording import mask_png, picture
 
 from shardwright.errors import UsageError
-from shardwright.formats.record_roles import Roles, Sampled, tell_roles
+from shardwright.formats.record_roles import Roles, Sampled, detect_roles
 from shardwright.tfrecords.encode import encode_example, floats, ints
 from shardwright.tfrecords.records import decode_example
 
@@ -18,7 +18,7 @@ IMAGE = {"image/encoded": picture(0)}
 
 def tell(*records, task="classification", **columns):
     samples = [Sampled(f"a.rec, record {i}", decode_example(encode_example(r))) for i, r in enumerate(records)]
-    return tell_roles(samples, task, columns)
+    return detect_roles(samples, task, columns)
 
 
 @pytest.mark.parametrize(

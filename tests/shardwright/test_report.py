@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.display import html as display_html
 from shardwright.errors import DatasetError, UsageError
-from shardwright.report.page import MOST_BYTES, render, see, write_report
+from shardwright.report.page import MOST_BYTES, collect_page, render, write_report
 from shardwright.tfrecords.encode import ints
 
 VOID = {"meta", "img", "input", "br", "line", "polyline"}
@@ -84,7 +84,7 @@ def check(text):
 
 
 def rendered(dataset, chapters=()):
-    return render(see(dataset), chapters)
+    return render(collect_page(dataset), chapters)
 
 
 def hostile_key(number, example):
@@ -97,7 +97,7 @@ def masked(small_dataset, tmp_path_factory):
 
 
 def test_a_dataset_with_masks(masked):
-    page = check(rendered(Dataset.open(masked)))
+    page = check(rendered(ImageDataset.open(masked)))
     text = " ".join(page.texts)
     assert "10 images for segmentation" in text
     assert len([image for image in page.images if image.get("class") == "m"]) >= 10
@@ -107,7 +107,7 @@ def test_a_dataset_with_masks(masked):
 
 
 def test_the_same_dataset_has_the_same_bytes(masked):
-    assert rendered(Dataset.open(masked)) == rendered(Dataset.open(masked))
+    assert rendered(ImageDataset.open(masked)) == rendered(ImageDataset.open(masked))
 
 
 def test_hostile_names_are_shown_and_do_nothing(small_dataset, tmp_path):
@@ -115,7 +115,7 @@ def test_hostile_names_are_shown_and_do_nothing(small_dataset, tmp_path):
         # No class can have a NUL in its name: the manifest would be refused. Keys can.
         names = tuple(name.replace("/", "∕").replace("\0", " ") for name in HOSTILE)
         root = small_dataset(tmp_path / task, task=task, classes=names, change=hostile_key)
-        text = rendered(Dataset.open(root))
+        text = rendered(ImageDataset.open(root))
         page = check(text)
         assert "<script" not in text
         said = "".join(page.texts)
@@ -126,10 +126,10 @@ def test_hostile_names_are_shown_and_do_nothing(small_dataset, tmp_path):
 
 @given(st.text(max_size=200))
 def test_any_text_is_shown_as_it_is(text):
-    page = Page(display_html.shown(text, 500))
+    page = Page(display_html.escape(text, 500))
     assert [tag for tag, _ in page.tags] == ["bdi"]
     assert "".join(page.texts) == display_html.plain(text, 500)
-    (_, found), *_ = Page(f'<img alt="{display_html.attribute(text, 500)}">').tags
+    (_, found), *_ = Page(f'<img alt="{display_html.escape_attribute(text, 500)}">').tags
     assert set(found) == {"alt"}
     assert found["alt"] == display_html.plain(text, 500)
 
@@ -138,7 +138,7 @@ def test_images_that_cannot_be_decoded_are_named(small_dataset, tmp_path):
     def broken(number, example):
         return {**example, "image/encoded": example["image/encoded"][:60]}
 
-    page = check(rendered(Dataset.open(small_dataset(tmp_path, change=broken))))
+    page = check(rendered(ImageDataset.open(small_dataset(tmp_path, change=broken))))
     assert "cannot be shown" in " ".join(page.texts)
 
 
@@ -146,11 +146,11 @@ def test_copies_across_splits_are_a_leak(small_dataset, tmp_path):
     def same(number, example):
         return {**example, "image/sha256": b"ab" * 32}
 
-    text = html.unescape(rendered(Dataset.open(small_dataset(tmp_path, task="classification", change=same))))
+    text = html.unescape(rendered(ImageDataset.open(small_dataset(tmp_path, task="classification", change=same))))
     assert "in more than one split" in text
     assert ">different labels<" in text
     assert "pixels:" not in text
-    fine = html.unescape(rendered(Dataset.open(small_dataset(tmp_path / "fine"))))
+    fine = html.unescape(rendered(ImageDataset.open(small_dataset(tmp_path / "fine"))))
     assert "in more than one split" not in fine
 
 
@@ -158,13 +158,13 @@ def test_equal_files_with_other_masks_say_what_differs(small_dataset, tmp_path):
     def same(number, example):
         return {**example, "image/sha256": b"ab" * 32, "image/class/label": ints([0])}
 
-    text = rendered(Dataset.open(small_dataset(tmp_path, counts={"train": [4]}, change=same)))
+    text = rendered(ImageDataset.open(small_dataset(tmp_path, counts={"train": [4]}, change=same)))
     assert ">different masks<" in text
     assert re.search(r"pixels: <bdi>(Fish|Sugar)</bdi> \d+", text)
 
 
 def test_a_picture_is_as_wide_as_it_is_high_enough_and_never_enlarged(small_dataset, tmp_path):
-    text = rendered(Dataset.open(small_dataset(tmp_path, size=lambda number: (30, 10))))
+    text = rendered(ImageDataset.open(small_dataset(tmp_path, size=lambda number: (30, 10))))
     (style,) = set(re.findall('class="pic" style="(.*?)"', text))
     assert style == "max-width:59px"
     sizes = set(re.findall(r'<img src="data:image/jpeg;base64,(.*?)"', text))
@@ -176,7 +176,7 @@ def test_what_lies_beyond_a_scale_is_told(small_dataset, tmp_path):
         names = ("brightness", "contrast", "sharpness", "colorfulness", "red", "green", "blue")
         return {**example, **{f"image/quality/{name}": 0.2 * number for name in names}}
 
-    text = rendered(Dataset.open(small_dataset(tmp_path, counts={"train": [8]}, change=sharp)))
+    text = rendered(ImageDataset.open(small_dataset(tmp_path, counts={"train": [8]}, change=sharp)))
     assert text.count(">1 and more</text>") == 3
 
 
@@ -191,7 +191,7 @@ def test_large_pictures_are_left_out_beyond_the_limit(small_dataset, tmp_path):
 
     names = tuple(f"class {number}" for number in range(30))
     root = small_dataset(tmp_path, task="classification", classes=names, counts={"train": [90]}, change=noise)
-    text = rendered(Dataset.open(root))
+    text = rendered(ImageDataset.open(root))
     check(text)
     assert "rarer classes are left out here" in text
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.display.numbers import number, percent
-from shardwright.report.page import render, see
+from shardwright.report.page import collect_page, render
 from shardwright.tfrecords.records import decode_example
 
 NAMES = ("Fish", "Sugar", "Rare")
@@ -34,7 +34,7 @@ def seen(small_dataset, tmp_path_factory):
     dataset = small_dataset(
         tmp_path_factory.mktemp("counts"), classes=NAMES, counts={"train": [25, 6], "eval": [9]}, change=differing
     )
-    return see(Dataset.open(dataset))
+    return collect_page(ImageDataset.open(dataset))
 
 
 @pytest.fixture(scope="module")

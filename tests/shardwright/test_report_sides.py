@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.display.charts import Side, both_sides
+from shardwright.display.charts import ChartSample, comparison_chart
 
 VALUES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=1, max_size=40)
 
@@ -20,8 +20,8 @@ def heights(body, style):
 
 @given(VALUES, VALUES)
 def test_lines_stay_in_the_chart_and_figures_are_those_of_the_values(one, other):
-    sides = [Side("<i>one", "s-train", np.array(one)), Side("other", "s-eval", np.array(other))]
-    body = both_sides("c", "light", sides)
+    sides = [ChartSample("<i>one", "s-train", np.array(one)), ChartSample("other", "s-eval", np.array(other))]
+    body = comparison_chart("c", "light", sides)
     drawn = [heights(body, style) for style in ("s-train", "s-eval")]
     assert max(map(max, drawn)) > 0.999
     assert min(map(min, drawn)) >= 0
@@ -31,13 +31,15 @@ def test_lines_stay_in_the_chart_and_figures_are_those_of_the_values(one, other)
 
 def test_a_larger_sample_of_the_same_is_drawn_alike():
     one = np.arange(50.0)
-    body = both_sides("c", "light", [Side("a", "s-train", one), Side("b", "s-eval", np.repeat(one, 7))])
+    body = comparison_chart(
+        "c", "light", [ChartSample("a", "s-train", one), ChartSample("b", "s-eval", np.repeat(one, 7))]
+    )
     assert heights(body, "s-train") == heights(body, "s-eval")
     row = re.search('<tr><th scope="row">mean</th>(.*?)</tr>', body)[1]
     assert re.findall('<td class="n">(.*?)</td>', row) == ["24.5", "24.5"]
 
 
 def test_nothing_on_one_side_is_told():
-    assert "has no values" in both_sides(
-        "c", "light", [Side("a", "s-train", np.ones(3)), Side("b", "s-eval", np.empty(0))]
+    assert "has no values" in comparison_chart(
+        "c", "light", [ChartSample("a", "s-train", np.ones(3)), ChartSample("b", "s-eval", np.empty(0))]
     )

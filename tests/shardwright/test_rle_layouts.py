@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardwright.errors import UsageError
-from shardwright.formats.rle_csv import Specimen, tell_layout
+from shardwright.formats.rle_csv import SampleCell, detect_layout
 from shardwright.masks import rle
 from shardwright.masks.dialects import COCO, COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect
 
@@ -25,12 +25,12 @@ def specimens(dialect, height=90, width=130, count=6, extension=True):
     for _ in range(count):
         mask = disc(height, width, random.integers(5, height), random.integers(5, width), random.integers(5, 30))
         text = dialect.format(rle.encode(mask), height=height, width=width)
-        found.append(Specimen(text, extension, height, width))
+        found.append(SampleCell(text, extension, height, width))
     return found
 
 
 def tell(headers, rows, **code):
-    return tell_layout("train.csv", headers, rows, code)
+    return detect_layout("train.csv", headers, rows, code)
 
 
 def form(headers, rows, **code):
@@ -63,7 +63,7 @@ def test_noise_has_no_order():
     random = np.random.default_rng(0)
     noise = [rle.to_pairs(rle.encode(random.random((40, 70)) < 0.5)) for _ in range(5)]
     with pytest.raises(UsageError, match=r"input\.labels\.order"):
-        tell(OWN, [Specimen(text, True, 40, 70) for text in noise])
+        tell(OWN, [SampleCell(text, True, 40, 70) for text in noise])
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_airbus_bowl_and_siim_share_a_header_and_are_told_by_values():
 
 
 def texts(*codes):
-    return [Specimen(code, True, 20, 30) for code in codes]
+    return [SampleCell(code, True, 20, 30) for code in codes]
 
 
 def test_a_marker_decides_where_the_numbers_do_not():
@@ -136,14 +136,14 @@ def test_numbers_that_fit_neither_meaning_are_refused():
 
 def test_a_start_of_0_tells_the_base():
     rows = specimens(Dialect(base=0))
-    assert form(OWN, [*rows, Specimen("0 3", True, 90, 130)]) == bare(Dialect(base=0))
-    assert "a start is 0" in tell(OWN, [*rows, Specimen("0 3", True, 90, 130)]).reason
+    assert form(OWN, [*rows, SampleCell("0 3", True, 90, 130)]) == bare(Dialect(base=0))
+    assert "a start is 0" in tell(OWN, [*rows, SampleCell("0 3", True, 90, 130)]).reason
     assert form(OWN, rows, base=0) == bare(Dialect(base=0))
     assert form(OWN, rows) == bare(COLUMN_PAIRS)
 
 
 def test_damaged_rows_decide_nothing():
-    damaged = [Specimen(text, True, 90, 130) for text in ("many", "1 2 3", "1 99999999", "7 0", "[3")]
+    damaged = [SampleCell(text, True, 90, 130) for text in ("many", "1 2 3", "1 99999999", "7 0", "[3")]
     for dialect in (COLUMN_PAIRS, ROW_PAIRS, COCO):
         assert form(OWN, [*damaged, *specimens(dialect)]) == bare(dialect)
     assert form(OWN, damaged) == bare(COLUMN_PAIRS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import check_schema, infer_schema, parse_schema, render_schema, schema_difference
 from shardwright.errors import UsageError
 
@@ -14,7 +14,7 @@ def measured(number, example):
 
 @pytest.fixture(scope="module")
 def dataset(small_dataset, tmp_path_factory):
-    return Dataset.open(
+    return ImageDataset.open(
         small_dataset(tmp_path_factory.mktemp("schema"), counts={"train": [6], "eval": [5]}, change=measured)
     )
 

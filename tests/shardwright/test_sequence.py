@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.loader.global_order import GlobalOrder, Steps
+from shardwright.loader.global_order import GlobalOrder, StepPlan
 
 HOSTS = (1, 2, 3, 4, 8, 16, 32)
 counts = st.lists(st.integers(0, 40), min_size=1, max_size=12).filter(any).map(tuple)
@@ -35,14 +35,14 @@ def test_a_place_alone_holds_what_it_holds_in_the_whole(order, places):
 
 @given(orders, st.integers(1, 4), st.sampled_from(HOSTS), st.integers(0, 20))
 def test_hosts_share_a_step_whatever_their_number(order, each, hosts, step):
-    steps = Steps(order, each * 96)  # 96 is a multiple of every number of hosts
+    steps = StepPlan(order, each * 96)  # 96 is a multiple of every number of hosts
     together = [pair for host in range(hosts) for pair in pairs(steps.training(step, host, hosts))]
     assert together == pairs(steps.training(step))
 
 
 @given(orders, st.integers(1, 64), st.sampled_from(HOSTS))
 def test_an_evaluation_counts_every_record_once_on_any_hosts(order, each, hosts):
-    steps = Steps(order, each * hosts)
+    steps = StepPlan(order, each * hosts)
     seen = []
     for step in range(steps.per_epoch):
         for host in range(hosts):
@@ -89,12 +89,12 @@ def test_an_order_of_nothing_is_refused(counts, window):
 @pytest.mark.parametrize(("host", "hosts", "step"), [(0, 5, 0), (2, 2, 0), (-1, 2, 0), (0, 0, 0), (0, 2, -1)])
 def test_a_host_that_cannot_be_is_refused(host, hosts, step):
     with pytest.raises(ValueError, match="host"):
-        Steps(GlobalOrder((10,), 1), 8).training(step, host, hosts)
+        StepPlan(GlobalOrder((10,), 1), 8).training(step, host, hosts)
 
 
 def test_an_empty_batch_is_refused():
     with pytest.raises(ValueError, match="batch of 0"):
-        Steps(GlobalOrder((10,), 1), 0)
+        StepPlan(GlobalOrder((10,), 1), 0)
 
 
 def test_shards_have_another_order_in_every_epoch():

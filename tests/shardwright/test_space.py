@@ -11,7 +11,7 @@ from shardwright.config import ImagesConfig
 from shardwright.config.transform import TransformConfig
 from shardwright.errors import StorageError
 from shardwright.pipelines.runs import disk_space
-from shardwright.pipelines.runs.disk_space import refuse_full, same_disk, space_needed
+from shardwright.pipelines.runs.disk_space import check_disk_space, same_disk, space_needed
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -42,18 +42,18 @@ def test_values_of_every_pixel_are_counted():
 
 def test_a_full_disk_is_refused_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda place: Usage(10**12, 0, 3_400_000_000))
-    told = refuse_full(str(tmp_path), 3_000_000_000, "the run")
+    told = check_disk_space(str(tmp_path), 3_000_000_000, "the run")
     assert told == f"the run takes about 3.0 GB in {tmp_path}, where 3.4 GB are free"
     with pytest.raises(
         StorageError, match=r"takes about 3\.5 GB .* 3\.4 GB are free\. Make room \(`shardwright clean`"
     ):
-        refuse_full(str(tmp_path), 3_500_000_000, "the run")
+        check_disk_space(str(tmp_path), 3_500_000_000, "the run")
     with pytest.raises(StorageError, match=r"It is an estimate .* run\.space: tell starts all the same"):
-        refuse_full(str(tmp_path), 3_500_000_000, "the run")
-    told = refuse_full(str(tmp_path), 3_500_000_000, "the run", only_tell=True)
+        check_disk_space(str(tmp_path), 3_500_000_000, "the run")
+    told = check_disk_space(str(tmp_path), 3_500_000_000, "the run", only_tell=True)
     assert "3.4 GB are free: too few by that estimate" in told
-    assert refuse_full(str(tmp_path), 3_000_000_000, "the run", only_tell=True).endswith("3.4 GB are free")
-    assert refuse_full("gs://bucket/x", 10**15, "the run") == ""
+    assert check_disk_space(str(tmp_path), 3_000_000_000, "the run", only_tell=True).endswith("3.4 GB are free")
+    assert check_disk_space("gs://bucket/x", 10**15, "the run") == ""
     monkeypatch.undo()
     assert shutil.disk_usage(tmp_path).free > 0
     assert same_disk(str(tmp_path), str(tmp_path / "not/there/yet"))

@@ -12,11 +12,11 @@ import killing
 import pytest
 
 from shardwright.dataset.ledger import LedgerRow
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
-from shardwright.staging.commit import DatasetPlan, commit, committed
-from shardwright.staging.staging import Outcome, PlannedShard, Staging
-from shardwright.storage.locks import held_folder
+from shardwright.staging.commit import DatasetPlan, commit, open_if_committed
+from shardwright.staging.staging import PlannedShard, RecordResult, Staging
+from shardwright.storage.locks import is_locked
 from shardwright.storage.whole_files import WholeFile
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
@@ -40,9 +40,9 @@ def plan(*, inputs=7, shards=SHARDS, rows=(), max_rejects=0.0, recipe=None):
 def outcomes(shard):
     keys = {"eval": ["z", "y"], "train": [f"k{shard.number}{i}" for i in range(2)]}[shard.split]
     for key in keys:
-        yield Outcome(key, key.encode() * 3)
+        yield RecordResult(key, key.encode() * 3)
     if shard == SHARDS[1]:
-        yield Outcome("bad", None, "rejected", "truncated", "ends at byte 3")
+        yield RecordResult("bad", None, "rejected", "truncated", "ends at byte 3")
 
 
 def staged(root, the_plan):
@@ -64,7 +64,7 @@ def test_a_dataset_reads_back_what_was_staged(tmp_path):
     the_plan = plan()
     out = tmp_path / "out"
     manifest = commit(staged(tmp_path / "staging", the_plan), the_plan, out, {"runner": "test"})
-    dataset = Dataset.open(out)
+    dataset = ImageDataset.open(out)
     assert dataset.manifest == manifest
     assert dataset.splits == ("eval", "train")
     assert list(dataset.records("eval")) == [("z", b"zzz"), ("y", b"yyy")]
@@ -130,7 +130,7 @@ def test_a_failing_writer_leaves_no_file(tmp_path):
     staging = Staging.open(tmp_path, the_plan.fingerprint)
 
     def broken():
-        yield Outcome("a", b"a")
+        yield RecordResult("a", b"a")
         raise RuntimeError("disk on fire")
 
     with pytest.raises(RuntimeError, match="disk on fire"):
@@ -169,9 +169,9 @@ def test_a_ledger_that_does_not_add_up_is_not_published(tmp_path, inputs):
 def rejecting(count, inputs):
     for i in range(inputs):
         if i < count:
-            yield Outcome(f"k{i:03d}", None, "rejected", "truncated", f"reason {i}")
+            yield RecordResult(f"k{i:03d}", None, "rejected", "truncated", f"reason {i}")
         else:
-            yield Outcome(f"k{i:03d}", b"x")
+            yield RecordResult(f"k{i:03d}", b"x")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_rows_without_a_shard_take_their_place_in_the_ledger(tmp_path):
     staging = staged(tmp_path / "s", the_plan)
     staging.write_rows("plan", [rejected_row("k01a")])
     commit(staging, the_plan, tmp_path / "out", {})
-    assert [row.key for row in Dataset.open(tmp_path / "out").ledger()].index("k01a") == 3
+    assert [row.key for row in ImageDataset.open(tmp_path / "out").ledger()].index("k01a") == 3
 
 
 def rejected_row(key):
@@ -217,14 +217,14 @@ def test_an_empty_folder_as_tfx_makes_it_is_filled(tmp_path):
     out = tmp_path / "examples" / "7"
     out.mkdir(parents=True)
     commit(staged(tmp_path / "s", the_plan), the_plan, out, {})
-    assert Dataset.open(out).num_records("train") == 4
+    assert ImageDataset.open(out).num_records("train") == 4
 
 
 def test_the_same_dataset_again_is_nothing_to_do_and_another_is_refused(tmp_path):
     the_plan, out = plan(), tmp_path / "out"
     first = commit(staged(tmp_path / "s", the_plan), the_plan, out, {})
     before = tree(out)
-    assert committed(out, the_plan.fingerprint) == first
+    assert open_if_committed(out, the_plan.fingerprint) == first
     assert commit(Staging.open(tmp_path / "s", the_plan.fingerprint), the_plan, out, {}) == first
     other = plan(recipe={"salt": "x"})
     with pytest.raises(UsageError, match="holds another dataset"):
@@ -240,7 +240,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
         commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
     (tmp_path / "file").write_text("x")
     with pytest.raises(UsageError, match="is no folder"):
-        committed(tmp_path / "file", "f")
+        open_if_committed(tmp_path / "file", "f")
 
 
 def test_one_run_at_a_time_writes_a_dataset(tmp_path):
@@ -260,7 +260,7 @@ def test_where_nothing_can_be_locked_that_is_said(tmp_path, monkeypatch):
 
     monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", no_locks)
     with pytest.raises(UsageError, match=r"cannot be locked \(No locks available\)"):
-        held_folder(tmp_path, waiting=lambda: None)
+        is_locked(tmp_path, waiting=lambda: None)
 
 
 def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
@@ -268,7 +268,7 @@ def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkey
     shards = tuple(PlannedShard("train", i, 11) for i in range(11))
     staging = Staging.open(tmp_path, "f" * 64)
     for shard in shards:
-        staging.write_shard(shard, [Outcome(f"{(i * 7 + shard.number * 13) % 101:03d}", b"") for i in range(5)])
+        staging.write_shard(shard, [RecordResult(f"{(i * 7 + shard.number * 13) % 101:03d}", b"") for i in range(5)])
     keys = [json.loads(line)["key"] for line in staging.ledger_lines(shards)]
     assert len(keys) == 55
     assert keys == sorted(keys)
@@ -281,7 +281,7 @@ def test_long_ledgers_are_split_into_equal_parts(tmp_path, monkeypatch):
     commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
     parts = sorted((tmp_path / "out" / "ledger").iterdir())
     assert [len(p.read_text().splitlines()) for p in parts] == [2, 2, 3]
-    keys = [row.key for row in Dataset.open(tmp_path / "out").ledger()]
+    keys = [row.key for row in ImageDataset.open(tmp_path / "out").ledger()]
     assert keys == sorted(keys)
 
 
@@ -320,7 +320,7 @@ def test_a_kill_at_any_moment_shows_no_dataset_or_the_whole_one(tmp_path):
             assert tree(root / "out") == whole
         else:
             with pytest.raises(DatasetError):
-                Dataset.open(root / "out")
+                ImageDataset.open(root / "out")
             commit(staged(root / "s", the_plan), the_plan, root / "out", {})
             assert tree(root / "out") == whole
             assert not list(root.glob(".partial-*"))
@@ -334,7 +334,7 @@ def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
 
     def written(data):
         def all_outcomes():
-            yield Outcome("a", b"a")
+            yield RecordResult("a", b"a")
             staging.write_file("figures/a", data)
 
         return staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"])
@@ -355,10 +355,10 @@ def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
 def test_a_shard_that_was_finished_without_the_files_beside_it_is_written_anew(tmp_path):
     """As an earlier version left it, which kept other files or none."""
     staging = Staging.open(tmp_path, "f" * 64)
-    staging.write_shard(SHARDS[0], [Outcome("a", b"a")])
+    staging.write_shard(SHARDS[0], [RecordResult("a", b"a")])
 
     def all_outcomes():
-        yield Outcome("a", b"a")
+        yield RecordResult("a", b"a")
         staging.write_file("figures/a", b"123")
 
     assert staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"]).beside == {"figures/a": 3}

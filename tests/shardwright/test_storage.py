@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.storage import in_parallel, list_inputs, list_names, open_table
+from shardwright.storage import list_inputs, list_names, map_threads, open_table
 
 
 def fill(root, *names):
@@ -175,11 +175,11 @@ def test_tables_that_cannot_be_opened_are_named(tmp_path):
 
 @given(st.lists(st.integers()), st.integers(1, 4))
 def test_parallel_results_come_in_order(items, threads):
-    assert list(in_parallel(lambda x: x + 1, items, threads)) == [x + 1 for x in items]
+    assert list(map_threads(lambda x: x + 1, items, threads)) == [x + 1 for x in items]
 
 
 def test_a_parallel_error_is_raised_where_it_belongs():
-    results = in_parallel(lambda x: 1 // x, [1, 0, 1])
+    results = map_threads(lambda x: 1 // x, [1, 0, 1])
     assert next(results) == 1
     with pytest.raises(ZeroDivisionError):
         next(results)

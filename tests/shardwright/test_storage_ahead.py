@@ -25,7 +25,7 @@ def test_every_part_is_read_in_order(tmp_path_factory, wanted):
         parts.append(Part(str(path), start, stop))
         expected.append((number, data[start:stop]))
     before = open_files()
-    assert list(parallel.read_in_order(range(len(parts)), parts.__getitem__)) == expected
+    assert list(parallel.prefetch(range(len(parts)), parts.__getitem__)) == expected
     assert open_files() == before
 
 

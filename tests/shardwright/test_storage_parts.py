@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardwright.storage import hash_file, part_path, read_bytes, read_start, shown_path
+from shardwright.storage import display_path, hash_file, part_path, read_bytes, read_start
 from shardwright.storage.paths import Part, split_part
 
 
@@ -14,7 +14,7 @@ from shardwright.storage.paths import Part, split_part
 def test_a_path_says_its_part(path, start, stop):
     assert split_part(part_path(path, start, stop)) == (path, start, stop)
     assert split_part(path) == Part(path, 0, None)
-    assert "\0" not in shown_path(part_path(path, start, stop))
+    assert "\0" not in display_path(part_path(path, start, stop))
 
 
 def test_a_part_is_read_and_hashed_as_a_file_is(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from shardwright.config import parse_config
 from shardwright.ingest import input_fingerprint, locate
-from shardwright.storage import hash_file, remember_hashes
+from shardwright.storage import cached_hashes, hash_file
 
 LATER = 10_000_000_000
 
@@ -46,7 +46,7 @@ def file(tmp_path):
 
 
 def test_a_file_is_read_once_within_the_block_and_anew_behind_it(file, reads):
-    with remember_hashes(settled):
+    with cached_hashes(settled):
         assert hash_file(str(file)) == truth(b"first")
         del reads[:]
         assert hash_file(str(file)) == truth(b"first")
@@ -60,7 +60,7 @@ def test_a_file_is_read_once_within_the_block_and_anew_behind_it(file, reads):
 
 def test_a_file_that_changed_is_read_again_though_its_mtime_and_size_were_kept(file):
     times = os.stat(file)
-    with remember_hashes(settled):
+    with cached_hashes(settled):
         hash_file(str(file))
         file.write_bytes(b"other")
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -69,7 +69,7 @@ def test_a_file_that_changed_is_read_again_though_its_mtime_and_size_were_kept(f
 
 
 def test_another_file_that_took_its_name_is_read(file):
-    with remember_hashes(settled):
+    with cached_hashes(settled):
         hash_file(str(file))
         new = file.with_name("new")
         new.write_bytes(b"third")
@@ -78,7 +78,7 @@ def test_another_file_that_took_its_name_is_read(file):
 
 
 def test_what_was_changed_within_a_tick_of_the_clock_is_not_trusted(file, reads):
-    with remember_hashes(lambda: os.stat(file).st_ctime_ns + 1):
+    with cached_hashes(lambda: os.stat(file).st_ctime_ns + 1):
         hash_file(str(file))
         del reads[:]
         hash_file(str(file))
@@ -94,21 +94,21 @@ def test_what_changed_while_it_was_read_is_not_remembered(file, monkeypatch):
         monkeypatch.setattr("shardwright.storage.google_crc32c.extend", real)
         return real(checksum, chunk)
 
-    with remember_hashes(settled):
+    with cached_hashes(settled):
         monkeypatch.setattr("shardwright.storage.google_crc32c.extend", meanwhile)
         hash_file(str(file))
         assert hash_file(str(file)) == truth(file.read_bytes())
 
 
 def test_files_that_are_missing_are_as_ever(tmp_path):
-    with remember_hashes(settled):
+    with cached_hashes(settled):
         assert hash_file(str(tmp_path / "missing")) is None
         assert hash_file(str(tmp_path)) is None
 
 
 def test_an_input_that_is_looked_at_twice_is_read_once(tmp_path, image_input, reads):
     config = parse_config(image_input(tmp_path / "in", images=4), base=str(tmp_path))
-    with remember_hashes(settled):
+    with cached_hashes(settled):
         first = input_fingerprint(config, locate(config))
         assert len(reads) >= 5  # Four images and the table.
         del reads[:]

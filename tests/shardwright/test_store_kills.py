@@ -12,7 +12,7 @@ import pytest
 from ingesting import run
 from object_stores import SCHEMES
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 
 FREE = ("build.json", "lineage.json", "inputs.jsonl", "origins/inputs.jsonl")
@@ -67,10 +67,10 @@ def test_after_a_kill_at_any_request_the_next_run_ends_with_the_same_bytes(store
             assert dataset(stores, out) == written[1]
         else:
             with pytest.raises(DatasetError, match="no finished dataset"):
-                Dataset.open(out)
+                ImageDataset.open(out)
         done = called(written, out, TMPDIR=str(made(tmp_path / f"other{attempt}")))
         assert done.returncode == 0, done.stderr
-        assert Dataset.open(out).manifest == Dataset.open(tmp_path / "local").manifest
+        assert ImageDataset.open(out).manifest == ImageDataset.open(tmp_path / "local").manifest
         assert dataset(stores, out) == written[1]
         assert ".publishing" not in stores.tree(out)
     assert killed >= 3

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.evaluation.submission import LAYOUTS, choose_layout, mask_rows, told_by_header, told_by_table
+from shardwright.evaluation.submission import LAYOUTS, choose_layout, layout_of_header, layout_of_table, mask_rows
 from shardwright.images.geometry import POLICIES, plan_geometry
 from shardwright.images.orientation import displayed_size
 from shardwright.masks import rle
-from shardwright.masks.coordinate_frame import Frames, restore, restore_to_file
+from shardwright.masks.coordinate_frame import CoordinateFrame, restore_to_file, to_image_size
 from shardwright.masks.regions import find_regions
 
 sides = st.integers(1, 30)
@@ -19,7 +19,7 @@ sides = st.integers(1, 30)
 @given(sides, sides, sides, sides, st.sampled_from(POLICIES), st.integers(0, 2**32 - 1))
 def test_a_mask_comes_back_pixel_by_pixel(height, width, model_height, model_width, policy, seed):
     mask = np.random.default_rng(seed).random((model_height, model_width)) < 0.5
-    found = rle.draw(restore(mask, policy, height, width), height, width)
+    found = rle.draw(to_image_size(mask, policy, height, width), height, width)
     plan = plan_geometry(policy, height, width, model_height, model_width)
     wanted = np.zeros((height, width), np.uint8)
     for y in range(plan.crop_height):
@@ -40,7 +40,7 @@ def test_a_mask_of_turned_and_resized_pixels_comes_back_to_those_of_the_file(
     if enlarged:
         geometry = plan_geometry("stretch", *displayed, 2 * displayed[0], 3 * displayed[1])
         mask = mask.repeat(2, axis=0).repeat(3, axis=1)
-    frames = Frames(height, width, orientation, turned, geometry)
+    frames = CoordinateFrame(height, width, orientation, turned, geometry)
     found = restore_to_file(mask, "stretch", frames)
     assert rle.draw(found, height, width).shape == (height, width)
     # The ingest's own way there again.
@@ -68,18 +68,18 @@ def test_rows_hold_the_masks(height, width, name, seed, share):
 
 
 def test_headers_tell_the_layout():
-    assert told_by_header(["Image_Label", "EncodedPixels"]) == "clouds"
-    assert told_by_header(["img", "RLE_mask"]) == "carvana"
-    assert told_by_header(["ImageId", "ClassId", "EncodedPixels"]) == "severstal"
-    assert told_by_header(["a", "b"]) is None
+    assert layout_of_header(["Image_Label", "EncodedPixels"]) == "clouds"
+    assert layout_of_header(["img", "RLE_mask"]) == "carvana"
+    assert layout_of_header(["ImageId", "ClassId", "EncodedPixels"]) == "severstal"
+    assert layout_of_header(["a", "b"]) is None
 
 
 def test_a_table_tells_its_layout(tmp_path):
     (tmp_path / "a.csv").write_text("\ufeffImage_Label,EncodedPixels\nx,\n", encoding="utf-8")
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "c.csv").write_bytes(b"")
-    assert told_by_table(str(tmp_path / "a.csv")) == "clouds"
-    assert [told_by_table(str(tmp_path / name)) for name in ("b.csv", "c.csv", "none.csv", "")] == [None] * 4
+    assert layout_of_table(str(tmp_path / "a.csv")) == "clouds"
+    assert [layout_of_table(str(tmp_path / name)) for name in ("b.csv", "c.csv", "none.csv", "")] == [None] * 4
 
 
 def test_a_layout_without_classes_is_refused_for_several():

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ingesting import examples, tree
 
-from shardwright.dataset.example_view import lot
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.example_view import sampling_hash
+from shardwright.dataset.reader import ImageDataset
 from shardwright.edit import derive as edit_derive
 from shardwright.edit.derive import Derived, derive
 from shardwright.edit.subset import _Stratum, stratified
@@ -29,12 +29,12 @@ KIND = {"task": "classification", "counts": {"train": [30, 25, 20], "eval": [25]
 @pytest.fixture(scope="module")
 def source(small_dataset, tmp_path_factory):
     root = tmp_path_factory.mktemp("subsets")
-    return Dataset.open(small_dataset(root, **KIND))
+    return ImageDataset.open(small_dataset(root, **KIND))
 
 
 @pytest.fixture
 def copied(source, tmp_path):
-    return Dataset.open(shutil.copytree(source.root, tmp_path / "ds"))
+    return ImageDataset.open(shutil.copytree(source.root, tmp_path / "ds"))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_every_stratum_gives_its_share_with_the_lowest_lots(source, share):
         strata[key.split("/")[0], tuple(example["image/class/label"])].append(key)
     expected = set()
     for keys in strata.values():
-        keys.sort(key=lambda key: lot(key, 3))
+        keys.sort(key=lambda key: sampling_hash(key, 3))
         expected |= {text_number(key) for key in keys[: max(1, round(share * len(keys)))]}
     assert stratified(source, share, seed=3).numbers == expected
 
@@ -105,16 +105,16 @@ def test_a_shard_is_read_whole_where_a_record_of_it_is_not_known(source, tmp_pat
 
 
 def test_records_are_not_read_to_choose_all(source, monkeypatch):
-    monkeypatch.delattr(Dataset, "placed_records")
+    monkeypatch.delattr(ImageDataset, "placed_records")
     keys = {split: {text_number(key) for key in source.keys(split)} for split in source.splits}
     assert stratified(source).numbers == keys["train"] | keys["eval"]
     assert stratified(source, count=1000, splits=["eval"]).numbers == keys["eval"]
 
 
 def test_images_without_classes_are_chosen_by_their_keys(small_dataset, tmp_path, monkeypatch):
-    made = Dataset.open(small_dataset(tmp_path, task="classification", counts={"train": [40], "eval": [10]}))
+    made = ImageDataset.open(small_dataset(tmp_path, task="classification", counts={"train": [40], "eval": [10]}))
     bare = dataclasses.replace(made, manifest=dataclasses.replace(made.manifest, labels="none"))
-    monkeypatch.delattr(Dataset, "placed_records")
+    monkeypatch.delattr(ImageDataset, "placed_records")
     chosen = stratified(bare, 0.1)
     assert not chosen.proofs
     of_split = {s: sum(text_number(key) in chosen.numbers for key in bare.keys(s)) for s in bare.splits}
@@ -157,7 +157,7 @@ def test_a_stratum_knows_the_lowest_and_all_below_the_bound(numbers, below, part
     stratum = _Stratum()
     for number in numbers:
         stratum.add_proven(str(number), 0, below, number, 7 * number, b"%d" % number)
-    lots = [lot(str(number)) for number in numbers]
+    lots = [sampling_hash(str(number)) for number in numbers]
     taken = stratum.lowest(max(1, round(part * len(numbers))))
     assert [lots[i] for i in taken] == sorted(lots)[: len(taken)]
     known = {shard for shard, _, _ in stratum.proofs(taken)}

@@ -8,7 +8,7 @@ from ingesting import run, tree
 from shardwright import storage
 from shardwright.errors import CheckFailed
 from shardwright.ingest import tasks, write
-from shardwright.ingest.known_files import Contents
+from shardwright.ingest.known_files import FileHashes
 
 
 @pytest.mark.parametrize("block", [1, 3, 7])
@@ -36,7 +36,7 @@ def test_a_file_that_changes_between_hashing_and_writing_ends_the_run(tmp_path, 
 
 
 def test_hashes_of_many_files_take_little_memory():
-    contents = Contents()
+    contents = FileHashes()
     tracemalloc.start()
     try:
         for number in range(100_000):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from shardwright.config import ImagesConfig
-from shardwright.dataset.resampled_annotations import annotated, label_features, stored_runs
+from shardwright.dataset.resampled_annotations import label_features, resample_annotations, stored_runs
 from shardwright.errors import ConfigError
 from shardwright.images.boxes import PREFIX, move_boxes
 from shardwright.images.geometry import POLICIES, plan_geometry, source_columns, source_rows
@@ -17,7 +17,7 @@ from shardwright.images.header import ImageHeader
 from shardwright.images.orientation import displayed_size
 from shardwright.ingest.stored_image import prepare
 from shardwright.masks import rle
-from shardwright.masks.coordinate_frame import turn_runs
+from shardwright.masks.coordinate_frame import orient_runs
 from shardwright.tfrecords import encode, records
 
 SIDES = st.integers(5, 140)
@@ -35,7 +35,7 @@ def example(height, width, masks, **more):
 
 def moved(found, plan, classes, **options):
     header = ImageHeader("png", plan.height, plan.width, 3, 1)
-    return annotated(found, plan, header, task="segmentation", classes=classes, **options)
+    return resample_annotations(found, plan, header, task="segmentation", classes=classes, **options)
 
 
 def drawn(features, name, plan):
@@ -70,7 +70,7 @@ def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, s
     runs = rle.encode(np.asarray(image)[..., 0] > 127)
     # Through the ingest, which turns image and mask, then through the transform.
     data, header, _ = prepare(png(image, orientation), ImagesConfig(orientation="apply"))
-    turned = turn_runs(runs, source_height, source_width, orientation)
+    turned = orient_runs(runs, source_height, source_width, orientation)
     plan = plan_geometry(policy, header.height, header.width, *out)
     shown = tf_ops.decode_planned(data, plan, jpeg=False).numpy()[..., 0] > 127
     mask = rle.draw(rle.resample(turned, plan), plan.height, plan.width) > 0

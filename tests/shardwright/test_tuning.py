@@ -9,9 +9,9 @@ from shardwright.errors import DatasetError
 from shardwright.evaluation.metrics import MaskSums
 from shardwright.evaluation.thresholds import (
     LEVELS,
-    Decision,
     RegionCounts,
     ThresholdCounts,
+    Thresholds,
     decided_masks,
     read_decision,
     write_decision,
@@ -62,7 +62,7 @@ def test_sums_are_those_of_the_cleaned_masks(seed, first, second):
     counts = RegionCounts((0.5, 0.4))
     counts.add(probabilities, truth)
     predicted = probabilities >= np.array([0.5, 0.4], np.float32)
-    decided = decided_masks(probabilities, Decision((0.5, 0.4), (first, second)))
+    decided = decided_masks(probabilities, Thresholds((0.5, 0.4), (first, second)))
     np.testing.assert_array_equal(decided, cleaned(predicted, (first, second)))
     wanted = MaskSums.of_masks(decided, truth, ignore=True)
     found = counts.sums((first, second))
@@ -94,10 +94,10 @@ def test_without_regions_nothing_is_dropped():
 
 def test_a_decision_survives_its_file(tmp_path):
     file = tmp_path / "decision.json"
-    decision = Decision((0.25, 0.5), (0, 17))
+    decision = Thresholds((0.25, 0.5), (0, 17))
     write_decision(file, decision, ["a/b", "ü"])
     assert read_decision(file, ["a/b", "ü"]) == decision
-    assert read_decision(file, ["ü", "a/b"]) == Decision((0.5, 0.25), (17, 0))
+    assert read_decision(file, ["ü", "a/b"]) == Thresholds((0.5, 0.25), (17, 0))
     for classes, place in ((["other"], file), (["ü"], tmp_path / "none.json")):
         with pytest.raises(DatasetError, match="Export the model anew"):
             read_decision(place, classes)

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.formats.columns import SEPARATORS, Evidence, ValueType, split_list
+from shardwright.formats.columns import SEPARATORS, TypeVotes, ValueType, split_list
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
 def tell(values):
-    evidence = Evidence()
+    evidence = TypeVotes()
     for line, value in enumerate(values, start=2):
         evidence.add(value, f"row {line}")
     return evidence.tell("column 'x'")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shardwright.staging import staged
-from shardwright.staging.staging import Outcome, PlannedShard, Staging
+from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 
 
 class _Counted:
@@ -38,11 +38,11 @@ def test_finished_shards_are_counted_once(
     shards = [PlannedShard("train", i, 4) for i in range(4)]
 
     def write(shard: PlannedShard) -> None:
-        staging.write_shard(shard, [Outcome(f"{shard.number}.jpg", b"x")])
+        staging.write_shard(shard, [RecordResult(f"{shard.number}.jpg", b"x")])
 
     for shard in shards[:finished_before]:
         write(shard)
-    with staged.shards_shown(staging, shards, "writing shards"):
+    with staged.shard_progress(staging, shards, "writing shards"):
         for shard in shards[finished_before:]:
             write(shard)
     assert totals == [(4 - finished_before, "writing shards")]
@@ -51,5 +51,5 @@ def test_finished_shards_are_counted_once(
 
 def test_an_error_in_the_block_comes_out(tmp_path: Path) -> None:
     staging = Staging.open(tmp_path, "f" * 64)
-    with pytest.raises(RuntimeError, match="Beam"), staged.shards_shown(staging, [PlannedShard("train", 0, 1)], "w"):
+    with pytest.raises(RuntimeError, match="Beam"), staged.shard_progress(staging, [PlannedShard("train", 0, 1)], "w"):
         raise RuntimeError("Beam")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 
 pytestmark = pytest.mark.soak
 
@@ -83,7 +83,7 @@ def peak(root, images):
     raw = write_input(root, images)
     command = [sys.executable, "-c", INGEST, json.dumps(raw), str(root / "out")]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    assert Dataset.open(root / "out").manifest.totals["written"] == images
+    assert ImageDataset.open(root / "out").manifest.totals["written"] == images
     return int(done.stdout)
 
 

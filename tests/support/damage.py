@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardwright.dataset.manifest import MANIFEST_FILE
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.fingerprint import sha256_file
 from shardwright.tfrecords.records import frame, read_records
 from shardwright.verify import findings as what
@@ -113,7 +113,7 @@ def swap_records(shard: Path) -> int:
 
 def name_indexes(root: Path) -> None:
     """Gives the manifest the hashes of the indexes that are there, as whoever makes a dataset up may."""
-    manifest = Dataset.open(root).manifest
+    manifest = ImageDataset.open(root).manifest
     indexes = (path for path in manifest.parts if path.startswith("index/"))
     parts = {**manifest.parts, **{path: sha256_file(root / path) for path in indexes}}
     (root / MANIFEST_FILE).write_text(dataclasses.replace(manifest, parts=parts).sealed().to_json())

@@ -10,7 +10,7 @@ from pathlib import Path
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as protos
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.fingerprint import fingerprint, sha256_file
 from shardwright.lineage.blessing import Blessing, model_digest, write_blessing
 from shardwright.lineage.record import write_lineage
@@ -31,7 +31,7 @@ class Months:
         write_blessing(self.root / "pushed", Blessing("3", model_digest(self.models[3])))
 
     def digest(self, month):
-        return Dataset.open(self.datasets[month]).manifest.digest
+        return ImageDataset.open(self.datasets[month]).manifest.digest
 
     def weights(self, month):
         return sha256_file(self.models_folder(month) / "assets.extra/model.keras")
@@ -45,7 +45,7 @@ class Months:
         place = self.root / "artifacts/ImageExampleGen/examples" / str(month)
         place.parent.mkdir(parents=True, exist_ok=True)
         made.rename(place)
-        manifest = Dataset.open(place).manifest
+        manifest = ImageDataset.open(place).manifest
         previous = {"previous": self._digest_of(1)} if month == 3 else {}
         parents = {"input": manifest.parent, **previous}
         write_lineage(place, kind="ingest", fingerprint=manifest.fingerprint, parents=parents, recipe={})
@@ -54,7 +54,7 @@ class Months:
         return place
 
     def _digest_of(self, month):
-        return Dataset.open(self.root / "artifacts/ImageExampleGen/examples" / str(month)).manifest.digest
+        return ImageDataset.open(self.root / "artifacts/ImageExampleGen/examples" / str(month)).manifest.digest
 
     def _model(self, month, parents):
         transformed = self.root / "artifacts/ImageTransform/transformed_examples" / str(month)

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from shardwright.config import parse_config
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest import ingest
 from shardwright.tfrecords.records import decode_example
 
@@ -28,12 +28,12 @@ def tree(root):
 
 
 def examples(root):
-    dataset = Dataset.open(root)
+    dataset = ImageDataset.open(root)
     return {key: decode_example(data) for split in dataset.splits for key, data in dataset.records(split)}
 
 
 def ledger(root):
-    return {row.key: row for row in Dataset.open(root).ledger()}
+    return {row.key: row for row in ImageDataset.open(root).ledger()}
 
 
 def run(raw, out, **options):

@@ -22,10 +22,10 @@ def _main(root: str, place: str, text: str) -> None:
     from shardwright.components.image_transform.recipe import read_recipe
     from shardwright.components.image_transform.text import write_vocabularies
     from shardwright.components.runtime.beam import in_process_pipeline
-    from shardwright.dataset.reader import Dataset
+    from shardwright.dataset.reader import ImageDataset
     from shardwright.tfrecords import records
 
-    source = Dataset.open(root)
+    source = ImageDataset.open(root)
     plan = planning.plan_transform(source, *read_recipe(text))
     shared = planning.open_staging(place, plan.dataset)
     shards = [(shard, file.file, file.sha256) for shard, file in zip(plan.train, source.shards("train"), strict=True)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ingesting import run, tree
 
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import DatasetError
 
 # Put before a script that is called with (..., step) as its third argument: the step-th rename, link, fsync, mkdir or
@@ -125,7 +125,7 @@ def check_and_resume(raw, out, whole, workers, monkeypatch):
         assert tree(out) == whole
     else:
         with pytest.raises(DatasetError):
-            Dataset.open(out)
+            ImageDataset.open(out)
     finished = list(staging.glob("*/done/[!.]*"))
     begun = len(list(staging.glob("*/Split-*/.*")))
     assert begun <= workers

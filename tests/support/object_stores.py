@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardwright.storage import buckets, gcs, in_parallel, s3
+from shardwright.storage import buckets, gcs, map_threads, s3
 from shardwright.storage.buckets import Retries
 from shardwright.storage.objects import split_url
 from tests.support.emulators import client_variables, emulator, make_bucket
@@ -36,7 +36,7 @@ class Stores:
 
     def fill(self, url, files):
         """Writes objects: name below `url` -> bytes."""
-        list(in_parallel(lambda name: self.write(f"{url}/{name}", files[name]), files))
+        list(map_threads(lambda name: self.write(f"{url}/{name}", files[name]), files))
 
     def write(self, url, data):
         if not buckets.create(url, data):

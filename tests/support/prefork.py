@@ -121,10 +121,10 @@ def main() -> None:
     """Serves until the tests end: `prefork.py FOLDER PID KIND READY`, the last a file descriptor that gets a byte."""
     folder, owner, kind, ready = sys.argv[1:]
     sys.argv[1:] = []
-    from shardwright.processes import importing_much
+    from shardwright.processes import gc_paused
 
     before = dict(os.environ)
-    with importing_much():
+    with gc_paused():
         for name in IMPORTED[kind]:
             importlib.import_module(name)
     times = os.times()

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from shardwright.components.image_trainer.spec import Recipe, Running, TrainSpec
+from shardwright.components.image_trainer.spec import Recipe, RunOptions, TrainSpec
 from shardwright.components.image_trainer.training.history import read_summary
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 
 RECIPE = Recipe("unet", 4, 2, 8, 1e-2, 3, "unit", ("flip_left_right",), 64, 0.5, "eval")
 SIZE = (32, 32)
@@ -49,7 +49,7 @@ worker.main(work)
 
 def spec_of(folder: Path, dataset: Path, recipe=RECIPE, **running) -> TrainSpec:
     """A training of a dataset into a folder; its checkpoints go to `folder/checkpoints`."""
-    manifest = Dataset.open(dataset).manifest
+    manifest = ImageDataset.open(dataset).manifest
     folder.mkdir(parents=True, exist_ok=True)
     return TrainSpec(
         recipe=recipe,
@@ -64,7 +64,7 @@ def spec_of(folder: Path, dataset: Path, recipe=RECIPE, **running) -> TrainSpec:
         std=None,
         output=str(folder),
         export="",
-        running=Running(**running),
+        running=RunOptions(**running),
         checkpoints=str(folder / "checkpoints"),
     )
 

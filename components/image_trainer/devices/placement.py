@@ -136,7 +136,7 @@ class Placement:
         return variables
 
 
-def place(accelerator: str, hosts: int, machine: Machine) -> Placement:
+def choose_placement(accelerator: str, hosts: int, machine: Machine) -> Placement:
     """Where to train.
 
     Args:
@@ -188,7 +188,7 @@ def check_machine(accelerator: str, hosts: int, batch_size: int, environment: Ma
         UsageError: the variables that name the hosts contradict themselves.
     """
     host = this_host(environment, hosts)
-    placement = place(accelerator, host.count, Machine.look(environment))
+    placement = choose_placement(accelerator, host.count, Machine.look(environment))
     if placement.cpu_devices:
         devices = placement.cpu_devices * host.count
         device_batch(batch_size, max(batch_size, devices), devices)

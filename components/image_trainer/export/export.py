@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shardwright.components.image_trainer.spec import MODEL_FILE, TrainSpec
-from shardwright.evaluation.thresholds import DECISION_FILE, Decision, write_decision
+from shardwright.evaluation.thresholds import DECISION_FILE, Thresholds, write_decision
 
 
 def export_model(spec: TrainSpec) -> None:
@@ -23,18 +23,18 @@ def export_model(spec: TrainSpec) -> None:
     fingerprints of training and data, recipe.
     """
     from shardwright.components.image_trainer.export.signatures import FlippedMean
-    from shardwright.components.image_trainer.export.thresholds import decide
+    from shardwright.components.image_trainer.export.thresholds import choose_thresholds
     from shardwright.components.image_trainer.models.build import load_trained
-    from shardwright.components.image_trainer.training.tensorboard import log_pictures
+    from shardwright.components.image_trainer.training.tensorboard import log_images
 
     model = load_trained(Path(spec.output, MODEL_FILE), spec)
     seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
-    decision = decide(seen, spec)
+    decision = choose_thresholds(seen, spec)
     save_model(model, spec, decision)
-    log_pictures(seen, spec, decision)
+    log_images(seen, spec, decision)
 
 
-def save_model(model: Any, spec: TrainSpec, decision: Decision) -> None:
+def save_model(model: Any, spec: TrainSpec, decision: Thresholds) -> None:
     """Writes a model, images to probabilities on the TensorFlow backend, as a SavedModel to `spec.export`."""
     import tensorflow as tf
 
@@ -46,7 +46,7 @@ def save_model(model: Any, spec: TrainSpec, decision: Decision) -> None:
         tf.saved_model.save(served, spec.export, signatures=served.signatures())
 
 
-def _write_assets(spec: TrainSpec, decision: Decision, folder: Path) -> list[Path]:
+def _write_assets(spec: TrainSpec, decision: Thresholds, folder: Path) -> list[Path]:
     recipe = spec.recipe
     contents = {
         "classes.json": list(spec.classes),

@@ -20,9 +20,9 @@ from shardwright.components.image_trainer.models.text_inputs import IMAGE, TEXT,
 from shardwright.components.image_trainer.spec import TextColumn, TrainSpec
 from shardwright.components.image_transform.serving_preprocess import as_ingested
 from shardwright.dataset.manifest import IGNORED
-from shardwright.evaluation.thresholds import Decision
+from shardwright.evaluation.thresholds import Thresholds
 from shardwright.images import tf_ops
-from shardwright.loader.text_features import word_counts, words_of
+from shardwright.loader.text_features import tokenize, word_counts
 
 _AXES = {"left_right": 2, "up_down": 1}
 
@@ -111,14 +111,14 @@ class ServedModel(tf.Module):
         decision: what of its probabilities counts as predicted; by default what the recipe says.
     """
 
-    def __init__(self, model: Any, spec: TrainSpec, decision: Decision | None = None) -> None:
+    def __init__(self, model: Any, spec: TrainSpec, decision: Thresholds | None = None) -> None:
         super().__init__()
         # Kept as an attribute, so that its variables are saved.
         self.model = model
         self._seen = FlippedMean(model, spec.recipe.flips, masks=spec.task == "segmentation")
         self._spec = spec
         recipe = spec.recipe
-        self._decision = decision or Decision.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
+        self._decision = decision or Thresholds.fixed(len(spec.classes), recipe.threshold, recipe.min_area)
         self._thresholds = tf.constant(self._decision.thresholds, tf.float32)
         self._classes = tf.constant(list(spec.classes))
         # As attributes: the words travel with the model.
@@ -250,7 +250,7 @@ class ServedModel(tf.Module):
         """How often each word of the vocabularies occurs in the texts of one image, string [columns]: float32 [V]."""
         vectors = []
         for number, (column, table) in enumerate(zip(self._spec.texts, self._tables, strict=True)):
-            words = words_of(texts[tf.newaxis, number : number + 1]).values
+            words = tokenize(texts[tf.newaxis, number : number + 1]).values
             places = table.lookup(words[: column.length] if column.length else words)
             vectors.append(word_counts(tf.boolean_mask(places, places >= 0), column.vocabulary))
         return tf.concat(vectors, axis=0)

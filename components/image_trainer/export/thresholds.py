@@ -11,15 +11,15 @@ import numpy as np
 
 from shardwright import loader
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.evaluation.metrics import ClassSums
-from shardwright.evaluation.thresholds import Decision, RegionCounts, ThresholdCounts
+from shardwright.evaluation.thresholds import RegionCounts, ThresholdCounts, Thresholds
 
 # Beside the history, in the folder of the training: what the tuning changed on its split.
 TUNING_FILE = "tuning.json"
 
 
-def decide(model: Any, spec: TrainSpec) -> Decision:
+def choose_thresholds(model: Any, spec: TrainSpec) -> Thresholds:
     """What of a model's probabilities counts as predicted, by `recipe.tuned`; writes `tuning.json`.
 
     Args:
@@ -30,9 +30,9 @@ def decide(model: Any, spec: TrainSpec) -> Decision:
         The decision: the recipe's own values where nothing is to be tuned, or there is no split to do it on.
     """
     recipe, classes = spec.recipe, len(spec.classes)
-    fixed = Decision.fixed(classes, recipe.threshold, recipe.min_area)
+    fixed = Thresholds.fixed(classes, recipe.threshold, recipe.min_area)
     masks = spec.task == "segmentation"
-    held_out = recipe.eval_split and Dataset.open(spec.dataset).num_records(recipe.eval_split)
+    held_out = recipe.eval_split and ImageDataset.open(spec.dataset).num_records(recipe.eval_split)
     if not (masks or spec.multi) or not recipe.tuned or not held_out:
         return fixed
     thresholds, areas = fixed.thresholds, fixed.min_areas
@@ -42,7 +42,7 @@ def decide(model: Any, spec: TrainSpec) -> Decision:
             levels.add(probabilities, true)
         thresholds = levels.best()
     if not masks:
-        decision = Decision(thresholds, areas)
+        decision = Thresholds(thresholds, areas)
         _write(spec, _label_figures(model, spec, fixed), _label_figures(model, spec, decision))
         return decision
     # Predicted again instead of kept: probabilities of a whole split may be larger than the memory.
@@ -53,7 +53,7 @@ def decide(model: Any, spec: TrainSpec) -> Decision:
     if "min_area" in recipe.tuned:
         areas = tuned.best()
     _write(spec, untuned.sums(fixed.min_areas).report(spec.classes), tuned.sums(areas).report(spec.classes))
-    return Decision(thresholds, areas)
+    return Thresholds(thresholds, areas)
 
 
 def _predictions(model: Any, spec: TrainSpec) -> Iterator[tuple[Any, Any]]:
@@ -70,7 +70,7 @@ def _predictions(model: Any, spec: TrainSpec) -> Iterator[tuple[Any, Any]]:
         yield np.asarray(model.predict_on_batch(images)), np.asarray(targets)
 
 
-def _label_figures(model: Any, spec: TrainSpec, decision: Decision) -> dict[str, float]:
+def _label_figures(model: Any, spec: TrainSpec, decision: Thresholds) -> dict[str, float]:
     sums = ClassSums.zero(len(spec.classes))
     for probabilities, true in _predictions(model, spec):
         sums += ClassSums.of_labels(probabilities >= np.array(decision.thresholds, np.float32), true)

@@ -1,8 +1,8 @@
 """Models of the user's: a function by its import path, and what is asked of the model that it builds.
 
-`trainer.model: package.module:function` is called with the keywords `height`, `width`, `classes`, `task`, `multi`,
-`filters` (`trainer.width`) and `seed`; a function that takes `**others` may leave out what it does not need. It returns
-a built `keras.Model` of keras layers and `keras.ops` (so that it trains on every backend):
+`trainer.model: package.module:function` is called with the keywords `height`, `width`, `classes`, `task`,
+`multi`, `filters` (`trainer.width`) and `seed`; a function that takes `**others` may leave out what it does not need.
+It returns a built `keras.Model` of keras layers and `keras.ops` (so that it trains on every backend):
 
 * input: one tensor, float32 [batch, height, width, 3], normalized as `loader.normalize` says;
 * output: one tensor, float32 of probabilities: [batch, height, width, classes] for segmentation, each between 0 and 1;

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.components.image_trainer.spec import TrainSpec
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.escaping import escape
 from shardwright.evaluation.metrics import ClassSums, LabelCounts, MaskSums
 
@@ -24,7 +24,7 @@ _SHOWN = 8
 def keys_at(dataset: str, split: str, positions: Sequence[int]) -> list[str]:
     """Keys of the images at some positions of a split, in the order of the positions."""
     wanted = set(positions)
-    numbered = enumerate(islice(Dataset.open(dataset).keys(split), max(wanted, default=-1) + 1))
+    numbered = enumerate(islice(ImageDataset.open(dataset).keys(split), max(wanted, default=-1) + 1))
     keys = {position: key for position, key in numbered if position in wanted}
     return [keys[position] for position in positions]
 

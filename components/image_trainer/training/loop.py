@@ -22,7 +22,7 @@ from shardwright.components.image_trainer.training.checkpoints import (
 )
 from shardwright.components.image_trainer.training.evaluate import evaluate, keys_at, shown
 from shardwright.components.image_trainer.training.progress import Preemption, Progress, Rate
-from shardwright.components.image_trainer.training.steps import Steps
+from shardwright.components.image_trainer.training.steps import Backend
 from shardwright.components.image_trainer.training.weights import weights_of
 from shardwright.errors import ShardwrightError
 from shardwright.evaluation.metrics import better
@@ -36,7 +36,7 @@ TRAIN = "train"
 
 
 @dataclass(frozen=True)
-class Work:
+class TrainState:
     """What a loop works with.
 
     Attributes:
@@ -80,8 +80,8 @@ class Loop:
 
     def __init__(
         self,
-        work: Work,
-        steps: Steps,
+        work: TrainState,
+        steps: Backend,
         folder: CheckpointFolder,
         preemption: Preemption,
         send: Callable[[dict[str, Any]], None],

@@ -1,6 +1,6 @@
 """One step of training, and one prediction, whatever the backend: what the loop works with.
 
-A backend's module (`steps_jax`, `steps_tensorflow`) implements `Steps`; both run the same Keras model, loss and
+A backend's module (`steps_jax`, `steps_tensorflow`) implements `Backend`; both run the same Keras model, loss and
 optimizer, so there is one model code and one loop.
 """
 
@@ -20,7 +20,7 @@ from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.errors import ShardwrightError
 
 
-class Steps(Protocol):
+class Backend(Protocol):
     """A model in training on the devices of its backend.
 
     Attributes:
@@ -34,7 +34,7 @@ class Steps(Protocol):
     traces: int
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """This host's batches of a `tf.data.Dataset`, as `train` and `predict` take them.
+        """This host's batches of a `tf.data.ImageDataset`, as `train` and `predict` take them.
 
         Raises:
             DatasetError: while iterating: a record is damaged.
@@ -79,7 +79,7 @@ class Steps(Protocol):
         ...
 
 
-def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> Steps:
+def build_steps(placement: Placement, place: HostPlace, model: Any, loss: Any, optimizer: Any) -> Backend:
     """The steps of a placement; `connect` was called before the model was built.
 
     Raises:

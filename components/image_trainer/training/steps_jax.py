@@ -22,7 +22,7 @@ from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
-from shardwright.loader.error_context import told
+from shardwright.loader.error_context import with_plain_errors
 
 _BATCH = "batch"
 
@@ -58,7 +58,7 @@ def connect(placement: Placement, place: HostPlace) -> int:
 
 
 class JaxSteps:
-    """See `steps.Steps`.
+    """See `steps.Backend`.
 
     Args:
         place: this host among all.
@@ -85,7 +85,7 @@ class JaxSteps:
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """See `Steps.batches`. Images and targets go to the devices, weights of examples stay here."""
-        for images, targets, *others in told(data.as_numpy_iterator()):
+        for images, targets, *others in with_plain_errors(data.as_numpy_iterator()):
             yield jax.tree.map(self.spread, images), targets, *others
 
     def spread(self, part: npt.NDArray[Any]) -> Any:

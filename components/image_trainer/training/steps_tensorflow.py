@@ -14,7 +14,7 @@ from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.checkpoints import Arrays
 from shardwright.components.image_trainer.training.weights import arrays_of, assign, variables
 from shardwright.errors import ShardwrightError
-from shardwright.loader.error_context import told
+from shardwright.loader.error_context import with_plain_errors
 
 _ONE_GPU = "GPU"
 
@@ -37,7 +37,7 @@ def connect(placement: Placement) -> int:
 
 
 class TensorFlowSteps:
-    """See `steps.Steps`.
+    """See `steps.Backend`.
 
     Args:
         model: the model.
@@ -57,7 +57,7 @@ class TensorFlowSteps:
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
         """See `Steps.batches`. The iterator is made at once, not when the first batch is asked for: see below."""
-        return told(iter(data))
+        return with_plain_errors(iter(data))
 
     def train(self, images: Any, targets: Any) -> Any:
         """See `Steps.train`."""

@@ -26,10 +26,10 @@ from shardwright import loader
 from shardwright.components.image_trainer.models.text_inputs import pixels_of, with_pixels
 from shardwright.components.image_trainer.spec import LOG_FOLDER, TrainSpec
 from shardwright.components.image_trainer.training.history import read_history
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.display.overlays import captioned, class_bars, confusion_picture, overlay, side_by_side
 from shardwright.evaluation.metrics import ClassSums, LabelCounts
-from shardwright.evaluation.thresholds import Decision, decided_masks
+from shardwright.evaluation.thresholds import Thresholds, decided_masks
 from shardwright.images import tf_ops
 from shardwright.tfrecords.records import RecordWriter
 
@@ -81,7 +81,7 @@ _RUN = "pictures"
 _SHOWN = 8
 
 
-def log_pictures(model: Any, spec: TrainSpec, decision: Decision) -> None:
+def log_images(model: Any, spec: TrainSpec, decision: Thresholds) -> None:
     """Writes pictures of the split that chose the best epoch to the TensorBoard run `pictures`; none without a split.
 
     Args:
@@ -90,7 +90,7 @@ def log_pictures(model: Any, spec: TrainSpec, decision: Decision) -> None:
         decision: what of its probabilities counts as predicted.
     """
     split = spec.recipe.eval_split
-    if not split or not Dataset.open(spec.dataset).num_records(split):
+    if not split or not ImageDataset.open(spec.dataset).num_records(split):
         return
     step = read_history(spec.output).best_epoch
     log = EventLog(Path(spec.output, LOG_FOLDER, _RUN))
@@ -116,7 +116,7 @@ def log_pictures(model: Any, spec: TrainSpec, decision: Decision) -> None:
     log.close()
 
 
-def _log_classes(model: Any, spec: TrainSpec, decision: Decision, log: EventLog, step: int) -> None:
+def _log_classes(model: Any, spec: TrainSpec, decision: Thresholds, log: EventLog, step: int) -> None:
     """Of images that may have several classes."""
     sums, shown = ClassSums.zero(len(spec.classes)), 0
     batches = loader.load(

@@ -23,17 +23,17 @@ from shardwright.components.image_trainer.training.history import (
     write_history,
     write_summary,
 )
-from shardwright.components.image_trainer.training.loop import TRAIN, Loop, Work
+from shardwright.components.image_trainer.training.loop import TRAIN, Loop, TrainState
 from shardwright.components.image_trainer.training.losses import loss_of
 from shardwright.components.image_trainer.training.optimizers import build_optimizer
 from shardwright.components.image_trainer.training.progress import Preemption, waiting
-from shardwright.components.image_trainer.training.steps import Steps, build_steps, connect
+from shardwright.components.image_trainer.training.steps import Backend, build_steps, connect
 from shardwright.components.image_trainer.training.tensorboard import EventLog
 from shardwright.components.image_trainer.training.warm_start import begin_with
 from shardwright.components.image_trainer.training.weights import set_weights
-from shardwright.dataset.reader import Dataset
+from shardwright.dataset.reader import ImageDataset
 from shardwright.lineage.record import package_versions
-from shardwright.loader.memory import decoded_bytes, kept_bytes
+from shardwright.loader.memory import cache_budget, decoded_bytes
 from shardwright.storage import is_remote
 
 Send = Callable[[dict[str, Any]], None]
@@ -93,9 +93,9 @@ def built_model(spec: TrainSpec, precision: str) -> Any:
     return model_of(spec)
 
 
-def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work:
+def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> TrainState:
     """What a host trains on, when a batch is split over so many devices."""
-    recipe, dataset = spec.recipe, Dataset.open(spec.dataset)
+    recipe, dataset = spec.recipe, ImageDataset.open(spec.dataset)
     records = dataset.num_records(TRAIN)
     batch_size = device_batch(recipe.batch_size, records, devices)
     shared: dict[str, Any] = {
@@ -136,7 +136,7 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
     held_out, passed = recipe.eval_split and dataset.num_records(recipe.eval_split), 0
     if held_out:
         passed = loader.steps_per_epoch(spec.dataset, recipe.eval_split, host_batch, hosts=place.count, order="exact")
-    return Work(
+    return TrainState(
         spec=spec,
         place=place,
         batch_size=batch_size,
@@ -154,12 +154,12 @@ def work_of(spec: TrainSpec, place: HostPlace, devices: int, model: Any) -> Work
     )
 
 
-def _kept(spec: TrainSpec, dataset: Dataset, place: HostPlace) -> bool:
+def _kept(spec: TrainSpec, dataset: ImageDataset, place: HostPlace) -> bool:
     """Whether decoded images stay in memory from the first epoch on."""
     each = decoded_bytes((spec.height, spec.width), len(spec.classes), sum(text.vocabulary for text in spec.texts))
     shards = [shard.records for shard in dataset.shards(TRAIN)]
     remote, room = is_remote(spec.dataset), loader.room_in_memory()
-    return kept_bytes(shards, each, order=spec.recipe.order, hosts=place.count, remote=remote, room=room) > 0
+    return cache_budget(shards, each, order=spec.recipe.order, hosts=place.count, remote=remote, room=room) > 0
 
 
 def _publish(spec: TrainSpec, loop: Loop) -> None:
@@ -181,7 +181,7 @@ def _publish(spec: TrainSpec, loop: Loop) -> None:
     write_history(spec.output, history)
 
 
-def _summary(spec: TrainSpec, placement: Placement, work: Work, steps: Steps, loop: Loop) -> TrainingSummary:
+def _summary(spec: TrainSpec, placement: Placement, work: TrainState, steps: Backend, loop: Loop) -> TrainingSummary:
     progress = loop.progress
     return TrainingSummary(
         fingerprint=spec.fingerprint,
