@@ -86,7 +86,8 @@ class Config:
     vertex: VertexConfig = field(default_factory=VertexConfig)
     kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig)
     previous: str | None = None
-    base: str = "."
+    # Not a key of the file: where the file is.
+    base: str = field(default=".", metadata={"key": False})
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

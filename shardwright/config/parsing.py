@@ -10,7 +10,6 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin
 
-from shardwright.config import config as config_config
 from shardwright.errors import ConfigError
 
 
@@ -58,7 +57,7 @@ def parse_section(cls: type[Any], raw: object, path: str) -> Any:
     if not isinstance(raw, Mapping):
         raise ConfigError(path, f"{raw!r} is no mapping", "Write keys and values below it.")
     hints = typing.get_type_hints(cls, include_extras=False)
-    known = [f.name for f in dataclasses.fields(cls) if not (cls is config_config.Config and f.name == "base")]
+    known = [f.name for f in dataclasses.fields(cls) if f.metadata.get("key", True)]
     values = {}
     for key, value in raw.items():
         here = f"{path}.{key}" if path else str(key)

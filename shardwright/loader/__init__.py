@@ -1,6 +1,6 @@
 """The loader: from a dataset on disk to the batches a model learns from.
 
-`load(dir, split, batch_size, ...)` gives a `tf.data.ImageDataset` of (image, target[, weight][, id]); all it can do is
+`load(dir, split, batch_size, ...)` gives a `tf.data.Dataset` of (image, target[, weight][, id]); all it can do is
 told there. `augment` tells the augmentations; `unpack_masks` makes masks of the bits of `load(..., masks="bits")` on
 the device.
 """

@@ -87,7 +87,7 @@ def with_error_context(
     """Makes an example of every element; an error says which record is wrong.
 
     Args:
-        elements: a `tf.data.ImageDataset` of tuples.
+        elements: a `tf.data.Dataset` of tuples.
         make: makes an example of the number of an element, from 0, and of its parts; may fail.
         position_of: position in the split of an element.
         told: what is wrong with the first of some records that something is wrong with, and which it is; empty when
@@ -98,7 +98,7 @@ def with_error_context(
         drop_remainder: leave out a last batch that is not full.
 
     Returns:
-        A `tf.data.ImageDataset` of examples, or batches of them, in the order of the elements. After one that is wrong
+        A `tf.data.Dataset` of examples, or batches of them, in the order of the elements. After one that is wrong
         comes nothing but its error.
 
     Raises:

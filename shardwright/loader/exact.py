@@ -67,7 +67,7 @@ def read_exactly(
         unread: is told what goes wrong.
 
     Returns:
-        A `tf.data.ImageDataset` of (place in the order, (position in the split, serialized example, weight)); the
+        A `tf.data.Dataset` of (place in the order, (position in the split, serialized example, weight)); the
         weight is 0 for what fills a batch up.
 
     Raises:

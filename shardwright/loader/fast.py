@@ -42,7 +42,7 @@ def read_fast(
         unread: is told what goes wrong where records are read in pieces.
 
     Returns:
-        A `tf.data.ImageDataset` of (position in the split, serialized example); the example is empty where a shard is
+        A `tf.data.Dataset` of (position in the split, serialized example); the example is empty where a shard is
         damaged.
 
     Raises:
@@ -66,7 +66,7 @@ def padded(records: Any, shards: Sequence[LocatedShard], filler: RecordRange, to
         unread: see `read_fast`.
 
     Returns:
-        A `tf.data.ImageDataset` of (position in the split, serialized example, weight): 1, and 0 for what fills up.
+        A `tf.data.Dataset` of (position in the split, serialized example, weight): 1, and 0 for what fills up.
     """
 
     def weighed(of: Any, weight: float) -> Any:

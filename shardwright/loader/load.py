@@ -134,7 +134,7 @@ def load(
             ranges. By default those of s3:// are copied, and those of gs:// read.
 
     Returns:
-        A `tf.data.ImageDataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W,
+        A `tf.data.Dataset` of (image, target). The image is [B, H, W, 3] of `dtype`. The target is uint8 [B, H, W,
         C] of 0 and 1 for segmentation (masks may overlap) and int32 [B] for classification; where an image may have
         several classes, float32 [B, C] of 0 and 1. For images without labels it is int64 [B]: the position of the image
         in `Dataset.keys(split)`. Where the dataset marks pixels to be ignored (`Manifest.ignores`), they are

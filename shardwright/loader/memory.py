@@ -150,7 +150,7 @@ def cache_examples(examples: Any, cache: str, bytes_: int, identity: Any) -> Any
     """Examples that are made once.
 
     Args:
-        examples: a `tf.data.ImageDataset`.
+        examples: a `tf.data.Dataset`.
         cache: `memory`, or a folder on this machine; made where missing.
         bytes_: what all of them take.
         identity: plain values that tell these examples from all others.

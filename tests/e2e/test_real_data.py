@@ -50,7 +50,7 @@ def painted(steel: Path, key: str) -> np.ndarray:
 
 
 def test_steel_defects(shared_data: Path, tmp_path: Path) -> None:
-    """That the other table gives the same masks, tests/shardwright/test_ingest.py shows without training."""
+    """That the other table gives the same masks, tests/shardwright/ingest/test_ingest.py shows without training."""
     steel = shared_data / "steel_defects"
     labels = {"path": str(steel / "image_class.csv")}
     source = {"images": str(steel / "images"), "labels": labels, "classes": CLASSES}

@@ -34,7 +34,7 @@ class Backend(Protocol):
     traces: int
 
     def batches(self, data: Any) -> Iterator[tuple[Any, ...]]:
-        """This host's batches of a `tf.data.ImageDataset`, as `train` and `predict` take them.
+        """This host's batches of a `tf.data.Dataset`, as `train` and `predict` take them.
 
         Raises:
             DatasetError: while iterating: a record is damaged.

@@ -200,7 +200,8 @@ def test_the_package_offers_what_it_says_and_imports_nothing_for_it():
     code = (
         "import sys, shardwright as sw; assert sorted(m for m in sys.modules if m.startswith('shardwright')) == "
         "['shardwright', 'shardwright.version']; assert set(sw.__all__) <= set(dir(sw)); sw.make_dataset, "
-        "sw.show_batch, sw.compare_datasets, sw.write_report, sw.write_sample, sw.ImageDataset; assert 'tensorflow' not in sys.modules, 'tensorflow'"
+        "sw.show_batch, sw.compare_datasets, sw.write_report, sw.write_sample, sw.ImageDataset; "
+        "assert 'tensorflow' not in sys.modules, 'tensorflow'"
     )
     assert run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError, match="no attribute 'lode'. It offers ImageDataset"):

@@ -41,7 +41,7 @@ def test_a_script_that_calls_without_asking_for_its_name_is_told_so(tmp_path):
         "try:\n    list(in_processes(say, ['HOME'] * 2, 2, 'lost'))\n"
         "except ShardwrightError as error:\n    print(error)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.startswith(
         "No worker process got as far as its work. A script that starts them needs `if __name__"
@@ -55,6 +55,6 @@ def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
         "from asked import say; from shardwright.processes import in_processes, warm_up; warm_up(say); "
         "print([told for told, _, _ in in_processes(say, ['TMPDIR'] * 2, 2, 'lost')])"
     )
-    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[1] / "support")}
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == f"{[str(folder)] * 2}\n", done.stderr
