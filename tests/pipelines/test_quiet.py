@@ -6,8 +6,8 @@ from pathlib import Path
 
 SCRIPT = """
 import logging, os, sys, warnings
-from shardwright.pipelines.runs.logs import quiet
-with quiet(sys.argv[1], verbose=len(sys.argv) > 2):
+from shardwright.pipelines.runs.logs import log_to_file
+with log_to_file(sys.argv[1], verbose=len(sys.argv) > 2):
     os.write(2, b"from C++\\n")
     logging.getLogger("apache_beam.x").warning("from logging\\x1b[2J\\nforged")
     from absl import logging as absl_logging

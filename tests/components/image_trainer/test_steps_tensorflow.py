@@ -12,7 +12,7 @@ import os, tempfile, threading
 import keras, numpy as np, tensorflow as tf
 from shardwright.components.image_trainer.training.checkpoints import CheckpointFolder
 from shardwright.components.image_trainer.devices.hosts import HostPlace
-from shardwright.components.image_trainer.training.loop import Loop, Work
+from shardwright.components.image_trainer.training.loop import Loop, TrainState
 from shardwright.components.image_trainer.devices.placement import Placement
 from shardwright.components.image_trainer.training.progress import Preemption
 from shardwright.components.image_trainer.spec import Recipe, TrainSpec
@@ -40,7 +40,7 @@ def batches(count):
     return tf.data.Dataset.range(count).map(made, num_parallel_calls=2).prefetch(2)
 
 recipe = Recipe("cnn", 4, 2, 4, 1e-2, 3, "unit", (), 64, 0.5, "eval")
-work = Work(
+work = TrainState(
     spec=TrainSpec(recipe, "", "d", "classification", ("a", "b"), 1, 1, "stretch", None, None, "", ""),
     place=HostPlace(),
     batch_size=4,

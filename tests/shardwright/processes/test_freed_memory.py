@@ -6,7 +6,7 @@ import sys
 HELD = """
 import re
 from pathlib import Path
-from shardwright.processes import give_back
+from shardwright.processes import trim_heap
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
@@ -14,20 +14,20 @@ def resident():
 kept = [bytes(100_000) for _ in range(400)]
 del kept[:-1]
 before = resident()
-give_back()
+trim_heap()
 print(before - resident())
 """
 
 USED_AGAIN = """
 import resource
 import sys
-from shardwright.processes import keep_freed
+from shardwright.processes import keep_heap
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 if sys.argv[1] == "kept":
-    keep_freed()
+    keep_heap()
 for count in range(12):
     held = [bytes(2_000_000) for _ in range(4)]
     del held

@@ -37,8 +37,8 @@ def test_a_script_that_calls_without_asking_for_its_name_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from asked import say\nfrom shardwright.errors import ShardwrightError\n"
-        "from shardwright.processes import in_processes\n"
-        "try:\n    list(in_processes(say, ['HOME'] * 2, 2, 'lost'))\n"
+        "from shardwright.processes import map_processes\n"
+        "try:\n    list(map_processes(say, ['HOME'] * 2, 2, 'lost'))\n"
         "except ShardwrightError as error:\n    print(error)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
@@ -52,8 +52,8 @@ def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     program = (
-        "from asked import say; from shardwright.processes import in_processes, warm_up; warm_up(say); "
-        "print([told for told, _, _ in in_processes(say, ['TMPDIR'] * 2, 2, 'lost')])"
+        "from asked import say; from shardwright.processes import map_processes, warm_up; warm_up(say); "
+        "print([told for told, _, _ in map_processes(say, ['TMPDIR'] * 2, 2, 'lost')])"
     )
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)

@@ -1,0 +1,96 @@
+"""The words of the code: comments, docstrings, messages, help and names without the idioms that a newcomer stumbles over.
+
+`python tests/test_setup_words.py FILE...` lists what is found, with the line.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Idiom -> what to write instead. `there is no` is plain English, and so is `no longer`.
+IDIOMS = {
+    r"\btold\b|\btells?\b|\btelling\b": "detected, reports, contains, states, returns",
+    r"\bsa(ys|id)\b|\bsay\b": "is logged, reports, states",
+    r"\bmend(s|ed|ing)?\b": "fix",
+    r"\banew\b|\bonce more\b": "again, re-create, rewrite",
+    r"\bbeside\b": "compared with, next to",
+    r"(?<!there )(?<!There )\b(is|are|was|were) (no|none)\b(?! longer| more\b)|\bholds? no\b": "is not a, contains no",
+    r"\blies\b|\b(?<!may )lie\b|\blay\b|\bstands?\b(?! out| for| in)": "is in, is stored in, is located at",
+    r"\bin force\b": "current, active, the baseline model",
+    r"\bwhoever\b|\bwhatever\b": "name the thing",
+    r"\bstranger'?s?\b": "untrusted",
+    r"\bas far as it goes\b|\bat a time\b|\bin a row\b": "name the number, concurrently, consecutively",
+    r"\bby (hand|itself|themselves)\b|\bof (its|their|his) own\b": "manually, automatically, separate",
+    r"\bhand(s|ed|ing)? (out|on|over)\b|\btak(es|en|ing) up\b|\btake up\b": "returns, passes, resumes",
+    r"\bputs? away\b|\bclears? (up|away)\b": "stores, deletes, cleans up",
+    r"\bshort of\b": "below",
+}
+RULES = [(re.compile(pattern), instead) for pattern, instead in IDIOMS.items()]
+HEADLESS = re.compile(r"^(What|Whether|Where|Whose|Who|Of)\b(?!.*\?)")
+NAMES = re.compile(r"(^|_)(told|tells?|said|says?|mend(ed|s)?|anew|beside|whoever|lies|unheld)(_|$)")
+# The words are meant there: the names of other people's interfaces, quotations, formats.
+EXCEPTIONS: dict[str, set[str]] = {}
+FOLDERS = ("shardwright", "components", "pipelines", "schemas", "benchmarks")
+
+
+def files() -> list[Path]:
+    """The modules that are installed, and the benchmarks."""
+    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """Lines on which a docstring begins."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)))
+    return {node.body[0].lineno for node in nodes if ast.get_docstring(node, clean=False) is not None}
+
+
+def idioms(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, what was found and what to write instead."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    texts: list[tuple[int, str, bool]] = [
+        (node.lineno, node.value, False)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    begins = docstrings(tree)
+    texts = [(line, text, line in begins) for line, text, _ in texts]
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    before = -2
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            texts.append((token.start[0], token.string.lstrip("# "), token.start[0] > before + 1))
+            before = token.start[0]
+        elif token.type == tokenize.NAME and NAMES.search(token.string):
+            yield token.start[0], token.string, "a name: the standard term"
+    for line, text, first in texts:
+        for number, row in enumerate(text.splitlines()):
+            for rule, instead in RULES:
+                for found in rule.finditer(row):
+                    yield line + number, found[0], instead
+        if first and HEADLESS.match(text.strip()):
+            yield line, text.strip().split()[0], "begin with a verb or the thing: Returns …, Reads …, The …"
+
+
+def test_the_code_has_no_idioms_of_its_own() -> None:
+    found = []
+    modules = files()
+    assert len(modules) > 100
+    for path in modules:
+        name = str(path.relative_to(ROOT))
+        for line, text, instead in idioms(path):
+            if text not in EXCEPTIONS.get(name, ()):
+                found.append(f"{name}:{line}: {text!r}. Write: {instead}.")
+    assert not found, f"{len(found)} idioms:\n" + "\n".join(found[:50])
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        for place in sorted(Path(argument).rglob("*.py")) if Path(argument).is_dir() else [Path(argument)]:
+            for line, text, instead in sorted(idioms(place)):
+                print(f"{place}:{line}: {text!r}. Write: {instead}.")
