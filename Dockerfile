@@ -24,7 +24,7 @@ COPY tools/image/install tools/image/
 RUN tools/image/install packages "requirements/${LOCK}.lock"
 
 FROM packages AS code
-COPY setup.py README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY shardwright/ shardwright/
 COPY components/ components/
 COPY pipelines/ pipelines/

@@ -33,7 +33,8 @@ fast-tests:
 test-all: setup ## every promise on this stack (about nine times `make demo`; run `make test` first)
 	@$(TIMED) 'all tests' tools/run_tests all
 
-test-full: setup ## the other stack, data sets compared byte by byte, and the container image (root)
+test-full: setup ## the base installation, the other stack, data sets compared byte by byte, the container image (root)
+	@$(TIMED) 'base installation' tools/bare.sh
 	@$(TIMED) 'other stack' tools/other_stack.sh
 	@$(TIMED) 'image' tools/image.sh try
 

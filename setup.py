@@ -16,6 +16,58 @@ VERSION = next(
     if line.startswith("__version__")
 )
 
+# The ranges cover both stacks (requirements/*.lock hold the exact versions). The base reads and writes datasets; what
+# needs more names the extra (shardwright/extras.py).
+BASE = [
+    "google-crc32c>=1.5",
+    "numpy>=1.26",
+    "pillow>=11.3,<13",  # AvifImagePlugin came with 11.3; the arguments of decoders are not a public interface.
+    "pyyaml>=6",
+    "rich>=13",
+]
+TENSORFLOW = [
+    "tensorflow>=2.16,<2.17; python_version < '3.11'",
+    "tensorflow>=2.21,<2.22; python_version >= '3.11'",
+]
+GCS = [
+    "google-api-core>=2.15",
+    "google-auth>=2.20",
+    "google-cloud-storage>=2.19,<4",
+    "google-resumable-media>=2.7",
+    "requests>=2.28",
+    "urllib3>=1.26",
+]
+TFX = [
+    *TENSORFLOW,
+    "absl-py>=1.4",
+    "apache-beam>=2.59,<2.60; python_version < '3.11'",  # Beam 2.60 to 2.76 is in neither stack.
+    "apache-beam>=2.77,<2.78; python_version >= '3.11'",
+    "h5py>=3.10",
+    "jax<=0.4.34; python_version < '3.11'",
+    "jax>=0.8; python_version >= '3.11'",
+    "keras>=3.10,<4",
+    "ml-metadata>=1.16,<2",
+    "protobuf>=3.20",
+    "pyarrow>=10",
+    "tensorboard>=2.16",
+    "tensorflow-data-validation>=1.16,<2",
+    "tensorflow-metadata>=1.16,<2",
+    "tensorflow-model-analysis>=0.47,<1",
+    "tensorflow-transform>=1.16,<2",
+    "tfx>=1.16,<1.17; python_version < '3.11'",
+    "tfx>=1.21,<1.22; python_version >= '3.11'",
+    "tfx-bsl>=1.16,<2",
+]
+KUBEFLOW = ["kfp>=2.5,<2.17"]
+EXTRAS = {
+    "gcs": GCS,
+    "s3": ["boto3>=1.36", "botocore>=1.36"],  # PutObject with IfNoneMatch, which commits a manifest, came within 1.35.
+    "tf": TENSORFLOW,
+    "tfx": TFX,
+    "kubeflow": [*TFX, *GCS, *KUBEFLOW],
+    "vertex": [*TFX, *GCS, *KUBEFLOW, "google-cloud-aiplatform<2"],
+}
+
 setup(
     name="shardwright",
     version=VERSION,
@@ -27,43 +79,7 @@ setup(
     python_requires=">=3.10,<3.14",
     packages=[p for p in find_namespace_packages(include=["shardwright", "shardwright.*"]) if "__pycache__" not in p],
     package_data={"": ["*.pbtxt", "*.yaml", "py.typed"]},
-    install_requires=[
-        # The ranges cover both stacks (requirements/*.lock hold the exact versions). Beam 2.60 to 2.76 is in neither.
-        "absl-py>=1.4",
-        "apache-beam>=2.59,<2.60; python_version < '3.11'",
-        "apache-beam>=2.77,<2.78; python_version >= '3.11'",
-        "boto3>=1.36",  # PutObject with IfNoneMatch, which commits a manifest, came within 1.35.
-        "botocore>=1.36",
-        "google-api-core>=2.15",
-        "google-auth>=2.20",
-        "google-cloud-aiplatform<2",
-        "google-cloud-storage>=2.19,<4",
-        "google-crc32c>=1.5",
-        "google-resumable-media>=2.7",
-        "h5py>=3.10",
-        "jax<=0.4.34; python_version < '3.11'",
-        "jax>=0.8; python_version >= '3.11'",
-        "keras>=3.10,<4",
-        "kfp>=2.5,<2.17",
-        "ml-metadata>=1.16,<2",
-        "numpy>=1.26",
-        "pillow>=11.3,<13",  # AvifImagePlugin came with 11.3; the arguments of decoders are not a public interface.
-        "protobuf>=3.20",
-        "pyarrow>=10",
-        "pyyaml>=6",
-        "requests>=2.28",
-        "rich>=13",
-        "tensorboard>=2.16",
-        "tensorflow>=2.16,<2.17; python_version < '3.11'",
-        "tensorflow>=2.21,<2.22; python_version >= '3.11'",
-        "tensorflow-data-validation>=1.16,<2",
-        "tensorflow-metadata>=1.16,<2",
-        "tensorflow-model-analysis>=0.47,<1",
-        "tensorflow-transform>=1.16,<2",
-        "tfx>=1.16,<1.17; python_version < '3.11'",
-        "tfx>=1.21,<1.22; python_version >= '3.11'",
-        "tfx-bsl>=1.16,<2",
-        "urllib3>=1.26",
-    ],
+    install_requires=BASE,
+    extras_require={**EXTRAS, "all": sorted({line for lines in EXTRAS.values() for line in lines})},
     entry_points={"console_scripts": ["shardwright=shardwright.pipelines.cli:main"]},
 )

@@ -12,6 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from shardwright.errors import ShardwrightError, describe_os_error
 from shardwright.escaping import escape, escape_message, escaped_streams
+from shardwright.extras import missing_extra
 from shardwright.pipelines.commands import (
     bench,
     clean,
@@ -70,6 +71,12 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     except ShardwrightError as error:
         print(f"shardwright: {escape_message(str(error))}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        print(f"shardwright: {missing}", file=sys.stderr)
+        return missing.exit_code
     except KeyboardInterrupt:
         print("shardwright: interrupted; run the same command again to go on.", file=sys.stderr)
         return _EXIT_INTERRUPTED

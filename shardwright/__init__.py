@@ -11,36 +11,75 @@ on this package, never the other way round.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shardwright.extras import missing_extra
 from shardwright.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from shardwright.config import Config, load_config
+    from shardwright.dataset.manifest import Manifest
     from shardwright.dataset.reader import ImageDataset
     from shardwright.display.batches import show_batch
     from shardwright.drift.monitor import compare_datasets
+    from shardwright.edit.export import export as export_dataset
+    from shardwright.errors import (
+        CheckFailed,
+        ConfigError,
+        DatasetError,
+        NotFound,
+        ShardwrightError,
+        StorageError,
+        UsageError,
+    )
     from shardwright.ingest.run import make_dataset
     from shardwright.loader.load import load, steps_per_epoch
     from shardwright.report.page import write_report
     from shardwright.sample import write_sample
-
+    from shardwright.verify.dataset import verify as verify_dataset
 
 __all__ = [
+    "CheckFailed",
+    "Config",
+    "ConfigError",
+    "DatasetError",
     "ImageDataset",
+    "Manifest",
+    "NotFound",
+    "ShardwrightError",
+    "StorageError",
+    "UsageError",
     "compare_datasets",
+    "export_dataset",
     "load",
+    "load_config",
     "make_dataset",
     "show_batch",
     "steps_per_epoch",
+    "verify_dataset",
     "write_report",
     "write_sample",
 ]
 
+# Name -> the module that has it, and after a colon its name there. A function cannot have the name of a package
+# (`verify`): the package would hide it once that is imported.
 _HOMES = {
+    "CheckFailed": "errors",
+    "Config": "config",
+    "ConfigError": "errors",
+    "DatasetError": "errors",
     "ImageDataset": "dataset.reader",
+    "Manifest": "dataset.manifest",
+    "NotFound": "errors",
+    "ShardwrightError": "errors",
+    "StorageError": "errors",
+    "UsageError": "errors",
     "compare_datasets": "drift.monitor",
+    "export_dataset": "edit.export:export",
     "load": "loader",
-    "show_batch": "display.batches",
+    "load_config": "config",
     "make_dataset": "ingest.run",
+    "show_batch": "display.batches",
     "steps_per_epoch": "loader",
+    "verify_dataset": "verify:verify",
     "write_report": "report.page",
     "write_sample": "sample",
 }
@@ -49,7 +88,11 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'shardwright' has no attribute {name!r}. It offers {', '.join(__all__)}.")
-    return getattr(import_module(f"shardwright.{_HOMES[name]}"), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    try:
+        return getattr(import_module(f"shardwright.{module}"), attribute or name)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from None
 
 
 def __dir__() -> list[str]:

@@ -27,6 +27,7 @@ SHORT = {
     "components/*/executor.py": "TFX's form: a component and its executor are two modules",
     "pipelines/commands/*.py": "one command a module",
     "components/pusher/clean_process.py": "a script that imports none of our modules",
+    "shardwright/extras.py": "a table, held to setup.py by tests/test_setup_package.py",
     "shardwright/version.py": "setup.py reads it",
 }
 

@@ -21,6 +21,7 @@ from packaging.version import Version
 
 from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
+from shardwright.extras import EXTRAS, missing_extra
 from shardwright.ingest import ingest_recipe, input_fingerprint, locate
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         shutil.copytree(
             ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
-    for name in ("setup.py", "setup.cfg", "LICENSE", "README.md"):
+    for name in ("pyproject.toml", "setup.py", "setup.cfg", "LICENSE", "README.md"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, copy)
     unpacked = tmp_path_factory.mktemp("sdist")
@@ -79,6 +80,13 @@ def test_wheel_installs_the_command_and_the_licence(wheel: zipfile.ZipFile) -> N
     assert "Apache License" in _member(wheel, "licenses/LICENSE")
 
 
+def _requirements(wheel: zipfile.ZipFile, environment: dict[str, str]) -> list[Requirement]:
+    """What an installation of the wheel asks for; `extra` in the environment names an extra."""
+    lines = email.message_from_string(_member(wheel, "METADATA")).get_all("Requires-Dist", [])
+    asked = [Requirement(line) for line in lines]
+    return [one for one in asked if one.marker is None or one.marker.evaluate(environment)]
+
+
 @pytest.mark.parametrize(
     ("lock", "python"), [("fallback", "3.10"), ("current", "3.11"), ("current", "3.12"), ("current", "3.13")]
 )
@@ -92,8 +100,7 @@ def test_requirements_admit_what_the_locks_pin(wheel: zipfile.ZipFile, lock: str
                 pins[pin.name] = Version(str(pin.specifier).removeprefix("=="))
     metadata = email.message_from_string(_member(wheel, "METADATA"))
     assert Version(f"{python}.5") in Requirement(f"python{metadata['Requires-Python']}").specifier
-    asked = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
-    asked = [one for one in asked if one.marker is None or one.marker.evaluate(environment)]
+    asked = _requirements(wheel, {**environment, "extra": "all"})
     assert len(asked) > 10
     for one in asked:
         assert pins[one.name.lower()] in one.specifier, f"{one} does not admit {one.name} {pins[one.name.lower()]}"
@@ -152,6 +159,50 @@ def test_what_is_imported_is_declared_and_the_other_way_round(wheel: zipfile.Zip
     assert declared - set().union(*wanted.values()) == USED_BY_PEOPLE
 
 
+def _third_party(module: Path) -> set[str]:
+    """Modules of others that a file imports when it is imported: not in functions, nor for types alone."""
+    found = set()
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        inner = [] if isinstance(node, (ast.If, ast.FunctionDef, ast.ClassDef)) else ast.walk(node)
+        for one in inner:
+            names = [name.name for name in one.names] if isinstance(one, ast.Import) else []
+            names += [one.module or ""] if isinstance(one, ast.ImportFrom) else []
+            found |= {n for n in names if n.split(".")[0] not in {*sys.stdlib_module_names, "shardwright", ""}}
+    return found
+
+
+def test_the_base_is_all_that_the_core_imports_at_once(wheel: zipfile.ZipFile) -> None:
+    """All else belongs to an extra, and where it is missing the error names that extra."""
+    base = {one.name for one in _requirements(wheel, {"python_version": "3.12", "extra": ""})}
+    assert base == {"google-crc32c", "numpy", "pillow", "pyyaml", "rich"}
+    modules = {"PIL", "google_crc32c", "numpy", "yaml"}
+    needs: dict[str, set[str]] = {}
+    for path in (ROOT / "shardwright").rglob("*.py"):
+        for name in _third_party(path):
+            if name.split(".")[0] not in modules:
+                needs.setdefault(name, set()).add(path.relative_to(ROOT / "shardwright").as_posix())
+    for name, paths in needs.items():
+        missing = missing_extra(ModuleNotFoundError(f"No module named {name!r}", name=name))
+        assert missing is not None, f"{name}, imported by {sorted(paths)}, is in no extra"
+    # TensorFlow and the stores' clients are imported by their own modules alone.
+    assert {path.split("/")[0] for paths in needs.values() for path in paths} <= {
+        "loader",
+        "images",
+        "storage",
+        "dataset",
+    }
+
+
+def test_every_extra_brings_what_its_modules_need(wheel: zipfile.ZipFile) -> None:
+    providers = _providers()
+    for extra, names in EXTRAS.items():
+        declared = {one.name.lower() for one in _requirements(wheel, {"python_version": "3.10", "extra": extra})}
+        for name in names:
+            prefix = next((prefix for prefix in GOOGLE if name.startswith(prefix)), "")
+            owners = {GOOGLE[prefix]} if prefix else providers[name.split(".")[0]]
+            assert owners & {*declared, "kubernetes"}, f"shardwright[{extra}] does not bring {name}"
+
+
 @pytest.mark.parametrize(
     ("package", "taken", "refused"),
     [
@@ -164,12 +215,8 @@ def test_what_is_imported_is_declared_and_the_other_way_round(wheel: zipfile.Zip
 def test_ranges_hold_only_versions_that_work(
     wheel: zipfile.ZipFile, package: str, taken: list[str], refused: list[str]
 ) -> None:
-    lines = email.message_from_string(_member(wheel, "METADATA")).get_all("Requires-Dist", [])
-    (range_,) = [
-        one.specifier
-        for one in map(Requirement, lines)
-        if one.name == package and (one.marker is None or one.marker.evaluate({"python_version": "3.10"}))
-    ]
+    asked = _requirements(wheel, {"python_version": "3.10", "extra": "all"})
+    (range_,) = [one.specifier for one in asked if one.name == package]
     assert [version for version in taken + refused if version in range_] == taken
 
 

@@ -1,4 +1,4 @@
-"""The words of the code: comments, docstrings, messages, help and names without the idioms that a newcomer stumbles over.
+"""The words of the code: no idioms of its own in comments, docstrings, messages, help and names.
 
 `python tests/test_setup_words.py FILE...` lists what is found, with the line.
 """

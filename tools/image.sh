@@ -94,13 +94,14 @@ try() {
         shardwright compile small.yaml --target kubeflow --out small-pipeline.yaml
         python /checkout/tools/image/one_task.py small-pipeline.yaml /workspace/data'
     # The other stack has run all fast tests with the packages of this image. Here run those of the command line, of the
-    # graph and of compiled pipelines, on what is installed in the image, as its user. A hanging test reports where.
+    # graph and of compiled pipelines, on what is installed in the image (-P: not on the copy of the checkout), as its user. A hanging test
+    # reports where.
     inside sh -c '
         set -eu
         cd /checkout
         cp -r tests docs examples pipelines shardwright components schemas setup.cfg setup.py README.md /workspace
         cd /workspace
-        timeout --signal INT 900 python -m pytest -q -p no:cacheprovider -m "not slow" --numprocesses auto --maxprocesses 8 \
+        timeout --signal INT 900 python -P -m pytest -q -p no:cacheprovider -m "not slow" --numprocesses auto --maxprocesses 8 \
             --dist worksteal -o faulthandler_timeout=300 tests/pipelines/test_c[loa]*.py tests/pipelines/test_[gkl]*.py'
 }
 

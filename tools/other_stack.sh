@@ -51,5 +51,6 @@ copy_tree() {
 
 copy_tree
 step set-up "${inside[@]}" tools/setup.sh
+step 'base installation' "${inside[@]}" tools/bare.sh
 step 'tests' "${inside[@]}" tools/run_tests other
 step 'same bytes on both' "$tools/same_bytes.sh" "$copy" "${inside[@]}"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from emulators import make_bucket
 from object_stores import running_stores
 
 from shardwright.pipelines.cli import main
 from shardwright.sample import write_sample
-from tests.support.emulators import make_bucket
 
 DOCS = Path(__file__).parents[2] / "docs"
 # What would be sent is shown instead.

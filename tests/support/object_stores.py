@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from emulators import client_variables, emulator, make_bucket
 
 from shardwright.storage import buckets, gcs, map_threads, s3
 from shardwright.storage.buckets import Retries
 from shardwright.storage.objects import split_url
-from tests.support.emulators import client_variables, emulator, make_bucket
 
 SCHEMES = ("gs", "s3")
 _numbers = itertools.count()

@@ -77,7 +77,7 @@ def bytes_of(tree: dict[str, bytes]) -> dict[str, bytes]:
 def test_after_a_kill_another_machine_ends_with_the_bytes_of_a_local_run(
     given: Path, local: dict[str, bytes], tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """On one of the stores, with Beam's worker processes: tests/shardwright/storage/test_object_stores.py holds both alike."""
+    """On one of the stores, with Beam's worker processes; tests of the storage hold both alike."""
     with running_stores() as stores:
         bucket = stores.bucket("gs")
         stores.copy_of(given, f"{bucket}/examples")

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from emulators import Trouble
 from ingesting import config, ledger, run, tree
 from monthly import COPIED, GONE, NEW, OLD, READ, copied_of, picture, raw_of, run_telling, write_months
 from object_stores import SCHEMES
@@ -13,7 +14,6 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest import spans, survey
 from shardwright.ingest.retry import retry_rejects
 from shardwright.storage import buckets
-from tests.support.emulators import Trouble
 
 pytestmark = pytest.mark.slow
 both = pytest.mark.parametrize("scheme", SCHEMES)

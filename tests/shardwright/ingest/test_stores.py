@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from emulators import Trouble
 from ingesting import changed, run, tree
 from object_stores import SCHEMES
 
@@ -18,7 +19,6 @@ from shardwright.ingest import IngestRecipe, locate, plan_ingest, tasks, write_s
 from shardwright.staging.commit import commit
 from shardwright.staging.staging import Staging
 from shardwright.storage import buckets
-from tests.support.emulators import Trouble
 
 pytestmark = pytest.mark.slow
 

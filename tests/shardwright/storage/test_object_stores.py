@@ -4,6 +4,7 @@ import threading
 import unicodedata
 
 import pytest
+from emulators import Trouble
 from object_stores import SCHEMES, forget_clients
 
 from shardwright.errors import CheckFailed, StorageError, UsageError
@@ -18,7 +19,6 @@ from shardwright.storage import (
     read_bytes,
     read_start,
 )
-from tests.support.emulators import Trouble
 
 both = pytest.mark.parametrize("scheme", SCHEMES)
 
