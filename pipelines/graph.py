@@ -32,6 +32,7 @@ from shardwright.dataset.schema import parse_schema
 from shardwright.drift.monitor import open_reference
 from shardwright.errors import ConfigError
 from shardwright.fingerprint import canonical_json
+from shardwright.ingest.source import IngestSource
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class GraphInputs:
 def build_nodes(config: Config, inputs: GraphInputs) -> list[tfx.types.BaseNode]:
     """Builds the components in the order in which they run."""
     example_gen = ImageExampleGen(
-        input_fingerprint=inputs.input_fingerprint, recipe=inputs.ingest_recipe, input_location=inputs.input_location
+        source=IngestSource(inputs.input_fingerprint, inputs.ingest_recipe, inputs.input_location)
     )
     examples = example_gen.outputs["examples"]
     statistics_gen = StatisticsGen(examples=examples, features=_features_with_statistics(inputs.schema_text))

@@ -1,13 +1,29 @@
-"""What goes into ImageExampleGen and what comes out."""
+"""ImageExampleGen: from image files and annotations to examples."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import Channel, component_spec, standard_artifacts
 
 from shardwright.components.image_example_gen import executor
+from shardwright.components.input_resolver.component import InputResolver
+from shardwright.components.input_resolver.executor import FINGERPRINT, LOCATION
+from shardwright.config import (
+    DuplicatesConfig,
+    FeaturesConfig,
+    ImagesConfig,
+    RejectsConfig,
+    ShardsConfig,
+    SplitConfig,
+    load_config,
+)
+from shardwright.config.inline import inline_config
+from shardwright.config.input import LabelsConfig
+from shardwright.errors import UsageError
+from shardwright.ingest.source import IngestSource
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):
@@ -23,28 +39,96 @@ class ImageExampleGenSpec(component_spec.ComponentSpec):
 
 
 class ImageExampleGen(base_beam_component.BaseBeamComponent):
-    """Writes a dataset of `tf.train.Example` in plain TFRecord shards.
+    """Writes a dataset of `tf.train.Example` in plain TFRecord shards, from image files and their annotations.
 
-    It is no FileBasedExampleGen: that one writes gzip only, keys its cache on modification times, and loses its machine
-    sizes on Vertex. Here the cache key is the input's content.
+    The content of the input is hashed when the component is constructed, and is its cache key: the same images give a
+    cache hit, whatever their dates. (A FileBasedExampleGen writes gzip only and keys its cache on modification times.)
+
+    Example:
+        ```python
+        example_gen = ImageExampleGen(
+            "data/train_images",
+            labels=RleCsv("data/train.csv"),
+            classes=["Fish", "Flower", "Gravel", "Sugar"],
+            split=Split(train=0.8, eval=0.2),
+        )
+        statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
+        ```
 
     Args:
-        input_fingerprint: content fingerprint of the input, from `shardwright.ingest.input_fingerprint`; a plain value
-            locally, a dynamic one in compiled specifications. Other content is refused.
-        recipe: options as canonical JSON, from `shardwright.ingest.ingest_recipe`.
-        input_location: where the input lies, as JSON with absolute `images` and `labels`. Empty where the environment
-            variable `SHARDWRIGHT_INPUT` says so, which keeps paths out of the cache key.
+        images: folder or glob of images, also `gs://` and `s3://`; relative paths start from the working directory.
+        labels: the annotations: `RleCsv(...)`, `Coco(...)`, `MaskImages(...)`, `LabelCsv(...)`, `ClassFolders()`, …; by
+            default the format is detected.
+        task: `segmentation` or `classification`.
+        classes: names of the classes in the order of their labels; by default those of the annotations.
+        split: how images are divided: `Split(train=0.8, eval=0.2)`, or a mapping of the keys of `split` in YAML. The
+            default is train 0.8, eval 0.1, test 0.1, by a hash of the image's name.
+        shards: `Shards(count=4)`, `Shards(target_size=...)`, or a mapping.
+        duplicates: `Duplicates(exact="first")`, or a mapping.
+        features: `Features(preset="tfds")`, or a mapping.
+        image_options: `Images(verify="full")`, or a mapping: checks, size, encoding of the stored images.
+        rejects: `Rejects(max=0.05)`, or a mapping: how many inputs may be rejected.
+        source: the ingest itself, in place of all the above; see `from_config` and `at_run`.
+
+    Outputs:
+        examples: `standard_artifacts.Examples` with its splits in `split_names`; `docs/ingest.md` lists the features.
+
+    Raises:
+        UsageError: the input is wrong, or neither `images` nor `source` is given.
+        ConfigError: an option is wrong; the message names its YAML key.
+        CheckFailed: nothing matches, or images without annotations are not allowed.
     """
 
     SPEC_CLASS = ImageExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
-    def __init__(self, input_fingerprint: Any, recipe: str, input_location: str = "") -> None:
+    def __init__(
+        self,
+        images: str | None = None,
+        *,
+        labels: LabelsConfig | None = None,
+        task: str = "segmentation",
+        classes: Sequence[str] | Mapping[str, int] | str | None = None,
+        split: SplitConfig | Mapping[str, Any] | None = None,
+        shards: ShardsConfig | Mapping[str, Any] | None = None,
+        duplicates: DuplicatesConfig | Mapping[str, Any] | None = None,
+        features: FeaturesConfig | Mapping[str, Any] | None = None,
+        image_options: ImagesConfig | Mapping[str, Any] | None = None,
+        rejects: RejectsConfig | Mapping[str, Any] | None = None,
+        source: IngestSource | None = None,
+    ) -> None:
+        if source is None:
+            if images is None:
+                raise UsageError("ImageExampleGen: neither images nor source is given. Give a folder of images.")
+            sections: dict[str, Any] = {
+                "split": split,
+                "shards": shards,
+                "duplicates": duplicates,
+                "features": features,
+            }
+            sections |= {"features": features, "images": image_options, "rejects": rejects}
+            source = IngestSource.of(inline_config(images, task=task, labels=labels, classes=classes, **sections))
         super().__init__(
             ImageExampleGenSpec(
-                input_fingerprint=input_fingerprint,
-                recipe=recipe,
-                input_location=input_location,
+                input_fingerprint=source.fingerprint,
+                recipe=source.recipe,
+                input_location=source.location,
                 examples=Channel(type=standard_artifacts.Examples),
             )
         )
+
+    @classmethod
+    def from_config(cls, path: str) -> ImageExampleGen:
+        """Takes the input and its options from a YAML file of `shardwright run`; hashes the input now."""
+        return cls(source=IngestSource.of(load_config(path)))
+
+    @classmethod
+    def at_run(cls, resolver: InputResolver, recipe: Any) -> ImageExampleGen:
+        """Takes what a task of the same pipeline finds when it runs: for compiled and scheduled pipelines.
+
+        Args:
+            resolver: lists and hashes the input when the pipeline runs.
+            recipe: the options as canonical JSON, as `IngestSource.of(...).recipe` has them.
+        """
+        found = {name: resolver.outputs[name].future()[0].value for name in (FINGERPRINT, LOCATION)}
+        return cls(source=IngestSource(found[FINGERPRINT], recipe, found[LOCATION]))

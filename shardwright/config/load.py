@@ -239,7 +239,7 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
     if isinstance(labels, Mapping) and "features" in labels:
         values["input"]["labels"] = {**labels, "features": _features(labels["features"])}
     if "split" in values:
-        values["split"] = _split(values["split"])
+        values["split"] = split_options(values["split"])
     fields = {k: v for k, v in values.items() if k != "base"}
     if "base" in values:
         raise ConfigError("base", "not a key", "Remove it.")
@@ -258,8 +258,8 @@ def _name_from(file: Path) -> str:
     return name if name and name[0].isalpha() else f"p-{name}".rstrip("-")
 
 
-def _split(raw: object) -> object:
-    """The shares stand beside `by` and `salt` in the file: `{train: 0.9, test: 0.1, by: hash}`."""
+def split_options(raw: object) -> object:
+    """Separates the shares from the options, which are one mapping in the file: `{train: 0.9, test: 0.1, by: hash}`."""
     if not isinstance(raw, Mapping):
         return raw
     known = {f.name for f in dataclasses.fields(SplitConfig)} - {"shares"}

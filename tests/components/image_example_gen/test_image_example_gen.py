@@ -18,6 +18,7 @@ from shardwright.config import parse_config
 from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, UsageError
 from shardwright.ingest import example, ingest, ingest_recipe, input_fingerprint, locate, write
+from shardwright.ingest.source import IngestSource
 from shardwright.lineage.record import read_lineage
 
 
@@ -170,7 +171,7 @@ def test_statistics_gen_reads_the_artifact(tmp_path, prepared):
 
 def test_the_cache_key_holds_no_path(tmp_path, prepared):
     _, properties = prepared
-    component = ImageExampleGen(properties["input_fingerprint"], properties["recipe"])
+    component = ImageExampleGen(source=IngestSource(properties["input_fingerprint"], properties["recipe"]))
     assert component.exec_properties == properties
     assert str(tmp_path) not in json.dumps(component.exec_properties)
     assert component.outputs["examples"].type is standard_artifacts.Examples
