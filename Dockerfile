@@ -1,7 +1,7 @@
 # The image that pipelines, trainers and Beam's workers run: the current stack on Debian 13, exact versions by hash.
 #
 #   docker build -t shardwright .                                  for CPUs
-#   docker build -t shardwright --build-arg LOCK=current-tpu .     with libtpu, for a TPU node pool
+#   docker build -t shardwright --build-arg LOCK=image-tpu .     with libtpu, for a TPU node pool
 #
 # Other build arguments: BASE, a Debian 13 image from another registry; BEAM_SDK, the image whose worker launcher is taken
 # along for Dataflow (its Python plays no part); UV_DEFAULT_INDEX, another package index; REVISION, for the label.
@@ -15,7 +15,7 @@ ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl g++ python3 python3-dev unzip \
     && rm -rf /var/lib/apt/lists/*
-ARG LOCK=current
+ARG LOCK=image
 ARG UV_DEFAULT_INDEX=
 WORKDIR /build
 COPY requirements/${LOCK}.lock requirements/

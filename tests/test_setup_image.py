@@ -51,12 +51,28 @@ def test_beams_workers_run_in_the_images_own_environment() -> None:
     assert variables["PATH"].startswith("/opt/shardwright/bin:")
 
 
-@pytest.mark.parametrize("lock", ["current", "current-tpu", "fallback"])
+@pytest.mark.parametrize("lock", ["current", "image", "image-tpu", "fallback"])
 def test_pip_is_locked_with_hashes(lock: str) -> None:
     """Beam's launcher looks for Beam with it, and TFX builds a wheel of a `module_file`."""
     text = (CHECKOUT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
     (hashes,) = re.findall(r"^pip==[0-9.]+ \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
     assert hashes.count("sha256:") >= 2
+
+
+@pytest.mark.parametrize("lock", ["image", "image-tpu"])
+def test_the_image_has_no_development_tool_and_the_versions_that_were_tested(lock: str) -> None:
+    def pins(name: str) -> dict[str, str]:
+        text = (CHECKOUT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+        return dict(re.findall(r"^([a-z0-9-]+)(?:\[[^]]*\])?==([^ ;]+) ", text, re.MULTILINE))
+
+    tools = (CHECKOUT / "requirements" / "dev.in").read_text(encoding="utf-8").split("\n")[1:]
+    names = {re.sub(r"\[.*", "", line).lower() for line in tools if line} - {"setuptools", "wheel"}
+    assert len(names) > 10
+    # TFX itself wants Flask.
+    assert names & pins(lock).keys() <= {"flask"}
+    tested = pins("current")
+    assert len(pins(lock)) > 150
+    assert {name: version for name, version in pins(lock).items() if tested.get(name, version) != version} == {}
 
 
 def test_pip_is_in_the_environment() -> None:
@@ -100,7 +116,7 @@ def test_labels_and_arguments() -> None:
     assert "org.opencontainers.image.revision" in LAST
     arguments = {name.partition("=")[0] for name in told(DOCKERFILE, "ARG")}
     assert arguments >= {"BASE", "BEAM_SDK", "LOCK"}
-    assert (CHECKOUT / "requirements" / "current-tpu.lock").is_file()
+    assert (CHECKOUT / "requirements" / "image-tpu.lock").is_file()
 
 
 def test_the_entrypoint_runs_for_its_user_whatever_the_umask_of_the_checkout() -> None:

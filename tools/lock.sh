@@ -19,6 +19,7 @@ resolve() { # NAME OPTIONS...
 }
 
 resolve current --universal --python-version 3.11 "$@"
-# The same versions as on the processors, plus libtpu.
-resolve current-tpu --universal --python-version 3.11 --constraints current.lock "$@"
+# The same versions without the development tools, and these plus libtpu.
+resolve image --universal --python-version 3.11 --constraints current.lock "$@"
+resolve image-tpu --universal --python-version 3.11 --constraints current.lock "$@"
 resolve fallback --python-version 3.10 --python-platform x86_64-manylinux_2_28 "$@"

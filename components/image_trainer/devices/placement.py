@@ -153,7 +153,7 @@ def choose_placement(accelerator: str, hosts: int, machine: Machine) -> Placemen
         raise ConfigError(
             "trainer.accelerator",
             f"{accelerator!r}, and this machine has a TPU that JAX cannot use: the package libtpu is not installed",
-            "Build the image with --build-arg LOCK=current-tpu (docs/kubeflow.md), or set it to cpu.",
+            "Build the image with --build-arg LOCK=image-tpu (docs/kubeflow.md), or set it to cpu.",
         )
     if accelerator == "auto":
         chosen = "tpu" if machine.tpu else "gpu" if machine.gpu else "cpu"
