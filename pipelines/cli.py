@@ -34,6 +34,7 @@ from shardwright.pipelines.commands import (
     stats,
     submit,
     transform,
+    validate,
     verify,
 )
 from shardwright.pipelines.commands import compile as compile_command
@@ -128,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_sample(commands)
     _add_run(commands)
     _add_ingest(commands)
+    validate.add(commands)
     schema.add(commands)
     transform.add(commands)
     verify.add(commands)

@@ -1,0 +1,97 @@
+"""`shardwright validate`: whether a configuration is valid, with everything that is wrong at once."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from shardwright.config import Config
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command to the parser of `shardwright`."""
+    validate = commands.add_parser("validate", help="check a configuration; prints everything that is wrong at once")
+    validate.add_argument("config", metavar="CONFIG", help="YAML file")
+    validate.add_argument("--show", action="store_true", help="print every value, defaults included, as YAML")
+    validate.add_argument("--data", action="store_true", help="list the images and read the annotations, too")
+    validate.add_argument("--json", action="store_true", help="print the errors, or with --show the values, as JSON")
+    validate.set_defaults(command=_validate)
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from shardwright.config.problems import check_file
+
+    config, errors = check_file(options.config)
+    if config is None:
+        if options.json:
+            rows = [{"key": error.path, "problem": error.problem, "fix": error.fix} for error in errors]
+            print(json.dumps(rows, indent=1, ensure_ascii=False))
+        else:
+            print("\n".join(str(error) for error in errors))
+        return errors[0].exit_code
+    if options.show:
+        _print_values(config, as_json=options.json)
+    elif options.json:
+        print("[]")
+    if options.data:
+        _print_data(config, quiet=options.json)
+    elif not options.show and not options.json:
+        print(f"{options.config}: valid; --data reads the images and annotations, too")
+    return 0
+
+
+def _print_values(config: Config, *, as_json: bool) -> None:
+    import yaml
+
+    values = plain_values(config)
+    if as_json:
+        print(json.dumps(values, indent=1, ensure_ascii=False))
+    else:
+        print(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), end="")
+
+
+def plain_values(config: Config) -> dict[str, Any]:
+    """Returns all values of a configuration under their keys in the file."""
+    values = {
+        field.name: _plain(getattr(config, field.name))
+        for field in dataclasses.fields(config)
+        if field.metadata.get("key", True)
+    }
+    # In the file the shares and the options of `split` are one mapping.
+    split = values["split"]
+    values["split"] = {**split.pop("shares"), **split}
+    classes = values["input"]["classes"]
+    if classes and None in classes.values():
+        values["input"]["classes"] = list(classes)
+    return values
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
+
+
+def _print_data(config: Config, *, quiet: bool) -> None:
+    from shardwright.ingest import IngestRecipe, locate, survey_input
+    from shardwright.ingest.baseline import without_baseline
+
+    config = without_baseline(config)
+    surveyed = survey_input(IngestRecipe.of(config), locate(config))
+    if quiet:
+        return
+    listing, survey = surveyed.listing, surveyed.survey
+    refused = len(surveyed.rejected) + len(listing.refused) + len(survey.refused)
+    print(f"images       {len(listing.keys):,}, {sum(listing.sizes) / 1e6:,.1f} MB")
+    print(f"classes      {', '.join(survey.classes) or 'none'}")
+    print(f"rejected     {refused:,}")
+    for note in survey.notes:
+        print(f"note         {note}")

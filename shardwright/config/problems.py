@@ -1,0 +1,67 @@
+"""All that is wrong with a configuration at once: what is refused is set aside, and the rest is tried again."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shardwright.config.config import Config
+from shardwright.config.load import load_config, parse_config
+from shardwright.config.yaml_text import parse_yaml
+from shardwright.errors import ConfigError
+
+# More than anyone corrects in one go; it also ends a file that is something else.
+_MOST = 50
+
+
+def check_file(path: str | os.PathLike[str]) -> tuple[Config | None, list[ConfigError]]:
+    """Reads a configuration file and finds everything that is wrong with it.
+
+    Returns:
+        The configuration, or `None` where anything is wrong; and the errors in the order in which they were found, one
+        for each key.
+
+    Raises:
+        UsageError: the file is missing, or not a YAML mapping.
+    """
+    try:
+        return load_config(path), []
+    except ConfigError as error:
+        first = error
+    raw = parse_yaml(Path(path).read_text(encoding="utf-8-sig"))
+    return None, problems_of(raw, first)
+
+
+def problems_of(raw: Mapping[str, Any], first: ConfigError) -> list[ConfigError]:
+    """Returns the errors of a mapping, of which the first is known.
+
+    A key that is refused is left out for the next attempt, with its default in its place. An error that no key can be
+    left out for, such as a missing one, ends the search.
+    """
+    left: dict[str, Any] = copy.deepcopy(dict(raw))
+    found = [first]
+    while len(found) < _MOST and _leave_out(left, found[-1].path):
+        try:
+            parse_config(left, base=os.getcwd())
+        except ConfigError as error:
+            if error.path in {known.path for known in found}:
+                break
+            found.append(error)
+        else:
+            break
+    return found
+
+
+def _leave_out(raw: dict[str, Any], path: str) -> bool:
+    """Removes the value at a path; returns whether there was one. Below a list or a text it removes that."""
+    inner: Any = raw
+    *folders, last = path.split(".")
+    for name in folders:
+        if not isinstance(inner.get(name), dict):
+            last = name
+            break
+        inner = inner[name]
+    return inner.pop(last, None) is not None

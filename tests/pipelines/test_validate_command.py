@@ -1,0 +1,86 @@
+"""`shardwright validate`: every error at once, the values that are in force, and what the data is."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shardwright.config import load_config, parse_config
+from shardwright.pipelines.cli import main
+
+CONFIGS = sorted((Path(__file__).parents[2] / "pipelines" / "configs").glob("*.yaml"))
+WRONG = """
+task: segmentation
+input:
+  images: data
+  labels: {path: train.csv, runs: sideways}
+  unlisted: perhaps
+shards: {cuont: 2, records: 0}
+split: {train: 0.5, eval: 0.2}
+trainer: {epochs: none}
+nonsense: {a: 1}
+"""
+
+
+def validated(capsys, *arguments):
+    code = main(["validate", *map(str, arguments)])
+    return code, capsys.readouterr().out
+
+
+def test_every_error_is_printed_at_once(tmp_path, capsys):
+    file = tmp_path / "c.yaml"
+    file.write_text(WRONG)
+    code, out = validated(capsys, file, "--json")
+    assert code == 2
+    errors = json.loads(out)
+    assert {error["key"] for error in errors} >= {
+        "input.labels.runs",
+        "input.unlisted",
+        "shards.cuont",
+        "shards.records",
+        "split",
+        "trainer.epochs",
+        "nonsense",
+    }
+    assert all(error["problem"] and error["fix"] for error in errors)
+    code, out = validated(capsys, file)
+    assert code == 2
+    assert [line.partition(":")[0] for line in out.splitlines()] == [error["key"] for error in errors]
+
+
+@pytest.mark.parametrize(
+    "text", ["input: 3", "input: {images: 3}", "input: {images: x, labels: [1]}", "split: 3\ninput: {images: x}"]
+)
+def test_values_of_a_wrong_type_end_in_errors(tmp_path, capsys, text):
+    (tmp_path / "c.yaml").write_text(text)
+    code, out = validated(capsys, tmp_path / "c.yaml")
+    assert code == 2
+    assert out.strip()
+
+
+def test_a_file_that_is_not_a_configuration_is_one_message(tmp_path, capsys):
+    (tmp_path / "c.yaml").write_text("[1, 2")
+    assert main(["validate", str(tmp_path / "c.yaml")]) == 2
+    assert "not valid YAML" in capsys.readouterr().err
+    assert main(["validate", str(tmp_path / "none.yaml")]) == 2
+
+
+@pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
+def test_what_is_shown_is_the_configuration(file, capsys):
+    code, out = validated(capsys, file, "--show")
+    assert code == 0
+    shown = yaml.safe_load(out)
+    config = load_config(file)
+    assert parse_config(shown, base=config.base) == config
+    assert json.loads(validated(capsys, file, "--show", "--json")[1]) == shown
+
+
+def test_the_data_are_listed_and_read(image_input, tmp_path, capsys):
+    raw = image_input(tmp_path / "in", layout="label_csv", images=12)
+    (tmp_path / "c.yaml").write_text(json.dumps(raw))
+    code, out = validated(capsys, tmp_path / "c.yaml", "--data")
+    assert code == 0
+    assert out.startswith("images       12, ")
+    Path(raw["input"]["labels"]["path"]).unlink()
+    assert main(["validate", str(tmp_path / "c.yaml"), "--data"]) == 2
