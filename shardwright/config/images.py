@@ -25,7 +25,7 @@ class ImagesConfig:
     """What is checked of each image, and what is done to it. By default nothing: stored bytes are the file's own.
 
     `verify: header` checks what a file says of itself; `full` decodes it before anything is planned, so that what
-    cannot be decoded is rejected, and adds the features `image/hash/*` and `image/quality/*` (`shardwright.probe`).
+    cannot be decoded is rejected, and adds the features `image/hash/*` and `image/quality/*` (`shardwright.ingest.probe`).
     A file of more than `max_bytes` is rejected unread, one of more than `max_pixels` is rejected by its header.
 
     `orientation: apply` turns images that Exif says are to be turned and encodes these anew. `resize` brings the pixels
