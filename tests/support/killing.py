@@ -39,12 +39,12 @@ _INGEST_TO_A_STEP = (
     KILL_AT_STEP
     + """
 import json, shutil
-from shardwright.writing import staging
+from shardwright.staging import staging
 from shardwright import storage
 from shardwright.config import parse_config
-from shardwright.ingest import ingest, inputs
+from shardwright.ingest import ingest, survey
 staging.RecordWriter.write = counted(staging.RecordWriter.write)
-shutil.rmtree, inputs.hash_file = counted(shutil.rmtree), counted(inputs.hash_file)
+shutil.rmtree, survey.hash_file = counted(shutil.rmtree), counted(survey.hash_file)
 before = left
 ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], quiet=True)
 print(before - left)

@@ -1,4 +1,4 @@
-"""What the plan hands to the writers: in blocks, whatever their size; a file that has changed since is noticed."""
+"""Task files: blocks of any size make the same dataset; a file that has changed since is noticed."""
 
 import tracemalloc
 
