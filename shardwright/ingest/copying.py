@@ -79,9 +79,9 @@ def _input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | No
     yield canonical_json({"probe": ALGORITHM, "version": _VERSION}) + "\n"
     checksums = listing.checksums or ("" for _ in listing.keys)
     for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):
-        digest = contents.sha256(i)
-        if digest is not None:
-            row = [key, listing.sizes[i], digest.hex(), contents.crc32c(i), checksum, _probe_results(probed, i)]
+        content = contents.get(i)
+        if content is not None:
+            row = [key, listing.sizes[i], content.sha256.hex(), content.crc32c, checksum, _probe_results(probed, i)]
             yield canonical_json(row) + "\n"
 
 

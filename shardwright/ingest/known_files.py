@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -136,14 +136,49 @@ def _checksum(digest: bytes, body: str) -> int:
 _DIGEST_BYTES = 32
 
 
+class FileHashes:
+    """SHA-256 and CRC-32C of the files of a listing, by position; neither of files that cannot be read.
+
+    The SHA-256 identifies a file. The CRC-32C, at a tenth of the cost, proves that it has not changed when it is read
+    again to be written.
+
+    Attributes:
+        known: whether the hashes of a file are known, bool (n,).
+        sha256: of each known file, else zeros, uint8 (n, 32).
+        crc32c: likewise, uint32 (n,).
+    """
+
+    def __init__(self, count: int = 0) -> None:
+        self.known = np.zeros(count, np.bool_)
+        self.sha256 = np.zeros((count, _DIGEST_BYTES), np.uint8)
+        self.crc32c = np.zeros(count, np.uint32)
+
+    def __iter__(self) -> Iterator[FileHash | None]:
+        return map(self.get, range(len(self.known)))
+
+    def get(self, position: int) -> FileHash | None:
+        """Returns the hashes of a file, `None` where they are not known."""
+        if not self.known[position]:
+            return None
+        return FileHash(self.sha256[position].tobytes(), int(self.crc32c[position]))
+
+    def set(self, position: int, content: FileHash) -> None:
+        """Sets the hashes of a file."""
+        self.known[position] = True
+        self.sha256[position] = np.frombuffer(content.sha256, np.uint8)
+        self.crc32c[position] = content.crc32c
+
+    def unknown(self) -> list[int]:
+        """Returns the positions of the files whose hashes are not known."""
+        return np.flatnonzero(~self.known).tolist()
+
+
 @dataclass
 class KnownFiles:
     """The known hashes and probe results of the files of a listing, by position.
 
     Attributes:
-        hashed: whether its content is known, bool (n,).
-        sha256: of each file whose content is known, uint8 (n, 32).
-        crc32c: likewise, uint32 (n,).
+        content: the hashes of the files.
         sound: whether it could be decoded, and its probe results are known, bool (n,).
         hashes: the four hashes of sound images in the order of `ImageHashes`, uint64 (n, 4); (0, 4) where
             files are not probed.
@@ -153,9 +188,7 @@ class KnownFiles:
         notes: for the user.
     """
 
-    hashed: npt.NDArray[np.bool_]
-    sha256: npt.NDArray[np.uint8]
-    crc32c: npt.NDArray[np.uint32]
+    content: FileHashes
     sound: npt.NDArray[np.bool_]
     hashes: npt.NDArray[np.uint64]
     quality: npt.NDArray[np.float64]
@@ -174,20 +207,12 @@ class KnownFiles:
         """
         rows = count if probed else 0
         return KnownFiles(
-            np.zeros(count, np.bool_),
-            np.zeros((count, _DIGEST_BYTES), np.uint8),
-            np.zeros(count, np.uint32),
+            FileHashes(count),
             np.zeros(count, np.bool_),
             np.zeros((rows, len(ImageHashes._fields)), np.uint64),
             np.zeros((rows, len(Quality._fields))),
             np.zeros((rows if pixels else 0, _DIGEST_BYTES), np.uint8),
         )
-
-    def add_content(self, position: int, content: FileHash) -> None:
-        """Sets the hashes of the file at a position."""
-        self.hashed[position] = True
-        self.sha256[position] = np.frombuffer(content.sha256, np.uint8)
-        self.crc32c[position] = content.crc32c
 
     def add_row(self, position: int, row: ProbeRow) -> None:
         """Sets the probe results of the file at a position, if they are complete."""
@@ -201,78 +226,22 @@ class KnownFiles:
         self.hashes[position] = row.hashes
         self.quality[position] = row.quality
 
-    def file(self, position: int) -> FileHash | None:
-        """Returns the hashes of a file whose content is known, else `None`."""
-        if not self.hashed[position]:
-            return None
-        return FileHash(self.sha256[position].tobytes(), int(self.crc32c[position]))
-
-    def files(self) -> Iterator[FileHash | None]:
-        """Yields the same of each file."""
-        return map(self.file, range(len(self.hashed)))
-
     def joined(self, read: npt.NDArray[np.int64], probed: KnownFiles) -> KnownFiles:
-        """Returns these results and those of files that were probed since.
+        """Returns these results and those of files that were probed since. The large arrays are shared.
 
         Args:
             read: positions of the probed files.
             probed: their results, in that order.
         """
-        result = KnownFiles(
-            self.hashed.copy(),
-            self.sha256,
-            self.crc32c,
-            self.sound.copy(),
-            self.hashes,
-            self.quality,
-            self.pixels,
-            {int(read[i]): refusal for i, refusal in probed.rejected.items()},
-            self.notes,
-        )
-        pixels = ["pixels"] if len(self.pixels) else []
-        for name in ("hashed", "sha256", "crc32c", "sound", "hashes", "quality", *pixels):
+        content = copy(self.content)
+        content.known = content.known.copy()
+        rejected = {int(read[i]): refusal for i, refusal in probed.rejected.items()}
+        result = replace(self, content=content, sound=self.sound.copy(), rejected=rejected)
+        for name in ("known", "sha256", "crc32c"):
+            getattr(content, name)[read] = getattr(probed.content, name)
+        for name in ("sound", "hashes", "quality", *(["pixels"] if len(self.pixels) else [])):
             getattr(result, name)[read] = getattr(probed, name)
         return result
-
-
-class FileHashes:
-    """SHA-256 and CRC-32C of every file of a listing, in its order; neither where a file cannot be read.
-
-    The SHA-256 identifies a file. The CRC-32C, at a tenth of the cost, proves that it has not changed when it is read
-    again to be written.
-    """
-
-    def __init__(self) -> None:
-        self._sha256 = bytearray()
-        self._crc32c = array("I")
-        self._readable = bytearray()
-
-    def __len__(self) -> int:
-        return len(self._readable)
-
-    def append(self, sha256: bytes | None, crc32c: int = 0) -> None:
-        """Adds the next file; `None` when it cannot be read."""
-        self._readable.append(sha256 is not None)
-        self._sha256 += sha256 or bytes(_DIGEST_BYTES)
-        self._crc32c.append(crc32c)
-
-    def sha256(self, position: int) -> bytes | None:
-        """Returns the SHA-256 of a file, `None` when it cannot be read."""
-        if not self._readable[position]:
-            return None
-        return bytes(self._sha256[position * _DIGEST_BYTES : (position + 1) * _DIGEST_BYTES])
-
-    def crc32c(self, position: int) -> int:
-        """Returns the CRC-32C of a file that can be read."""
-        return self._crc32c[position]
-
-    def digests(self) -> npt.NDArray[np.uint8]:
-        """Returns the SHA-256 of all files, uint8 (n, 32); zeros for those that cannot be read."""
-        return np.frombuffer(self._sha256, np.uint8).reshape(-1, _DIGEST_BYTES)
-
-    def unreadable(self) -> Iterator[int]:
-        """Yields the positions of the files that cannot be read."""
-        return (position for position, readable in enumerate(self._readable) if not readable)
 
 
 _TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"

@@ -167,7 +167,7 @@ def _pinned(annotations: Iterator[Annotation], files: Listing, contents: FileHas
         if position is None or annotation.row != NO_ROW:
             yield annotation
         else:
-            yield annotation._replace(text=pin_mask(files.names[position], contents.crc32c(position)))
+            yield annotation._replace(text=pin_mask(files.names[position], int(contents.crc32c[position])))
 
 
 def planned_fingerprint(recipe: IngestRecipe, surveyed: SurveyedInput) -> str:
@@ -214,7 +214,7 @@ def plan_ingest(
     rejected = _unreadable(surveyed, hashed, probed)
     alive = np.ones(len(keys), dtype=np.bool_)
     alive[list(rejected)] = False
-    same = find_duplicates(recipe.duplicates, keys, hashed.contents.digests(), probed, alive, surveyed.labels_of)
+    same = find_duplicates(recipe.duplicates, keys, hashed.contents.sha256, probed, alive, surveyed.labels_of)
     alive[list(same.rows)] = False
     classes = _classes(recipe, surveyed)
     split = split_images(recipe.split, location.previous, surveyed, np.flatnonzero(alive), classes, same)
@@ -259,7 +259,7 @@ def _match_previous(recipe: IngestRecipe, surveyed: SurveyedInput) -> _Reuse:
 def _unreadable(surveyed: SurveyedInput, hashed: HashedInput, probed: KnownFiles | None) -> dict[int, Refusal]:
     """Returns why images are rejected so far, by position. The first reason that was found counts."""
     rejected = dict(surveyed.rejected)
-    for i in hashed.contents.unreadable():
+    for i in hashed.contents.unknown():
         if i not in rejected:
             reason = "the file cannot be read; check its permissions"
             rejected[i] = Refusal(surveyed.listing.keys[i], "unreadable", reason)

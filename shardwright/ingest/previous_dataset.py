@@ -151,7 +151,7 @@ class PreviousDataset:
         try:
             for position, origin in _matched(listing, self.input_records()):
                 if origin.size == listing.sizes[position] and _same(origin, listing.checksum(position)):
-                    known.add_content(position, FileHash(origin.sha256, origin.crc32c))
+                    known.content.set(position, FileHash(origin.sha256, origin.crc32c))
                     if origin.row is not None:
                         known.add_row(position, origin.row)
             return known
@@ -194,7 +194,7 @@ class PreviousDataset:
         found = PreviousLocations(np.full(count, -1, np.int32), np.zeros(count, np.int64), np.zeros(count, np.int64))
         notes = []
         # If the listed checksum is not the earlier one, the image has changed.
-        maybe = known.hashed | np.array([not checksum for checksum in listing.checksums] or [True] * count)
+        maybe = known.content.known | np.array([not checksum for checksum in listing.checksums] or [True] * count)
         finder = KeyIndex(listing.keys)
         for number, rows in enumerate(map_threads(self._index, self.shards, _INDEXES_AT_ONCE)):
             if rows is None:
@@ -239,7 +239,7 @@ class PreviousDataset:
     def _hash_stored(self, listing: Listing, known: KnownFiles) -> None:
         """Compares the checksums that the store lists with the images in the shards, which it reads once."""
         nothing = KnownFiles.nothing(len(listing.keys), probed=False, pixels=False)
-        nothing.hashed[:] = True
+        nothing.content.known[:] = True
         locations, notes = self.locations(listing, nothing)
         known.notes += notes
         source = self.source({}, "")
@@ -247,7 +247,7 @@ class PreviousDataset:
         for position, record in examples_at(source, ((locations.at(i), i) for i in order)):
             data = b"" if record is None else stored_image(source, record)
             if len(data) == listing.sizes[position] and _is_of(data, listing.checksum(position)):
-                known.add_content(position, hash_bytes(data))
+                known.content.set(position, hash_bytes(data))
 
 
 def _matched(listing: Listing, origins: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:

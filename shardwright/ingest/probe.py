@@ -204,7 +204,7 @@ def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _S
 
 def _fill(result: KnownFiles, listing: Listing, position: int, one: _Seen) -> None:
     if one.file is not None:
-        result.add_content(position, one.file)
+        result.content.set(position, one.file)
     if one.row is None:
         return
     if one.row.hashes is None:

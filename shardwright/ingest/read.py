@@ -58,12 +58,12 @@ def read_input(
     known = surveyed.known(**wanted_of(recipe))
     previous, read = surveyed.previous, None
     same_checks = previous is not None and previous.same_checks(recipe.options()["images"])
-    if known is not None and known.hashed.any():
+    if known is not None and known.content.known.any():
         # Files that are not going to be written need no more than their hash.
         enough = np.array([i in surveyed.rejected for i in range(len(listing.keys))])
         if same_checks:
             enough |= known.sound
-        read = np.flatnonzero(~(known.hashed & enough))
+        read = np.flatnonzero(~(known.content.known & enough))
     if previous is not None and cache is not None and (read is None or not same_checks):
         _keep_rows(previous, ProbeCache.open(cache))
     part = listing if read is None else listing.part(read.tolist())
@@ -72,7 +72,7 @@ def read_input(
         probed = probe_input(part, skipped, options, cache=cache, workers=workers, progress=shown)
     if known is not None and read is not None:
         probed = known.joined(read, probed)
-    return hash_input(surveyed, hashed=probed.files()), probed
+    return hash_input(surveyed, hashed=probed.content), probed
 
 
 def wanted_of(recipe: IngestRecipe) -> dict[str, bool]:

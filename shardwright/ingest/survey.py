@@ -14,8 +14,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
 from shardwright.config.input import TFRECORD
@@ -328,19 +326,18 @@ def _reject_unlisted(
     return {i: Refusal(listing.keys[i], UNLISTED, f"{table} has no row for it") for i in rest}
 
 
-def hash_input(
-    surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Iterable[FileHash | None] | None = None
-) -> HashedInput:
+def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
     """Hashes an input: keys, sizes, contents; never times or its location.
 
     Args:
         surveyed: the input.
         progress: is advanced by each file that is read.
-        hashed: hashes of the images where they have been read already, in the order of the listing.
+        hashed: hashes of the images where they have been read already.
     """
     total = hashlib.sha256()
     listing = surveyed.listing
-    contents = _add_files(listing, _hash_unknown(surveyed) if hashed is None else hashed, total, progress)
+    contents = _collect(listing, _hash_unknown(surveyed), progress) if hashed is None else hashed
+    _add_files(total, listing, contents)
     for refusal in listing.refused:
         _add(total, list(refusal))
     for row in surveyed.spans.passed_over:
@@ -353,7 +350,9 @@ def hash_input(
     for split, path in sorted(surveyed.lists.items()):
         _add(total, [split, surveyed.guard.sha256(path)])
     attached = surveyed.source.attachments()
-    further = None if attached is None else _add_files(attached, _hash_files(attached), total, SILENT)
+    further = None if attached is None else _collect(attached, _hash_files(attached), SILENT)
+    if attached is not None and further is not None:
+        _add_files(total, attached, further)
     return HashedInput(contents, further, total.hexdigest())
 
 
@@ -369,12 +368,12 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
 def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
     """Yields the hashes of all files, and reads only those that are not known yet."""
     known = surveyed.known()
-    if known is None or not known.hashed.any():
+    if known is None or not known.content.known.any():
         yield from _hash_files(surveyed.listing)
         return
-    read = _hash_files(surveyed.listing, np.flatnonzero(~known.hashed).tolist())
-    for i in range(len(surveyed.listing.keys)):
-        yield known.file(i) if known.hashed[i] else next(read)
+    read = _hash_files(surveyed.listing, known.content.unknown())
+    for content in known.content:
+        yield next(read) if content is None else content
 
 
 def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
@@ -396,15 +395,18 @@ def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Ite
         yield from some
 
 
-def _add_files(
-    listing: Listing, hashes: Iterable[FileHash | None], total: hashlib._Hash, progress: Progress
-) -> FileHashes:
-    contents = FileHashes()
-    for i, digest in enumerate(hashes):
-        contents.append(*digest or (None,))
-        _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
+def _collect(listing: Listing, hashes: Iterable[FileHash | None], progress: Progress) -> FileHashes:
+    contents = FileHashes(len(listing.keys))
+    for i, content in enumerate(hashes):
+        if content is not None:
+            contents.set(i, content)
         progress.advance()
     return contents
+
+
+def _add_files(total: hashlib._Hash, listing: Listing, contents: FileHashes) -> None:
+    for i, digest in enumerate(contents):
+        _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
 
 
 def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:

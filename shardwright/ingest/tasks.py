@@ -135,9 +135,9 @@ def write_images(
     for planned, positions in shards.items():
         with _file(folder, planned, "images").open("w", encoding="utf-8") as out:
             for i in positions.tolist():
-                digest = contents.sha256(i)
-                assert digest is not None
-                hashes = digest.hex(), contents.crc32c(i)
+                content = contents.get(i)
+                assert content is not None
+                hashes = content.sha256.hex(), content.crc32c
                 row: list[Any] = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
                 location = copied(i)
                 row += [location] if location else []

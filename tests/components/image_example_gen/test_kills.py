@@ -20,7 +20,7 @@ KILLED = (
     + """
 import json
 import example_gen
-from shardwright.writing import staging
+from shardwright.staging import staging
 staging.RecordWriter.write = counted(staging.RecordWriter.write)
 example_gen.execute(sys.argv[1], json.loads(sys.argv[2]))
 """

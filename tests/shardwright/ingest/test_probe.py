@@ -218,12 +218,12 @@ KILLED = (
 import json
 from shardwright.config import parse_config
 from shardwright.ingest import ingest
-from shardwright.probe import cache, run
-run._FEWEST_AT_ONCE = 2
-run._BYTES_WORTH_KEEPING = 0
-run.readers = lambda root: 1
-run.decode_file = counted(run.decode_file)
-cache.ProbeCache.keep = counted(cache.ProbeCache.keep)
+from shardwright.ingest import known_files, probe
+probe._FEWEST_AT_ONCE = 2
+probe._BYTES_WORTH_KEEPING = 0
+probe.readers = lambda root: 1
+probe.decode_file = counted(probe.decode_file)
+known_files.ProbeCache.keep = counted(known_files.ProbeCache.keep)
 ingest(parse_config(json.loads(sys.argv[1]), base="/"), sys.argv[2], quiet=True, workers=1)
 print("done")
 """
