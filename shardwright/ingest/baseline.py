@@ -186,15 +186,15 @@ class BaselineRequest:
         if blessing is None:
             return None
         file = os.path.join(self.push_directory, BLESSING_FILE)
-        place = blessing.examples.get(PLACE, "")
-        if not place:
+        path = blessing.examples.get(PLACE, "")
+        if not path:
             what = f"{file} does not contain the location of the blessed model's dataset"
             raise ConfigError(self.options[0], f"{what}: no compiled pipeline of this version pushed the model", _FIX)
         try:
-            found = read_artifact(place, whole=False)
+            found = read_artifact(path, whole=False)
         except DatasetError as error:
             raise ConfigError(self.options[0], f"{error} It is the dataset of the blessed model", _FIX) from None
-        _check_digest(self.options[0], place, found.digest, _digest(blessing))
+        _check_digest(self.options[0], path, found.digest, _digest(blessing))
         return found
 
     def copied_from(self, found: Artifact) -> str | None:
@@ -235,50 +235,50 @@ def resolve_baseline_at_run(
     watched = {"skew": asked.skew} if asked.skew else {}
     if found is None:
         return ResolvedInput(recipe, location, canonical_json(watched) if watched else "")
-    place, digest, earlier = found.place, found.digest, found.place
+    path, digest, earlier = found.place, found.digest, found.place
     if found.data == data and without_previous_splits(found.recipe) == without_previous_splits(recipe.options()):
         kept = _kept_from(found.place)
         earlier = kept.get(COPIED, "")
-        place, digest = kept.get(SPLITS, ""), found.parents.get(PREVIOUS, "")
+        path, digest = kept.get(SPLITS, ""), found.parents.get(PREVIOUS, "")
         if digest and len(asked.options) > (COPIED in asked.options):
-            _check_digest(SPLITS, place, _digest_at(place), digest)
+            _check_digest(SPLITS, path, _digest_at(path), digest)
     if COPIED in asked.options:
         location = replace(location, earlier=earlier or None)
     if SPLITS in asked.options and digest:
         recipe = replace(recipe, split=replace(recipe.split, previous=digest))
-        location = replace(location, previous=place)
+        location = replace(location, previous=path)
     if REFERENCE in asked.options and digest:
-        watched["drift"] = {**asked.drift, "location": place, "digest": digest}
+        watched["drift"] = {**asked.drift, "location": path, "digest": digest}
     return ResolvedInput(recipe, location, canonical_json(watched) if watched else "")
 
 
 def baseline_source(location: InputLocation) -> dict[str, dict[str, str]]:
     """Returns the entry of `build.json` on the datasets that an ingest was given; empty where there was none."""
-    places = {SPLITS: location.previous, COPIED: location.earlier}
-    given = {option: place for option, place in places.items() if place is not None}
+    paths = {SPLITS: location.previous, COPIED: location.earlier}
+    given = {option: path for option, path in paths.items() if path is not None}
     return {KEPT_FROM: given} if given else {}
 
 
-def _kept_from(place: str) -> dict[str, str]:
+def _kept_from(path: str) -> dict[str, str]:
     try:
-        given = parse_untrusted_json(read_bytes(os.path.join(place, BUILD_FILE))).get(KEPT_FROM, {})
+        given = parse_untrusted_json(read_bytes(os.path.join(path, BUILD_FILE))).get(KEPT_FROM, {})
         return {str(option): str(where) for option, where in given.items()}
     except (OSError, ValueError, AttributeError) as error:
-        raise DatasetError(f"{place}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
+        raise DatasetError(f"{path}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
 
 
 def _digest(blessing: Blessing) -> str:
     return blessing.examples.get(DIGEST, "")
 
 
-def _digest_at(place: str) -> str:
+def _digest_at(path: str) -> str:
     try:
-        return ImageDataset.open(place).manifest.digest if place else ""
+        return ImageDataset.open(path).manifest.digest if path else ""
     except DatasetError:
         return ""
 
 
-def _check_digest(option: str, place: str, found: str, expected: str) -> None:
+def _check_digest(option: str, path: str, found: str, expected: str) -> None:
     if found != expected:
-        what = f"{place or '(no path)'} is no longer the dataset {expected[:12]}, from which the blessed model was made"
+        what = f"{path or '(no path)'} is no longer the dataset {expected[:12]}, from which the blessed model was made"
         raise ConfigError(option, what, f"Restore it. {_FIX}")

@@ -280,11 +280,11 @@ def _origins(root: str, digest: str, shard: str) -> Mapping[int, StoredRecord]:
 
 
 def examples_at(
-    source: CopySource, places: Iterable[tuple[Sequence[int], _Item]]
+    source: CopySource, locations: Iterable[tuple[Sequence[int], _Item]]
 ) -> Iterator[tuple[_Item, LazyExample | None]]:
     """Reads records; see `records_at`. `None` also for one that is not an Example."""
     files = [os.path.join(source.root, shard) for shard in source.shards]
-    for item, payload in records_at(files, places):
+    for item, payload in records_at(files, locations):
         yield item, None if payload is None else _example(payload)
 
 

@@ -107,17 +107,17 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
         raise BadMask(
             "too_many_masks", f"the image has {len(sample.masks):,} masks; at most {_MOST_MASKS:,} are joined"
         )
-    held, most = 0, _JOINED_AT
+    count, most = 0, _JOINED_AT
     for label, text, row in sample.masks:
         try:
             displayed = is_displayed(spec, text, frame)
             height, width = frame.size(displayed)
             for drawn, runs in spec.dialect.masks(label, text, height=height, width=width):
                 parts[drawn][displayed].append(runs)
-                held += len(runs)
-                if held > most:
-                    held = _join(parts)
-                    most = max(_JOINED_AT, 2 * held)
+                count += len(runs)
+                if count > most:
+                    count = _join(parts)
+                    most = max(_JOINED_AT, 2 * count)
         except AnnotationError as error:
             raise BadMask(error.code, f"{spec.origin(label, row)}: {error}") from None
     return {label: _joined(stored, displayed, frame) for label, (stored, displayed) in parts.items()}
@@ -125,12 +125,12 @@ def read_masks(spec: ExampleSpec, sample: ImageSample, frame: CoordinateFrame) -
 
 def _join(parts: dict[int, tuple[list[Runs], list[Runs]]]) -> int:
     """Joins the runs of each class, so many large masks need no more memory than one; returns how many are left."""
-    held = 0
+    count = 0
     for by_frame in parts.values():
         for runs in by_frame:
             runs[:] = [union(runs)] if runs else []
-            held += len(runs[0]) if runs else 0
-    return held
+            count += len(runs[0]) if runs else 0
+    return count
 
 
 def is_displayed(spec: ExampleSpec, text: str, frame: CoordinateFrame) -> bool:

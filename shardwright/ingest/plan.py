@@ -29,7 +29,7 @@ from shardwright.ingest.example import ExampleSpec
 from shardwright.ingest.features import further_features, labels_kind, stored_features
 from shardwright.ingest.known_files import FileHashes, KnownFiles
 from shardwright.ingest.previous_dataset import PreviousLocations
-from shardwright.ingest.read import probe_values, read_input, wanted_of
+from shardwright.ingest.read import probe_values, read_input
 from shardwright.ingest.recipe import IngestRecipe, InputLocation
 from shardwright.ingest.splitting import ClassSets, Positions, class_sets, cut_shards, split_images
 from shardwright.ingest.survey import HashedInput, SurveyedInput, hash_input, survey_input
@@ -148,8 +148,8 @@ class PreparedIngest:
         if attached is not None and self.hashed.attached is not None:
             annotations = _pinned(annotations, attached, self.hashed.attached)
         folder = new_tasks(staging.root, self.plan.tasks)
-        copied = [] if self.locations is None else [self.locations.at]
-        write_images(folder, self.positions, listing, self.hashed.contents, partial(probe_values, self.probed), *copied)
+        probed, copied = partial(probe_values, self.probed), None if self.locations is None else self.locations.at
+        write_images(folder, self.positions, listing, self.hashed.contents, probed, copied)
         # The hashes of a million images are large, and not needed while their annotations fill the memory.
         self.hashed, self.probed, self.locations = replace(self.hashed, contents=FileHashes()), None, None
         trim_heap()
@@ -220,12 +220,13 @@ def plan_ingest(
     split = split_images(recipe.split, location.previous, surveyed, np.flatnonzero(alive), classes, same)
     sizes = _stored_sizes(recipe, surveyed.listing)
     positions = cut_shards(split.orders, sizes, recipe.shards, classes)
-    dataset = _describe(recipe, surveyed, hashed.fingerprint, tuple(positions), probed is not None)
+    examples = _example_spec(recipe, surveyed)
+    dataset = _describe(recipe, surveyed, examples, hashed.fingerprint, tuple(positions), probed is not None)
     plan = IngestPlan(
         dataset=dataset,
         root=surveyed.listing.root,
         recipe=recipe,
-        examples=_example_spec(recipe, surveyed),
+        examples=examples,
         notes=(*surveyed.survey.notes, *same.notes, *split.notes, *reuse.notes),
         total_bytes=sum(int(sizes[images].sum()) for images in positions.values()),
         source=reuse.source,
@@ -244,7 +245,7 @@ class _Reuse(NamedTuple):
 
 
 def _match_previous(recipe: IngestRecipe, surveyed: SurveyedInput) -> _Reuse:
-    previous, known = surveyed.previous, surveyed.known(**wanted_of(recipe))
+    previous, known = surveyed.previous, surveyed.known
     if previous is None or known is None:
         return _Reuse(None, None, [])
     options = recipe.options()["images"]
@@ -308,22 +309,22 @@ def _duplicate_rows(same: DuplicateDecision, orders: Mapping[str, Positions]) ->
 def _describe(
     recipe: IngestRecipe,
     surveyed: SurveyedInput,
+    examples: ExampleSpec,
     fingerprint: str,
     shards: tuple[PlannedShard, ...],
     probed: bool,
 ) -> DatasetPlan:
     listing, survey = surveyed.listing, surveyed.survey
-    stored = stored_features(recipe, survey)
     return DatasetPlan(
         kind=_KIND,
-        task=recipe.task,
-        classes=survey.classes,
+        task=examples.task,
+        classes=examples.classes,
         # With the classes that were detected, so that stating them in the configuration makes no difference.
         recipe=recipe.with_classes(survey.classes).options(),
         parent=fingerprint,
         labels=labels_kind(recipe.task, survey),
-        features=stored.kinds,
-        names=stored.names,
+        features=examples.stored.kinds,
+        names=examples.stored.names,
         inputs=len(listing.keys) + len(listing.refused) + len(survey.refused) + len(surveyed.spans.passed_over),
         shards=shards,
         rows=(_PLAN_ROWS,),

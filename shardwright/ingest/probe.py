@@ -140,10 +140,12 @@ def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
 
 def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, list[_Seen]]:
     listing = part.listing
-    read, places = partial(_read, part), range(len(part.look))
+    read, indices = partial(_read, part), range(len(part.look))
     # From a bucket many files are fetched concurrently; a local one is read faster than a thread could prefetch it.
     remote = is_remote(listing.root)
-    files = map_threads(read, places, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, places)
+    files = (
+        map_threads(read, indices, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, indices)
+    )
     seen: list[_Seen] = []
     decoded: list[tuple[int, FileHash, Decoded]] = []
     with cache.reading() as find:
@@ -167,8 +169,8 @@ def _measure(seen: list[_Seen], decoded: list[tuple[int, FileHash, Decoded]]) ->
     """Measures the decoded files, fills in their results, and empties the list."""
     if decoded:
         rows = rows_of([picture for _, _, picture in decoded])
-        for (place, file, _), row in zip(decoded, rows, strict=True):
-            seen[place] = _Seen(file, row, fresh=True)
+        for (index, file, _), row in zip(decoded, rows, strict=True):
+            seen[index] = _Seen(file, row, fresh=True)
     decoded.clear()
 
 
@@ -176,10 +178,10 @@ def _area(decoded: Decoded) -> int:
     return decoded.picture.width * decoded.picture.height
 
 
-def _read(part: _Part, place: int) -> tuple[FileHash | None, bytes | None]:
+def _read(part: _Part, index: int) -> tuple[FileHash | None, bytes | None]:
     """Returns the hashes of a file, and its bytes if they are to be probed."""
-    path, pin = part.listing.path(place), part.listing.pin(place)
-    if not part.look[place]:
+    path, pin = part.listing.path(index), part.listing.pin(index)
+    if not part.look[index]:
         return hash_file(path, pin), None
     try:
         data = read_bytes(path, pin)

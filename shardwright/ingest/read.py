@@ -55,8 +55,7 @@ def read_input(
         convert=recipe.images.convert != "reject",
         pixels=recipe.duplicates.pixels is not None,
     )
-    known = surveyed.known(**wanted_of(recipe))
-    previous, read = surveyed.previous, None
+    known, previous, read = surveyed.known, surveyed.previous, None
     same_checks = previous is not None and previous.same_checks(recipe.options()["images"])
     if known is not None and known.content.known.any():
         # Files that are not going to be written need no more than their hash.
@@ -73,11 +72,6 @@ def read_input(
     if known is not None and read is not None:
         probed = known.joined(read, probed)
     return hash_input(surveyed, hashed=probed.content), probed
-
-
-def wanted_of(recipe: IngestRecipe) -> dict[str, bool]:
-    """Returns the arguments of `SurveyedInput.known`: which results of a previous dataset are needed."""
-    return {"probed": recipe.images.verify == FULL, "pixels": recipe.duplicates.pixels is not None}
 
 
 def _keep_rows(previous: PreviousDataset, cache: ProbeCache) -> None:

@@ -127,7 +127,7 @@ class IngestRecipe:
             input=replace(config.input, images=_NOWHERE, labels=labels, span=NEWEST, version=NEWEST),
             images=config.images,
             duplicates=config.duplicates,
-            split=_without_places(config),
+            split=_without_locations(config),
             shards=config.shards,
             features=config.features,
             rejects=config.rejects,
@@ -179,7 +179,7 @@ class IngestRecipe:
 _SECTIONS = ("input", "images", "duplicates", "split", "shards", "features")
 
 
-def _without_places(config: Config) -> SplitConfig:
+def _without_locations(config: Config) -> SplitConfig:
     split = config.split
     if split.lists is not None:
         split = replace(split, lists={name: posixpath.basename(path) for name, path in split.lists.items()})
@@ -223,42 +223,42 @@ def relative_places(location: InputLocation) -> tuple[str, InputLocation]:
     Raises:
         UsageError: they have no folder in common.
     """
-    places = [location.images, location.labels, location.previous, location.earlier, *location.lists.values()]
-    parents = [_fixed_part(place) for place in places if place is not None]
+    paths = [location.images, location.labels, location.previous, location.earlier, *location.lists.values()]
+    parents = [_fixed_part(path) for path in paths if path is not None]
     shared = parents[0]
     for parent in parents[1:]:
         same = [a == b for a, b in zip(shared, parent, strict=False)]
         shared = shared[: same.index(False) if False in same else len(same)]
     root = "/".join(shared)
     if root in ("", "gs:", "gs:/", "s3:", "s3:/"):
-        shown = ", ".join(place for place in places if place is not None)
+        shown = ", ".join(path for path in paths if path is not None)
         raise UsageError(f"input: {shown} have no folder in common. Put them into one folder or bucket.")
-    return root, _mapped(location, lambda place: place[len(root) + 1 :])
+    return root, _mapped(location, lambda path: path[len(root) + 1 :])
 
 
 def absolute_places(root: str, location: InputLocation) -> InputLocation:
     """Returns the paths below a folder as absolute ones."""
-    return _mapped(location, lambda place: posixpath.join(root, place))
+    return _mapped(location, lambda path: posixpath.join(root, path))
 
 
 def location_json(location: InputLocation) -> str:
     """Returns canonical JSON for `InputLocation.from_json`."""
-    places = json.loads(json.dumps(asdict(location)))
+    paths = json.loads(json.dumps(asdict(location)))
     if location.earlier is None:
-        del places["earlier"]  # Pipelines without it keep their cache.
-    return canonical_json(places)
+        del paths["earlier"]  # Pipelines without it keep their cache.
+    return canonical_json(paths)
 
 
-def _fixed_part(place: str) -> list[str]:
+def _fixed_part(path: str) -> list[str]:
     """Returns the folders of a path, up to the first with a wildcard."""
-    names = place.split("/")[:-1]
+    names = path.split("/")[:-1]
     marked = [i for i, name in enumerate(names) if _MARKS & set(name)]
     return names[: marked[0]] if marked else names
 
 
 def _mapped(location: InputLocation, change: Callable[[str], str]) -> InputLocation:
-    def optional(place: str | None) -> str | None:
-        return None if place is None else change(place)
+    def optional(path: str | None) -> str | None:
+        return None if path is None else change(path)
 
     return replace(
         location,
@@ -266,5 +266,5 @@ def _mapped(location: InputLocation, change: Callable[[str], str]) -> InputLocat
         labels=optional(location.labels),
         previous=optional(location.previous),
         earlier=optional(location.earlier),
-        lists={split: change(place) for split, place in location.lists.items()},
+        lists={split: change(path) for split, path in location.lists.items()},
     )

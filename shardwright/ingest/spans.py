@@ -161,26 +161,26 @@ def _merge(root: str, listed: Sequence[_Listed], on_conflict: str) -> tuple[List
     """
     if len(listed) == 1 and on_conflict != WITH_SPAN:
         return listed[0].listing, []
-    places: dict[str, list[tuple[int, int]]] = {}
+    by_key: dict[str, list[tuple[int, int]]] = {}
     for number, entry in enumerate(listed):
         for i, key in enumerate(entry.listing.keys):
-            places.setdefault(key, []).append((number, i))
-    contents = _contents(listed, (held for held in places.values() if len(held) > 1))
+            by_key.setdefault(key, []).append((number, i))
+    contents = _contents(listed, (files for files in by_key.values() if len(files) > 1))
     kept: list[tuple[str, int, int]] = []
     rows: list[LedgerRow] = []
     conflicts: list[str] = []
-    for key, held in places.items():
+    for key, files in by_key.items():
         first: dict[bytes, tuple[int, int]] = {}
-        for place in held:
-            number, i = place
+        for file in files:
+            number, i = file
             own = f"{listed[number].span.folder}/{key}"
-            content = contents.get(place)
+            content = contents.get(file)
             # A key with a span must not change when the image is delivered again, so the oldest span counts.
-            main = held[-1]
+            main = files[-1]
             if on_conflict == WITH_SPAN:
-                main = place if content is None else first.setdefault(content, place)
+                main = file if content is None else first.setdefault(content, file)
             called = listed[main[0]].called
-            if place == main:
+            if file == main:
                 kept.append((own if on_conflict == WITH_SPAN else key, number, i))
             elif content is not None and content == contents[main]:
                 rows.append(LedgerRow(own, DUPLICATE, DELIVERED_AGAIN, f"the same bytes as in {called}"))
@@ -197,23 +197,23 @@ def _merge(root: str, listed: Sequence[_Listed], on_conflict: str) -> tuple[List
 
 
 def _contents(
-    listed: Sequence[_Listed], places: Iterable[Sequence[tuple[int, int]]]
+    listed: Sequence[_Listed], groups: Iterable[Sequence[tuple[int, int]]]
 ) -> dict[tuple[int, int], bytes | None]:
     """Returns a checksum or hash by which the files of one key are compared; `None` for a file that cannot be read."""
     contents: dict[tuple[int, int], bytes | None] = {}
     flat: list[tuple[int, int]] = []
-    for held in places:
-        listed_there = {(listed[n].listing.checksum(i), listed[n].listing.sizes[i]) for n, i in held}
+    for group in groups:
+        listed_there = {(listed[n].listing.checksum(i), listed[n].listing.sizes[i]) for n, i in group}
         (checksum, _), *others = listed_there
         # Equal MD5 prove equal bytes. Different ones do not prove different bytes: objects may be encrypted.
         if checksum.startswith("md5:") and not others:
-            contents.update(dict.fromkeys(held, checksum.encode()))
+            contents.update(dict.fromkeys(group, checksum.encode()))
         else:
-            flat += held
+            flat += group
 
-    def read(place: tuple[int, int]) -> bytes | None:
-        listing = listed[place[0]].listing
-        found = hash_file(listing.path(place[1]), listing.pin(place[1]))
+    def read(file: tuple[int, int]) -> bytes | None:
+        listing = listed[file[0]].listing
+        found = hash_file(listing.path(file[1]), listing.pin(file[1]))
         return None if found is None else found.sha256
 
     hashes: Iterator[bytes | None] = map_threads(read, flat, readers(listed[0].listing.root))

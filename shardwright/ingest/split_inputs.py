@@ -199,13 +199,13 @@ def image_groups(options: GroupConfig, surveyed: SurveyedInput) -> Groups:
     keys = surveyed.listing.keys
     if options.pattern is not None:
         result = Groups(_by_pattern(options.pattern, keys))
-        where = f"split.group.pattern: {options.pattern!r} finds no group in any image"
+        where, fix = f"split.group.pattern: {options.pattern!r} finds no group in any image", "Change the pattern."
     else:
         assert options.column is not None
         result = _by_column(options.column, surveyed)
-        where = f"split.group.column: {options.column!r} is empty for every image"
+        where, fix = f"split.group.column: {options.column!r} is empty for every image", "Name another column."
     if not any(result.names):
-        raise CheckFailed(f"{where}; the images are {', '.join(keys[:_SHOWN])}. Change it.")
+        raise CheckFailed(f"{where}; the images are {', '.join(keys[:_SHOWN])}. {fix}")
     return result
 
 

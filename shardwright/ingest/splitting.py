@@ -225,7 +225,7 @@ def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], grou
     total = sum(counts.values())
     if total and not counts.get("train") and options.by != "hash":
         shown = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise CheckFailed(f"split: no image is in train ({shown}). Change split.")
+        raise CheckFailed(f"split: no image is in train ({shown}). Change split.by or its options.")
     notes = []
     if options.by != "hash" or options.previous is not None:
         shares = ", ".join(f"{name} {count / max(1, total):.3f} ({count})" for name, count in counts.items())

@@ -11,11 +11,13 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
+from shardwright.config.images import FULL
 from shardwright.config.input import TFRECORD
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
@@ -122,6 +124,7 @@ class SurveyedInput:
     """An input that was listed and whose annotations were read once.
 
     Attributes:
+        recipe: the options.
         listing: files, by key.
         source: their annotations, ready to be streamed.
         survey: the result of reading the annotations once.
@@ -135,6 +138,7 @@ class SurveyedInput:
         further: absolute paths of files with more annotations, or on how to read them.
     """
 
+    recipe: IngestRecipe
     listing: Listing
     source: AnnotationFormat
     survey: Survey
@@ -146,15 +150,14 @@ class SurveyedInput:
     records: TFRecordFormat | None = None
     previous: PreviousDataset | None = None
     further: tuple[str, ...] = ()
-    _known: dict[tuple[bool, bool], KnownFiles] = field(default_factory=dict)
 
-    def known(self, *, probed: bool = False, pixels: bool = False) -> KnownFiles | None:
-        """Returns `PreviousDataset.known` of the files; `None` where there is no previous dataset."""
+    @cached_property
+    def known(self) -> KnownFiles | None:
+        """Returns the files that are known from the previous dataset; `None` where there is none."""
         if self.previous is None:
             return None
-        if (probed, pixels) not in self._known:
-            self._known[probed, pixels] = self.previous.known(self.listing, probed=probed, pixels=pixels)
-        return self._known[probed, pixels]
+        probed, pixels = self.recipe.images.verify == FULL, self.recipe.duplicates.pixels is not None
+        return self.previous.known(self.listing, probed=probed, pixels=pixels)
 
     def labels_of(self, images: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Returns the classes of each image, and a word for its masks: for people to read, and to compare."""
@@ -215,6 +218,7 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
     rejected = {**opened.not_images, **survey.rejected}
     rejected |= _reject_unlisted(listing, survey, rejected, source.name, unlisted, may_be_empty)
     return SurveyedInput(
+        recipe=recipe,
         listing=listing,
         source=source,
         survey=survey,
@@ -367,7 +371,7 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
 
 def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
     """Yields the hashes of all files, and reads only those that are not known yet."""
-    known = surveyed.known()
+    known = surveyed.known
     if known is None or not known.content.known.any():
         yield from _hash_files(surveyed.listing)
         return
@@ -377,17 +381,17 @@ def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
 
 
 def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
-    places = range(len(listing.keys)) if positions is None else positions
+    todo = range(len(listing.keys)) if positions is None else positions
     threads = readers(listing.root)
     # From a bucket each is a request. Passing small local files to a thread one by one would take a tenth of the time.
     remote = is_remote(listing.root)
-    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(places) // (threads * threads)))
+    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(todo) // (threads * threads)))
     hashed = map_threads(
         # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.
         lambda some: [
             hash_file(listing.path(i), listing.pin(i)) if listing.sizes[i] <= MOST_BYTES else None for i in some
         ],
-        (places[begin : begin + together] for begin in range(0, len(places), together)),
+        (todo[begin : begin + together] for begin in range(0, len(todo), together)),
         threads=threads,
         weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
     )

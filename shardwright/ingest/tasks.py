@@ -80,8 +80,8 @@ class PartitionedWriter:
         with memoryview(self._memory) as lines:
             for some in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
                 with self._files[numbers[some[0]]].open("ab") as out:
-                    for place in some.tolist():
-                        out.write(lines[ends[place - 1] if place else 0 : ends[place]])
+                    for index in some.tolist():
+                        out.write(lines[ends[index - 1] if index else 0 : ends[index]])
 
 
 _FOLDER = "tasks"
@@ -120,7 +120,7 @@ def write_images(
     listing: Listing,
     contents: FileHashes,
     probed: Callable[[int], Values],
-    copied: Callable[[int], list[int]] = lambda position: [],
+    copied: Callable[[int], list[int]] | None = None,
 ) -> None:
     """Writes which images each shard contains.
 
@@ -139,7 +139,7 @@ def write_images(
                 assert content is not None
                 hashes = content.sha256.hex(), content.crc32c
                 row: list[Any] = [listing.keys[i], listing.names[i], listing.sizes[i], *hashes, dict(probed(i))]
-                location = copied(i)
+                location = copied(i) if copied is not None else []
                 row += [location] if location else []
                 out.write(canonical_json(row) + "\n")
 
@@ -158,20 +158,20 @@ def write_labels(
         images: number of files of the listing.
         annotations: in the order of the table; those of images in no shard are passed over.
     """
-    block_of = np.full(images, -1, dtype=np.int32)
-    place_of = np.zeros(images, dtype=np.int32)
+    block_of_image = np.full(images, -1, dtype=np.int32)
+    index_of = np.zeros(images, dtype=np.int32)
     files: list[Path] = []
     for planned, positions in shards.items():
-        places = np.arange(len(positions), dtype=np.int32)
-        block_of[positions] = len(files) + places // _BLOCK
-        place_of[positions] = places
+        indices = np.arange(len(positions), dtype=np.int32)
+        block_of_image[positions] = len(files) + indices // _BLOCK
+        index_of[positions] = indices
         files += [_file(folder, planned, f"labels-{block}") for block in range(_blocks(len(positions)))]
     written = PartitionedWriter(files)
     for image, label, text, row, values in annotations:
-        number = int(block_of[image])
+        number = int(block_of_image[image])
         if number < 0:
             continue
-        line = canonical_json([int(place_of[image]), label, row, text, *([dict(values)] if values else [])]) + "\n"
+        line = canonical_json([int(index_of[image]), label, row, text, *([dict(values)] if values else [])]) + "\n"
         written.add(number, line.encode("utf-8"))
     written.flush()
 
@@ -267,11 +267,11 @@ class ShardTasks:
         """
         annotations: dict[int, list[Mask]] = {}
         further: dict[int, dict[str, list[Any]]] = {}
-        for place, row in enumerate(self._rows()):
-            if place % _BLOCK == 0:
-                annotations, further = _read_block(_file(self._folder, self._planned, f"labels-{place // _BLOCK}"))
-            masks: tuple[Mask, ...] = tuple(annotations.pop(place, ()))
-            values = {**further.pop(place, {}), **row.probed}
+        for index, row in enumerate(self._rows()):
+            if index % _BLOCK == 0:
+                annotations, further = _read_block(_file(self._folder, self._planned, f"labels-{index // _BLOCK}"))
+            masks: tuple[Mask, ...] = tuple(annotations.pop(index, ()))
+            values = {**further.pop(index, {}), **row.probed}
             labels = None
             if task != "segmentation":
                 listed = [mask.label for mask in masks]
@@ -299,11 +299,11 @@ def _read_block(file: Path) -> tuple[dict[int, list[Mask]], dict[int, dict[str, 
     further: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     with file.open(encoding="utf-8") as lines:
         for line in lines:
-            place, label, row, text, *values = json.loads(line)
+            index, label, row, text, *values = json.loads(line)
             if label != NO_LABEL or text is not None:
-                annotations[place].append(Mask(label, text, row))
+                annotations[index].append(Mask(label, text, row))
             for name, listed in values[0].items() if values else ():
-                further[place][name] += listed
+                further[index][name] += listed
     return annotations, further
 
 
