@@ -99,7 +99,7 @@ def measure(bucket: str, folder: Path, images: int) -> dict[str, Any]:
         said: list[str] = []
         full, full_work = _timed(lambda: ingest(config, out / "full", quiet=True))
         earlier = _config(source, source.paths, bucket, out, previous=f"{bucket}/one")
-        copied, copied_work = _timed(lambda: ingest(earlier, out / "copied", quiet=True, tell=said.append))
+        copied, copied_work = _timed(lambda: ingest(earlier, out / "copied", quiet=True, log=said.append))
         if _files(out / "full") != _files(out / "copied"):
             raise CheckFailed("`previous` has made another dataset than a full ingest.")
     finally:

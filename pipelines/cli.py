@@ -206,7 +206,7 @@ def _ingest(options: argparse.Namespace) -> int:
     from shardwright.ingest import ingest
     from shardwright.ingest.baseline import resolve_baseline
 
-    manifest = ingest(resolve_baseline(load_config(options.config)), options.out, workers=options.workers, tell=tell)
+    manifest = ingest(resolve_baseline(load_config(options.config)), options.out, workers=options.workers, log=tell)
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
     return 0

@@ -59,7 +59,7 @@ class Executor(base_executor.BaseExecutor):
             tell(note)
         with progress(len(surveyed.listing.keys), "hashing the input") as shown:
             fingerprint = hash_input(surveyed, shown).fingerprint
-        newest = surveyed.delivered.newest
+        newest = surveyed.spans.newest
         if location.span == NEWEST and newest is not None:
             location = replace(location, span=str(newest))
         if asked is not None:

@@ -38,7 +38,7 @@ def _retry(options: argparse.Namespace) -> int:
         options.out,
         workers=options.workers,
         quiet=options.json,
-        tell=notes.append,
+        log=notes.append,
     )
     if options.json:
         rows = [

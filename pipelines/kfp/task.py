@@ -73,7 +73,7 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
         raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step alone knows none", "Name a dataset.")
     if options.data_root:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
-    manifest = ingest(config, options.dataset, tell=tell)
+    manifest = ingest(config, options.dataset, log=tell)
     _write(options.fingerprint, manifest.fingerprint, scratch)
     print(f"{len(manifest.shards)} shards, {manifest.totals['written']} images, fingerprint {manifest.fingerprint}")
     return 0

@@ -111,7 +111,7 @@ def relabel(
         "features": kept | (writer.kinds if manifest.labels == MASKS else {}),
     }
     # It was read twice, and the dataset says by its hash which annotations it holds.
-    read.refuse_changed()
+    read.check_unchanged()
     said_so = {name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_TOLD, name)}
     options: dict[str, Any] = {"labels": read.sha256(file), "unlisted": way}
     if said_so:

@@ -1,17 +1,16 @@
-"""`blessed` in a compiled pipeline: which dataset that is, its first task finds out when it runs.
+"""`blessed` in place of a dataset's path: the dataset that the current blessed model was trained on, the baseline.
 
-On one machine all artifacts lie below a run's folder, where they are found by what they are (`in_force`). Here
-`BLESSED.json` tells where the dataset lies that the model in force was evaluated on, and its digest, which must still
-be that of what lies there. The digest goes into the recipe that ImageExampleGen is given, so that what is cached was
-made with that very dataset. As on one machine, the input that the model in force was made from is the same run again:
-what it was kept from then `build.json` tells, and the digests say whether it still is that.
+One YAML file then serves every month. The first run finds no blessed model and divides images from scratch. A later run
+keeps old images in their splits and compares new ones with the last good input, even if other runs were stopped in
+between. The recipe records the digest of that dataset.
 
-`blessed` in place of a dataset's path: the dataset that the model in force was made from.
+A run with the same input and recipe as the baseline is the same run again. It uses the dataset that the baseline used,
+so that its cache applies.
 
-One YAML file then serves every month: the first run finds no model in force and divides afresh; a later one keeps old
-images where they were and compares new ones with the last good delivery, whatever runs were stopped in between. Which
-dataset it was the recipe records by digest. A run of the very input and recipe that the model in force was made from is
-the same run again: it takes the dataset that was taken then, so that its cache serves it.
+On one machine all artifacts are below the run's folder, where `resolve_baseline` finds them by digest. In a compiled
+pipeline the first task resolves `blessed` when it runs (`resolve_baseline_at_run`): `BLESSED.json` contains location
+and digest of the dataset that the blessed model was evaluated on, and `build.json` of that dataset the one that it used
+itself. The digests prove that neither has changed.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from shardwright.storage import read_bytes
 from shardwright.untrusted import parse_untrusted_json
 
 _DATASET, _INPUT, PREVIOUS = "dataset", "input", "previous"
-# The option that changes nothing of what is made.
+# The option that does not change the new dataset.
 COPIED = "previous"
 
 
 def uses_baseline(config: Config) -> list[str]:
-    """YAML paths of the options that name the dataset of the model in force."""
+    """Returns the YAML paths of the options that name the baseline dataset."""
     drift = config.gate.drift
     options = {
         COPIED: config.previous,
@@ -51,33 +50,33 @@ def uses_baseline(config: Config) -> list[str]:
 
 
 def run_root(config: Config) -> str:
-    """The folder that runs of a configuration live in, absolute."""
+    """Returns the absolute folder of the runs of a configuration."""
     return config.resolve(config.run.root or f"shardwright-runs/{config.name}")
 
 
 def without_baseline(config: Config) -> Config:
-    """The configuration as it is where no model was ever blessed."""
+    """Returns the configuration as it is used while no model is blessed."""
     config = _with(config, None)
     return replace(config, previous=None) if config.previous == BLESSED else config
 
 
 def without_previous_splits(recipe: Mapping[str, Any]) -> str:
-    """A recipe, as canonical JSON, but for the dataset that its splits were kept from."""
+    """Returns a recipe as canonical JSON, without the dataset that its splits were kept from."""
     split = {name: value for name, value in recipe.get("split", {}).items() if name != PREVIOUS}
     return canonical_json({**recipe, "split": split})
 
 
 def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()) -> Config:
-    """A configuration in which `blessed` is a path, or nothing where no model was ever blessed.
+    """Replaces `blessed` in a configuration by a path, or by nothing where no model was ever blessed.
 
     Args:
         config: the configuration.
         data: fingerprint of its input, where it is known.
-        classes: that were told from the data.
+        classes: the classes that were detected.
 
     Raises:
-        ConfigError: a model is in force, and its dataset is not in the run's folder.
-        DatasetError: what is in force is damaged.
+        ConfigError: a model is blessed, and its dataset is not in the run's folder.
+        DatasetError: the model or its dataset is damaged.
     """
     asked = uses_baseline(config)
     if not asked:
@@ -92,19 +91,19 @@ def resolve_baseline(config: Config, data: str = "", classes: Sequence[str] = ()
         if found is None:
             raise ConfigError(
                 asked[0],
-                f"the dataset of the model in force ({model.place}) is not in {root}",
-                f"Restore it (`shardwright lineage {model.place}` tells its digest), or name a dataset by its path.",
+                f"the dataset of the blessed model ({model.place}) is not in {root}",
+                f"Restore it (`shardwright lineage {model.place}` shows its digest), or name a dataset by its path.",
             )
         shaping = [path for path in asked if path != COPIED]
         if shaping and found.data == data and without_previous_splits(found.recipe) == _fresh(config, classes):
             before = found.parents.get(PREVIOUS)
             found = None if before is None else _known(family.find(PREVIOUS, before), before, shaping[0], root)
-    settled = _with(config, None if found is None else found.place)
-    return replace(settled, previous=None if last is None else last.place) if config.previous == BLESSED else settled
+    resolved = _with(config, None if found is None else found.place)
+    return replace(resolved, previous=None if last is None else last.place) if config.previous == BLESSED else resolved
 
 
 def _fresh(config: Config, classes: Sequence[str]) -> str:
-    """The options of a configuration whose splits are kept from none."""
+    """Returns the options of a configuration without a dataset that its splits are kept from."""
     return without_previous_splits(IngestRecipe.of(_with(config, None), classes).options())
 
 
@@ -117,14 +116,14 @@ def _known(found: Artifact | None, digest: str, option: str, root: str) -> Artif
     if found is None:
         raise ConfigError(
             option,
-            f"the dataset {digest[:12]}, which the one in force kept its splits from, is not in {root}",
+            f"the dataset {digest[:12]}, which the baseline kept its splits from, is not in {root}",
             "Restore it, or name a dataset by its path.",
         )
     return found
 
 
 def _with(config: Config, path: str | None) -> Config:
-    """The configuration with a path, or none, for every `blessed` that changes what is made."""
+    """Replaces every `blessed` that changes the new dataset by a path, or by nothing."""
     if config.split.previous == BLESSED:
         config = replace(config, split=replace(config.split, previous=path))
     drift = config.gate.drift
@@ -135,20 +134,20 @@ def _with(config: Config, path: str | None) -> Config:
 
 
 SPLITS, REFERENCE = "split.previous", "gate.drift.reference"
-# In `build.json`: where the datasets lay that an ingest was given.
+# In `build.json`: locations of the datasets that an ingest was given.
 KEPT_FROM = "kept_from"
 _FIX = "Name a dataset by its path, or run without it once."
 
 
 @dataclass(frozen=True)
 class BaselineRequest:
-    """What a pipeline has to look up.
+    """The options of a pipeline that need the baseline.
 
     Attributes:
-        options: YAML paths of the options that say `blessed`.
+        options: YAML paths of the options that are `blessed`.
         push_directory: folder or URL of blessed models.
         drift: `gate.drift` without a reference, as plain values.
-        skew: `gate.skew`; with the former it makes one parameter of Report's.
+        skew: `gate.skew`; together with `drift` it is one parameter of Report.
     """
 
     options: tuple[str, ...]
@@ -158,7 +157,7 @@ class BaselineRequest:
 
     @staticmethod
     def of(config: Config, push_directory: str) -> BaselineRequest | None:
-        """What a configuration asks for; `None` where every dataset has a path."""
+        """Returns the request of a configuration; `None` where every dataset has a path."""
         options = tuple(uses_baseline(config))
         if not options:
             return None
@@ -168,48 +167,48 @@ class BaselineRequest:
 
     @staticmethod
     def from_json(text: str) -> BaselineRequest:
-        """Reads what `to_json` wrote."""
+        """Reads the JSON of `to_json`."""
         raw = parse_untrusted_json(text)
         return BaselineRequest(tuple(raw["options"]), raw["push_directory"], raw["drift"], raw["skew"])
 
     def to_json(self) -> str:
-        """Canonical JSON, for a component's parameter."""
+        """Returns canonical JSON, for a component's parameter."""
         return canonical_json(vars(self))
 
     def find(self) -> Artifact | None:
-        """The dataset of the model in force; `None` where no model was ever blessed.
+        """Returns the dataset of the blessed model; `None` where no model was ever blessed.
 
         Raises:
-            ConfigError: nothing says where it lies, or another one lies there.
-            DatasetError: it is gone or damaged, or what is in force is.
+            ConfigError: its location is unknown, or another dataset is there.
+            DatasetError: the dataset or the model is missing or damaged.
         """
         blessing = read_blessing(self.push_directory)
         if blessing is None:
             return None
         file = os.path.join(self.push_directory, BLESSING_FILE)
-        place = blessing.examples.get(PLACE, "")
-        if not place:
-            what = f"{file} does not say where the dataset of the model in force lies"
-            raise ConfigError(self.options[0], f"{what}: no compiled pipeline of this version pushed it", _FIX)
+        path = blessing.examples.get(PLACE, "")
+        if not path:
+            what = f"{file} does not contain the location of the blessed model's dataset"
+            raise ConfigError(self.options[0], f"{what}: no compiled pipeline of this version pushed the model", _FIX)
         try:
-            found = read_artifact(place, whole=False)
+            found = read_artifact(path, whole=False)
         except DatasetError as error:
-            raise ConfigError(self.options[0], f"{error} It is the dataset of the model in force", _FIX) from None
-        _check_digest(self.options[0], place, found.digest, _digest(blessing))
+            raise ConfigError(self.options[0], f"{error} It is the dataset of the blessed model", _FIX) from None
+        _check_digest(self.options[0], path, found.digest, _digest(blessing))
         return found
 
     def copied_from(self, found: Artifact) -> str | None:
-        """The dataset that images may be copied from, where that is asked for."""
+        """Returns the dataset that images may be copied from, if `previous` is `blessed`."""
         return found.place if COPIED in self.options else None
 
 
 @dataclass(frozen=True)
 class ResolvedInput:
-    """What ImageExampleGen and Report are given where datasets were looked up.
+    """The parameters of ImageExampleGen and Report after the baseline was found.
 
     Attributes:
         recipe: the ingest's options, with the digest of the dataset that splits are kept from.
-        location: where the input and that dataset lie.
+        location: of the input and of that dataset.
         drift: Report's parameter; empty where nothing is to be compared.
     """
 
@@ -221,65 +220,65 @@ class ResolvedInput:
 def resolve_baseline_at_run(
     asked: BaselineRequest, found: Artifact | None, recipe: IngestRecipe, location: InputLocation, data: str
 ) -> ResolvedInput:
-    """Puts the dataset of the model in force wherever it was asked for.
+    """Sets the baseline dataset in every option that requests it.
 
     Args:
-        asked: what is asked for.
-        found: that dataset, see `BlessedData.find`.
-        recipe: options of the ingest that keeps its splits from none.
-        location: where the input lies.
+        asked: the request.
+        found: that dataset, see `BaselineRequest.find`.
+        recipe: options of the ingest without a dataset that splits are kept from.
+        location: of the input.
         data: its fingerprint.
 
     Raises:
-        ConfigError: the dataset that the model in force was kept from is not there any more.
+        ConfigError: the dataset that the baseline kept its splits from is gone.
     """
     watched = {"skew": asked.skew} if asked.skew else {}
     if found is None:
         return ResolvedInput(recipe, location, canonical_json(watched) if watched else "")
-    place, digest, earlier = found.place, found.digest, found.place
+    path, digest, earlier = found.place, found.digest, found.place
     if found.data == data and without_previous_splits(found.recipe) == without_previous_splits(recipe.options()):
         kept = _kept_from(found.place)
         earlier = kept.get(COPIED, "")
-        place, digest = kept.get(SPLITS, ""), found.parents.get(PREVIOUS, "")
+        path, digest = kept.get(SPLITS, ""), found.parents.get(PREVIOUS, "")
         if digest and len(asked.options) > (COPIED in asked.options):
-            _check_digest(SPLITS, place, _digest_at(place), digest)
+            _check_digest(SPLITS, path, _digest_at(path), digest)
     if COPIED in asked.options:
         location = replace(location, earlier=earlier or None)
     if SPLITS in asked.options and digest:
         recipe = replace(recipe, split=replace(recipe.split, previous=digest))
-        location = replace(location, previous=place)
+        location = replace(location, previous=path)
     if REFERENCE in asked.options and digest:
-        watched["drift"] = {**asked.drift, "location": place, "digest": digest}
+        watched["drift"] = {**asked.drift, "location": path, "digest": digest}
     return ResolvedInput(recipe, location, canonical_json(watched) if watched else "")
 
 
 def baseline_source(location: InputLocation) -> dict[str, dict[str, str]]:
-    """What `build.json` says of the datasets that an ingest was given; nothing where there was none."""
-    places = {SPLITS: location.previous, COPIED: location.earlier}
-    told = {option: place for option, place in places.items() if place is not None}
-    return {KEPT_FROM: told} if told else {}
+    """Returns the entry of `build.json` on the datasets that an ingest was given; empty where there was none."""
+    paths = {SPLITS: location.previous, COPIED: location.earlier}
+    given = {option: path for option, path in paths.items() if path is not None}
+    return {KEPT_FROM: given} if given else {}
 
 
-def _kept_from(place: str) -> dict[str, str]:
+def _kept_from(path: str) -> dict[str, str]:
     try:
-        told = parse_untrusted_json(read_bytes(os.path.join(place, BUILD_FILE))).get(KEPT_FROM, {})
-        return {str(option): str(where) for option, where in told.items()}
+        given = parse_untrusted_json(read_bytes(os.path.join(path, BUILD_FILE))).get(KEPT_FROM, {})
+        return {str(option): str(where) for option, where in given.items()}
     except (OSError, ValueError, AttributeError) as error:
-        raise DatasetError(f"{place}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
+        raise DatasetError(f"{path}: {BUILD_FILE} cannot be read ({error}). Restore it.") from None
 
 
 def _digest(blessing: Blessing) -> str:
     return blessing.examples.get(DIGEST, "")
 
 
-def _digest_at(place: str) -> str:
+def _digest_at(path: str) -> str:
     try:
-        return ImageDataset.open(place).manifest.digest if place else ""
+        return ImageDataset.open(path).manifest.digest if path else ""
     except DatasetError:
         return ""
 
 
-def _check_digest(option: str, place: str, found: str, expected: str) -> None:
+def _check_digest(option: str, path: str, found: str, expected: str) -> None:
     if found != expected:
-        what = f"{place or 'nowhere'} is not the dataset {expected[:12]} any more that the model in force descends from"
+        what = f"{path or '(no path)'} is no longer the dataset {expected[:12]}, from which the blessed model was made"
         raise ConfigError(option, what, f"Restore it. {_FIX}")

@@ -1,16 +1,16 @@
-"""Images out of the shards of an earlier dataset, read in large pieces one after the other, each held against its hash.
+"""Copies images from the shards of a previous dataset, in large reads, and compares each with its hash.
 
-The order inside a split is that of a hash of the keys, in every dataset. So the images of a new shard lie in a few old
-ones, in the same order, nearly side by side: some requests of megabytes take the place of thousands.
+In every dataset the order inside a split is that of a hash of the keys. So the images of a new shard are in a few old
+shards, in the same order and close together: a few requests of megabytes replace thousands.
 
-`origins/`: what a dataset keeps of the files it was made of, so that the next one need not read them again.
+`origins/` describes the files that a dataset was made from, so that the next dataset need not read them again:
 
-origins/inputs.jsonl             of every file that was read: [key, size, SHA-256, CRC-32C, the store's checksum, what
-                                 its pixels tell], by key; the first line names the version
-origins/Split-<s>/<shard>.jsonl  of every record whose image is stored with other bytes than its file's: [offset,
+origins/inputs.jsonl             one line per file: [key, size, SHA-256, CRC-32C, the store's checksum, probe results],
+                                 by key; the first line contains the version
+origins/Split-<s>/<shard>.jsonl  one line per record whose image is not stored with the bytes of its file: [offset,
                                  origin], in the order of the records
 
-A store's checksum may differ between equal datasets, so none of this is in the manifest; each file is sealed.
+A store's checksum may differ between equal datasets, so `origins/` is not in the manifest; each file has a checksum.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from shardwright.images.header import ImageHeader
 from shardwright.images.quality import Quality
 from shardwright.ingest.known_files import ALGORITHM, FileHashes, KnownFiles, ProbeRow
 from shardwright.ingest.stored_image import frames_of
-from shardwright.ingest.tasks import ImageRow, Task
+from shardwright.ingest.tasks import ShardTasks, Task
 from shardwright.masks.coordinate_frame import CoordinateFrame
 from shardwright.storage import Listing, open_file, read_bytes, read_each
 from shardwright.tfrecords.encode import RecordError
@@ -45,15 +45,15 @@ _SHOWN = 200
 
 
 class InputRecord(NamedTuple):
-    """A file that an input held.
+    """A file of an input.
 
     Attributes:
         key: its key.
         size: its bytes.
         sha256: of its bytes.
         crc32c: of its bytes.
-        checksum: what the store listed of its bytes (`ObjectInfo.checksum`), empty for a local file.
-        row: what its pixels tell, where they were looked at, by this version of the probe, and found sound.
+        checksum: of its bytes, as the store listed it (`ObjectInfo.checksum`), empty for a local file.
+        row: the probe results, where this version of the probe decoded it without errors.
     """
 
     key: str
@@ -65,12 +65,12 @@ class InputRecord(NamedTuple):
 
 
 def input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | None) -> Iterator[str]:
-    """The lines of `origins/inputs.jsonl`.
+    """Returns the lines of `origins/inputs.jsonl`.
 
     Args:
         listing: the files.
         contents: their hashes.
-        probed: what their pixels tell, where that was asked for.
+        probed: the probe results, where they were asked for.
     """
     return checksummed_lines(_input_lines(listing, contents, probed))
 
@@ -79,13 +79,13 @@ def _input_lines(listing: Listing, contents: FileHashes, probed: KnownFiles | No
     yield canonical_json({"probe": ALGORITHM, "version": _VERSION}) + "\n"
     checksums = listing.checksums or ("" for _ in listing.keys)
     for i, (key, checksum) in enumerate(zip(listing.keys, checksums, strict=True)):
-        digest = contents.sha256(i)
-        if digest is not None:
-            row = [key, listing.sizes[i], digest.hex(), contents.crc32c(i), checksum, _told(probed, i)]
+        content = contents.get(i)
+        if content is not None:
+            row = [key, listing.sizes[i], content.sha256.hex(), content.crc32c, checksum, _probe_results(probed, i)]
             yield canonical_json(row) + "\n"
 
 
-def _told(probed: KnownFiles | None, i: int) -> list[Any] | None:
+def _probe_results(probed: KnownFiles | None, i: int) -> list[Any] | None:
     if probed is None or not probed.sound[i]:
         return None
     pixels = probed.pixels[i].tobytes().hex() if len(probed.pixels) else None
@@ -93,7 +93,7 @@ def _told(probed: KnownFiles | None, i: int) -> list[Any] | None:
 
 
 def read_inputs(lines: Iterable[bytes]) -> Iterator[InputRecord]:
-    """Reads what `input_lines` made, by key; of another version nothing.
+    """Reads the lines of `input_lines`, by key; none if another version wrote them.
 
     Raises:
         ValueError, TypeError, KeyError: the file is damaged, which may turn out after its last row.
@@ -104,26 +104,26 @@ def read_inputs(lines: Iterable[bytes]) -> Iterator[InputRecord]:
         return
     probed = header["probe"] == ALGORITHM
     for line in rows:
-        key, size, sha256, crc32c, checksum, told = parse_untrusted_json(line)
+        key, size, sha256, crc32c, checksum, probe = parse_untrusted_json(line)
         if not (is_text(key) and is_text(checksum) and type(size) is int and type(crc32c) is int):
             raise ValueError(f"not an input: {line!r}"[:_SHOWN])
-        yield InputRecord(key, size, bytes.fromhex(sha256), crc32c, checksum, _row(told) if probed and told else None)
+        yield InputRecord(key, size, bytes.fromhex(sha256), crc32c, checksum, _row(probe) if probed and probe else None)
 
 
-def _row(told: list[Any]) -> ProbeRow:
-    hashes, quality, pixels = told
+def _row(probe: list[Any]) -> ProbeRow:
+    hashes, quality, pixels = probe
     return ProbeRow(ImageHashes(*hashes), Quality(*quality), bytes.fromhex(pixels) if pixels else None)
 
 
 class StoredRecord(NamedTuple):
-    """Where an image came from whose stored bytes are not its file's.
+    """The origin of an image whose stored bytes are not its file's.
 
     Attributes:
         sha256: of the file, hex.
-        tools: what the stored bytes depend on besides the options, as `IngestPlan.tools` has it.
+        tools: what the stored bytes depend on besides the options; see `IngestPlan.tools`.
         file: height, width and orientation of the file's pixels.
         header: of the stored bytes.
-        stored: SHA-256 of the stored bytes, hex: by nothing else is it known that a record holds them.
+        stored: SHA-256 of the stored bytes, hex: the only proof that a record contains them.
     """
 
     sha256: str
@@ -133,16 +133,16 @@ class StoredRecord(NamedTuple):
     stored: str
 
     @staticmethod
-    def of(sha256: str, tools: str, header: ImageHeader, frames: CoordinateFrame, stored: bytes) -> StoredRecord:
-        """What is to be kept of an image that was prepared."""
-        size = (frames.height, frames.width, frames.orientation)
+    def of(sha256: str, tools: str, header: ImageHeader, frame: CoordinateFrame, stored: bytes) -> StoredRecord:
+        """Returns the origin of an image that was prepared."""
+        size = (frame.height, frame.width, frame.orientation)
         return StoredRecord(sha256, tools, size, header, sha256_bytes(stored))
 
     def to_json(self) -> str:
-        """As JSON."""
+        """Returns the origin as JSON."""
         header = self.header
-        told = [header.format, header.height, header.width, header.channels, header.orientation, header.located]
-        return canonical_json([self.sha256, self.tools, self.file, told, self.stored])
+        fields = [header.format, header.height, header.width, header.channels, header.orientation, header.located]
+        return canonical_json([self.sha256, self.tools, self.file, fields, self.stored])
 
 
 def read_stored(lines: Iterable[bytes]) -> dict[int, StoredRecord]:
@@ -153,11 +153,11 @@ def read_stored(lines: Iterable[bytes]) -> dict[int, StoredRecord]:
     """
     found = {}
     for line in read_checksummed_lines(lines):
-        offset, (sha256, tools, (height, width, orientation), told, stored) = parse_untrusted_json(line)
-        # A seal is no signature: a stranger may have written it.
-        if not all(type(size) is int and size > 0 for size in (height, width, orientation, *told[1:4])):
-            raise ValueError(f"no sizes of an image: {line!r}"[:_SHOWN])
-        found[offset] = StoredRecord(sha256, tools, (height, width, orientation), ImageHeader(*told), stored)
+        offset, (sha256, tools, (height, width, orientation), header, stored) = parse_untrusted_json(line)
+        # A checksum is not a signature: the file may come from anywhere.
+        if not all(type(size) is int and size > 0 for size in (height, width, orientation, *header[1:4])):
+            raise ValueError(f"invalid image sizes: {line!r}"[:_SHOWN])
+        found[offset] = StoredRecord(sha256, tools, (height, width, orientation), ImageHeader(*header), stored)
     return found
 
 
@@ -166,14 +166,14 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class CopySource:
-    """An earlier dataset as the writers of shards see it. Small and picklable.
+    """A previous dataset as the writers of shards see it. Small and picklable.
 
     Attributes:
         root: its folder, absolute, or its URL.
         shards: paths of its shards below that, in the order of their numbers.
         digest: of its manifest.
-        encoded: what its records call the stored bytes of an image.
-        alike: whether it stores the same bytes of a file as the dataset that is made, by the options.
+        encoded: name of the feature with the stored bytes of an image.
+        same_options: whether its options store a file with the same bytes as those of the new dataset.
         tools: what these depend on besides the options; see `IngestPlan.tools`.
     """
 
@@ -181,16 +181,16 @@ class CopySource:
     shards: tuple[str, ...]
     digest: str
     encoded: str
-    alike: bool
+    same_options: bool
     tools: str
 
 
 class Stored(NamedTuple):
-    """What was made of a file when it was stored: its bytes are others than the file's."""
+    """An image as it is stored."""
 
     data: bytes
     header: ImageHeader
-    frames: CoordinateFrame
+    frame: CoordinateFrame
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ class Image:
 
     Attributes:
         data: the file; `None` where it cannot be read, or `stored` is given.
-        stored: what is to be stored of it, where that is known without the file.
-        copied: whether it was taken over.
-        damaged: whether it should have been, and its record was damaged.
+        stored: the image as it is stored, where that is known without the file.
+        copied: whether it was copied.
+        damaged: whether it was to be copied, and its record was damaged.
     """
 
     data: bytes | None
@@ -211,26 +211,19 @@ class Image:
 
 
 def images_of(
-    source: CopySource,
-    root: str,
-    tasks: Iterable[Task],
-    places: Iterable[Sequence[int]],
-    unheld: Iterable[ImageRow],
-    options: ImagesConfig,
+    source: CopySource, tasks: ShardTasks, todo: Iterable[Task], options: ImagesConfig
 ) -> Iterator[tuple[Task, Image]]:
-    """The images of a shard, in order: copied where they can be, and else read.
+    """Yields the images of a shard, in order: copied where they can be, and else read.
 
     Args:
-        source: the earlier dataset.
-        root: folder of the input.
-        tasks: what the shard holds.
-        places: of the images among these that are to be copied; on its own, since they are fetched ahead.
-        unheld: the other images, likewise.
+        source: the previous dataset.
+        tasks: the task files; read twice more, since records and files are fetched ahead.
+        todo: the tasks of the shard.
         options: `images`.
     """
-    copies = examples_at(source, ((place, None) for place in places))
-    files = read_each(root, unheld, lambda row: row.path, lambda row: row.size)
-    for task in tasks:
+    copies = examples_at(source, ((location, None) for location in tasks.locations()))
+    files = read_each(tasks.root, tasks.not_reused(), lambda row: row.path, lambda row: row.size)
+    for task in todo:
         if not task.copied:
             yield task, Image(next(files)[1])
             continue
@@ -240,7 +233,7 @@ def images_of(
 
 
 def _read(task: Task, *, damaged: bool) -> Image:
-    """An image that was to be copied and is not."""
+    """Reads the file of an image that was to be copied."""
     try:
         return Image(read_bytes(task.sample.path), damaged=damaged)
     except OSError:
@@ -248,18 +241,18 @@ def _read(task: Task, *, damaged: bool) -> Image:
 
 
 def stored_image(source: CopySource, record: LazyExample) -> bytes:
-    """The bytes that a record holds of its image, none where it holds none."""
+    """Returns the bytes that a record contains of its image; empty if it contains none."""
     data = record.first(source.encoded)
     return data if isinstance(data, bytes) else b""
 
 
 def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesConfig) -> Image | None:
-    """The image of a record, if it is that of the file of a task."""
+    """Returns the image of a record, if it is that of the file of a task."""
     data = stored_image(source, record)
     if len(data) == task.sample.size and google_crc32c.value(data) == task.crc32c:
-        # What the record says of its image is a stranger's word, and its checksums are such as anyone can fit.
+        # The dataset is untrusted, and anyone can forge a CRC-32C.
         return Image(data, copied=True) if sha256_bytes(data) == task.sha256 else None
-    if not source.alike:
+    if not source.same_options:
         return None
     shard, offset, _ = task.copied
     origin = _origins(source.root, source.digest, source.shards[shard]).get(offset)
@@ -268,17 +261,17 @@ def _taken(source: CopySource, task: Task, record: LazyExample, options: ImagesC
     if origin.stored != sha256_bytes(data):
         return None
     height, width, orientation = origin.file
-    # What has become too large since is to be refused as it always is.
+    # An image that is too large for today's options is read, and rejected as usual.
     if height * width > options.max_pixels:
         return None
-    frames = frames_of(height, width, orientation, options)
-    return Image(None, Stored(data, origin.header, frames), copied=True)
+    frame = frames_of(height, width, orientation, options)
+    return Image(None, Stored(data, origin.header, frame), copied=True)
 
 
 @lru_cache(maxsize=2)
 def _origins(root: str, digest: str, shard: str) -> Mapping[int, StoredRecord]:
-    """What is kept of the images of a shard; nothing where there is nothing, or it is damaged."""
-    del digest  # Another dataset may come to lie in the same folder.
+    """Returns the origins of the images of a shard; none where the file is missing or damaged."""
+    del digest  # Part of the cache's key: another dataset may replace the one in this folder.
     try:
         with open_file(os.path.join(root, origins_path(shard))) as lines:
             return read_stored(lines)
@@ -287,11 +280,11 @@ def _origins(root: str, digest: str, shard: str) -> Mapping[int, StoredRecord]:
 
 
 def examples_at(
-    source: CopySource, places: Iterable[tuple[Sequence[int], _Item]]
+    source: CopySource, locations: Iterable[tuple[Sequence[int], _Item]]
 ) -> Iterator[tuple[_Item, LazyExample | None]]:
-    """Reads records; see `records_at`. `None` also for one that is no Example."""
+    """Reads records; see `records_at`. `None` also for one that is not an Example."""
     files = [os.path.join(source.root, shard) for shard in source.shards]
-    for item, payload in records_at(files, places):
+    for item, payload in records_at(files, locations):
         yield item, None if payload is None else _example(payload)
 
 

@@ -1,4 +1,4 @@
-"""Names and kinds of the features of an ingested example, as TF Model Garden and TFDS name them."""
+"""Names and kinds of the features of an ingested example, as in TF Model Garden and TFDS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shardwright.formats.base import Survey
 from shardwright.images.quality import Quality
 from shardwright.ingest.recipe import IngestRecipe
 
-# Of every image, with `images.verify: full`. An int64 has the 64 bits of its hash.
+# Features of every image with `images.verify: full`. An int64 contains the 64 bits of a hash.
 PROBE_FEATURES = {
     **{f"image/hash/{name}": "int64" for name in ImageHashes._fields},
     **{f"image/quality/{name}": "float32" for name in Quality._fields},
@@ -18,12 +18,12 @@ PROBE_FEATURES = {
 
 
 def mask_feature(name: str) -> str:
-    """Prefix of the two features of a mask, `/rle` and `/area`; `name` is a class or `manifest.IGNORED`."""
+    """Returns the prefix of the two features of a mask, `/rle` and `/area`; `name` is a class or `manifest.IGNORED`."""
     return f"image/segmentation/{name}"
 
 
 def example_features(task: str, survey: Survey, verify: str = HEADER) -> dict[str, str]:
-    """Name and kind (`bytes`, `int64`, `float32`) of every feature that an example may have.
+    """Returns name and kind (`bytes`, `int64`, `float32`) of every feature that an example may have.
 
     Args:
         task: `segmentation` or `classification`.
@@ -39,12 +39,12 @@ def example_features(task: str, survey: Survey, verify: str = HEADER) -> dict[st
 
 
 def further_features(survey: Survey, verify: str) -> dict[str, str]:
-    """Those of them that neither image nor labels make: what else the annotations say, and what the pixels tell."""
+    """Returns the features that are neither image nor labels: further annotations and probe results."""
     return {**survey.features, **(PROBE_FEATURES if verify == FULL else {})}
 
 
 def stored_features(recipe: IngestRecipe, survey: Survey) -> StoredFeatures:
-    """How these features are stored, by `features`.
+    """Returns how these features are stored, by the option `features`.
 
     Raises:
         ConfigError: see `StoredFeatures.of`.
@@ -59,5 +59,5 @@ def stored_features(recipe: IngestRecipe, survey: Survey) -> StoredFeatures:
 
 
 def labels_kind(task: str, survey: Survey) -> str:
-    """What an image is given; see `Manifest.labels`."""
+    """Returns the kind of an image's labels; see `Manifest.labels`."""
     return MASKS if task == "segmentation" else survey.labels

@@ -1,13 +1,11 @@
-"""What is known of files: their content and what their pixels tell, by probing or from an earlier day.
+"""Hashes and probe results of files, from this run or from a previous one.
 
-Hashes of the files of a listing: of a million of them, in forty megabytes.
+`FileHashes` are the hashes of a listing; those of a million files take forty megabytes. `ProbeRow` is the result of
+probing one file, and `KnownFiles` the results of a listing.
 
-Probe rows kept by content, so that a resumed run and next month's run decode only what they have not seen.
-
-One SQLite file per version of the algorithm. It is a cache: a row that is damaged is probed again, a file that is
-damaged is started anew, and where none can be written the run goes on without.
-
-What probing one file tells, and how it is kept: one line of text with its own checksum, found by content.
+`ProbeCache` keeps probe rows by content, each with a checksum, so that a resumed run and next month's run decode only
+new files. It is one SQLite file per version of the algorithm. A damaged row is probed again, a damaged file is
+re-created, and if it cannot be written the run goes on without it.
 """
 
 from __future__ import annotations
@@ -15,10 +13,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -34,13 +32,13 @@ from shardwright.images.header import ImageError, ImageHeader
 from shardwright.images.quality import Quality, measure, pixel_digest, reduced, thumbnail
 from shardwright.storage import FileHash, Refusal
 
-# Of all that makes a row of an image's bytes: raised whenever one of them gives other values.
+# Version of everything that makes a row of an image's bytes: raised whenever one part gives other values.
 ALGORITHM = 1
 
 
 @dataclass(frozen=True)
 class ProbeRow:
-    """What the pixels of one image tell. Depends on the file's bytes alone, on no option.
+    """The result of probing one image. Depends on the file's bytes alone, on no option.
 
     Attributes:
         hashes: its hashes; `None` where the pixels cannot be decoded.
@@ -57,7 +55,7 @@ class ProbeRow:
     reason: str = ""
 
     def to_text(self, digest: bytes) -> str:
-        """The row as text: a checksum, which covers the content's digest too, and JSON."""
+        """Returns the row as text: a checksum, which covers the content's digest too, and JSON."""
         body = canonical_json(
             [self.hashes, self.quality, self.pixels.hex() if self.pixels else None, self.code, self.reason]
         )
@@ -95,18 +93,18 @@ class Decoded(NamedTuple):
 
 
 def rows_of(decoded: Sequence[Decoded]) -> list[ProbeRow]:
-    """What decoded files show."""
+    """Measures decoded files."""
     lumas = [one.picture.convert("L") for one in decoded]
-    told = zip(decoded, lumas, hashes_of(lumas), strict=True)
-    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in told]
+    measured = zip(decoded, lumas, hashes_of(lumas), strict=True)
+    return [ProbeRow(hashes, measure(one.picture, luma), one.pixels) for one, luma, hashes in measured]
 
 
 def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> Decoded | ProbeRow:
-    """Decodes one file to be looked at.
+    """Decodes one file to be measured.
 
     Args:
         data: the whole file.
-        header: what `conversion.header_of` said of it: `None` for a format that has to be converted.
+        header: the result of `decode.header_of`: `None` for a format that has to be converted.
         max_pixels: the most pixels such a file may have.
         pixels: also hash all of its pixels at full size.
 
@@ -126,7 +124,7 @@ def decode_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pix
 
 
 def probe_file(data: bytes, header: ImageHeader | None, *, max_pixels: int, pixels: bool) -> ProbeRow:
-    """Looks at the pixels of one file: `decode_file` and `rows_of`."""
+    """Probes one file: `decode_file` and `rows_of`."""
     decoded = decode_file(data, header, max_pixels=max_pixels, pixels=pixels)
     return rows_of([decoded])[0] if isinstance(decoded, Decoded) else decoded
 
@@ -138,26 +136,59 @@ def _checksum(digest: bytes, body: str) -> int:
 _DIGEST_BYTES = 32
 
 
-@dataclass
-class KnownFiles:
-    """What is known of each file of a listing, by position.
+class FileHashes:
+    """SHA-256 and CRC-32C of the files of a listing, by position; neither of files that cannot be read.
+
+    The SHA-256 identifies a file. The CRC-32C, at a tenth of the cost, proves that it has not changed when it is read
+    again to be written.
 
     Attributes:
-        hashed: whether its content is known, bool (n,).
-        sha256: of each whose is, uint8 (n, 32).
+        known: whether the hashes of a file are known, bool (n,).
+        sha256: of each known file, else zeros, uint8 (n, 32).
         crc32c: likewise, uint32 (n,).
-        sound: whether its pixels could be decoded, and what they tell is known, bool (n,).
-        hashes: the four hashes of sound images in the order of `ImageHashes`, uint64 (n, 4); (0, 4) where nobody asks
-            what pixels tell.
+    """
+
+    def __init__(self, count: int = 0) -> None:
+        self.known = np.zeros(count, np.bool_)
+        self.sha256 = np.zeros((count, _DIGEST_BYTES), np.uint8)
+        self.crc32c = np.zeros(count, np.uint32)
+
+    def __iter__(self) -> Iterator[FileHash | None]:
+        return map(self.get, range(len(self.known)))
+
+    def get(self, position: int) -> FileHash | None:
+        """Returns the hashes of a file, `None` where they are not known."""
+        if not self.known[position]:
+            return None
+        return FileHash(self.sha256[position].tobytes(), int(self.crc32c[position]))
+
+    def set(self, position: int, content: FileHash) -> None:
+        """Sets the hashes of a file."""
+        self.known[position] = True
+        self.sha256[position] = np.frombuffer(content.sha256, np.uint8)
+        self.crc32c[position] = content.crc32c
+
+    def unknown(self) -> list[int]:
+        """Returns the positions of the files whose hashes are not known."""
+        return np.flatnonzero(~self.known).tolist()
+
+
+@dataclass
+class KnownFiles:
+    """The known hashes and probe results of the files of a listing, by position.
+
+    Attributes:
+        content: the hashes of the files.
+        sound: whether it could be decoded, and its probe results are known, bool (n,).
+        hashes: the four hashes of sound images in the order of `ImageHashes`, uint64 (n, 4); (0, 4) where
+            files are not probed.
         quality: the measures in the order of `Quality`, float64 (n, 7); likewise.
         pixels: SHA-256 of the displayed pixels, uint8 (n, 32); (0, 32) where not asked for.
-        rejected: position -> why the file is no image that can be decoded.
+        rejected: position -> why the file cannot be decoded.
         notes: for the user.
     """
 
-    hashed: npt.NDArray[np.bool_]
-    sha256: npt.NDArray[np.uint8]
-    crc32c: npt.NDArray[np.uint32]
+    content: FileHashes
     sound: npt.NDArray[np.bool_]
     hashes: npt.NDArray[np.uint64]
     quality: npt.NDArray[np.float64]
@@ -167,32 +198,24 @@ class KnownFiles:
 
     @staticmethod
     def nothing(count: int, *, probed: bool, pixels: bool) -> KnownFiles:
-        """Nothing is known yet of so many files.
+        """Returns the state in which nothing is known yet of any file.
 
         Args:
-            count: how many.
-            probed: whether it is asked what pixels tell.
-            pixels: whether it is asked for hashes of all pixels.
+            count: how many files there are.
+            probed: whether files are probed.
+            pixels: whether all of their pixels are hashed.
         """
         rows = count if probed else 0
         return KnownFiles(
-            np.zeros(count, np.bool_),
-            np.zeros((count, _DIGEST_BYTES), np.uint8),
-            np.zeros(count, np.uint32),
+            FileHashes(count),
             np.zeros(count, np.bool_),
             np.zeros((rows, len(ImageHashes._fields)), np.uint64),
             np.zeros((rows, len(Quality._fields))),
             np.zeros((rows if pixels else 0, _DIGEST_BYTES), np.uint8),
         )
 
-    def add_content(self, position: int, content: FileHash) -> None:
-        """The file at a position has these hashes."""
-        self.hashed[position] = True
-        self.sha256[position] = np.frombuffer(content.sha256, np.uint8)
-        self.crc32c[position] = content.crc32c
-
     def add_row(self, position: int, row: ProbeRow) -> None:
-        """The pixels of the file at a position tell this; nothing where that is not all that is asked for."""
+        """Sets the probe results of the file at a position, if they are complete."""
         if row.hashes is None or row.quality is None or not len(self.hashes):
             return
         if len(self.pixels):
@@ -203,81 +226,22 @@ class KnownFiles:
         self.hashes[position] = row.hashes
         self.quality[position] = row.quality
 
-    def file(self, position: int) -> FileHash | None:
-        """Hashes of a file whose content is known, else `None`."""
-        if not self.hashed[position]:
-            return None
-        return FileHash(self.sha256[position].tobytes(), int(self.crc32c[position]))
-
-    def files(self) -> Iterator[FileHash | None]:
-        """The same of each."""
-        return map(self.file, range(len(self.hashed)))
-
     def joined(self, read: npt.NDArray[np.int64], probed: KnownFiles) -> KnownFiles:
-        """All files as if all had been probed.
+        """Returns these results and those of files that were probed since. The large arrays are shared.
 
         Args:
-            read: positions of those that were.
-            probed: what they tell, in that order.
+            read: positions of the probed files.
+            probed: their results, in that order.
         """
-        result = KnownFiles(
-            self.hashed.copy(),
-            self.sha256,
-            self.crc32c,
-            self.sound.copy(),
-            self.hashes,
-            self.quality,
-            self.pixels,
-            {int(read[i]): refusal for i, refusal in probed.rejected.items()},
-            self.notes,
-        )
-        pixels = ["pixels"] if len(self.pixels) else []
-        for name in ("hashed", "sha256", "crc32c", "sound", "hashes", "quality", *pixels):
+        content = copy(self.content)
+        content.known = content.known.copy()
+        rejected = {int(read[i]): refusal for i, refusal in probed.rejected.items()}
+        result = replace(self, content=content, sound=self.sound.copy(), rejected=rejected)
+        for name in ("known", "sha256", "crc32c"):
+            getattr(content, name)[read] = getattr(probed.content, name)
+        for name in ("sound", "hashes", "quality", *(["pixels"] if len(self.pixels) else [])):
             getattr(result, name)[read] = getattr(probed, name)
         return result
-
-
-_SHA256_BYTES = 32
-
-
-class FileHashes:
-    """SHA-256 and CRC-32C of every file of a listing, in its order; neither where a file cannot be read.
-
-    The SHA-256 says what a file is. That it still is what it was, when it is read again to be written, the CRC-32C
-    says at a tenth of the cost.
-    """
-
-    def __init__(self) -> None:
-        self._sha256 = bytearray()
-        self._crc32c = array("I")
-        self._readable = bytearray()
-
-    def __len__(self) -> int:
-        return len(self._readable)
-
-    def append(self, sha256: bytes | None, crc32c: int = 0) -> None:
-        """Adds the next file; `None` when it cannot be read."""
-        self._readable.append(sha256 is not None)
-        self._sha256 += sha256 or bytes(_SHA256_BYTES)
-        self._crc32c.append(crc32c)
-
-    def sha256(self, position: int) -> bytes | None:
-        """SHA-256 of a file, `None` when it cannot be read."""
-        if not self._readable[position]:
-            return None
-        return bytes(self._sha256[position * _SHA256_BYTES : (position + 1) * _SHA256_BYTES])
-
-    def crc32c(self, position: int) -> int:
-        """CRC-32C of a file that can be read."""
-        return self._crc32c[position]
-
-    def digests(self) -> npt.NDArray[np.uint8]:
-        """SHA-256 of all files, uint8 (n, 32); of those that cannot be read it says nothing."""
-        return np.frombuffer(self._sha256, np.uint8).reshape(-1, _SHA256_BYTES)
-
-    def unreadable(self) -> Iterator[int]:
-        """Positions of the files that cannot be read."""
-        return (position for position, readable in enumerate(self._readable) if not readable)
 
 
 _TABLE = "CREATE TABLE IF NOT EXISTS probed (content BLOB PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID"
@@ -285,7 +249,7 @@ _SECONDS_TO_WAIT = 30.0
 
 
 def cache_file(folder: str) -> Path:
-    """Where the rows of this version of the algorithm lie."""
+    """Returns the path of the rows of this version of the algorithm."""
     return Path(folder, f"probe-{ALGORITHM}.sqlite")
 
 
@@ -301,16 +265,16 @@ class ProbeCache:
 
     @staticmethod
     def open(folder: str | None) -> ProbeCache:
-        """The cache in a folder, made where it is missing; one that keeps nothing where it cannot be made."""
+        """Opens or creates the cache in a folder; one that keeps nothing where it cannot be created."""
         if folder is None:
             return ProbeCache(None)
         file = cache_file(folder)
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
-        return ProbeCache(file if _mended(file, _make) else None)
+        return ProbeCache(file if _run(file, _create) else None)
 
     def holds_rows(self) -> bool:
-        """Whether there is anything to be found; where there is not, no file needs to be asked for."""
+        """Returns whether it contains any row; if not, there is no need to look for one."""
         if self._file is not None:
             with suppress(sqlite3.Error), _connected(self._file, "ro") as connection:
                 return connection.execute("SELECT 1 FROM probed LIMIT 1").fetchone() is not None
@@ -333,10 +297,10 @@ class ProbeCache:
         texts = [(content, row.to_text(content)) for content, row in rows.items()]
 
         def insert(connection: sqlite3.Connection) -> None:
-            _make(connection)
+            _create(connection)
             connection.executemany("INSERT OR REPLACE INTO probed VALUES (?, ?)", texts)
 
-        _mended(self._file, insert)
+        _run(self._file, insert)
 
 
 def forget_rows(folder: str, contents: Iterable[bytes]) -> int:
@@ -350,22 +314,22 @@ def forget_rows(folder: str, contents: Iterable[bytes]) -> int:
 
     def delete(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA secure_delete=ON")
-        _make(connection)
+        _create(connection)
         count[0] += connection.executemany("DELETE FROM probed WHERE content = ?", rows).rowcount
 
     for file in sorted(Path(folder).glob("probe-*.sqlite")):
-        _mended(file, delete)
+        _run(file, delete)
     return count[0]
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def _create(connection: sqlite3.Connection) -> None:
     connection.execute(_TABLE)
     if [column[1] for column in connection.execute("PRAGMA table_info(probed)")] != ["content", "row"]:
         raise sqlite3.DatabaseError("another table of this name")
 
 
-def _mended(file: Path, work: Callable[[sqlite3.Connection], None]) -> bool:
-    """Does something with a database; one that turns out to be damaged is started anew. Tells whether it was done."""
+def _run(file: Path, work: Callable[[sqlite3.Connection], None]) -> bool:
+    """Changes a database, and re-creates a damaged one first. Returns whether it was changed."""
     for _ in range(2):
         try:
             with _connected(file, "rwc") as connection, connection:

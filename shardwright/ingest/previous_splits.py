@@ -1,4 +1,4 @@
-"""`split.previous`: where an earlier dataset had its images, so that they stay there."""
+"""`split.previous`: keeps images in the splits that they have in an earlier dataset."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def named_dataset(option: str, path: str) -> ImageDataset:
 
 
 def previous_digest(path: str) -> str:
-    """Digest of an earlier dataset: what stands for its path wherever there is a fingerprint.
+    """Returns the digest of an earlier dataset, which replaces its path in recipes.
 
     Raises:
-        UsageError: it is no dataset.
+        UsageError: it is not a dataset.
         DatasetError: it is damaged.
     """
     return named_dataset("split.previous", path).manifest.digest
 
 
 def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Where images were.
+    """Returns the splits that images had.
 
     Args:
         options: `split` of a recipe: `previous` is the digest that the earlier dataset must have.
@@ -53,12 +53,12 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
         keys: sorted keys of today's images.
 
     Returns:
-        Number of the split that each image was written into, or would have been if it were no duplicate; `NEW` for
+        Number of the split that each image was written into, or would have been without a duplicate; `NEW` for
         images that were not there or were rejected.
 
     Raises:
         UsageError: its splits are not those of the configuration, or it is another fold.
-        CheckFailed: it is another dataset than the recipe says.
+        CheckFailed: its digest is not the one in the recipe.
         DatasetError: it is damaged.
     """
     dataset = ImageDataset.open(path)
@@ -82,18 +82,18 @@ def previous_splits(options: SplitConfig, path: str, keys: Sequence[str]) -> npt
     if options.by == "kfold":
         _check_fold(options, dataset)
     number = {name: i for i, name in enumerate(options.names)}
-    places = KeyIndex(keys)
+    positions = KeyIndex(keys)
     split_of = np.full(len(keys), NEW, dtype=np.int64)
     for row in dataset.ledger():
         if row.status in (WRITTEN, DUPLICATE) and row.split in number:
-            place = places.find(row.key)
-            if place >= 0:
-                split_of[place] = number[row.split]
+            position = positions.find(row.key)
+            if position >= 0:
+                split_of[position] = number[row.split]
     return split_of
 
 
 def _check_fold(options: SplitConfig, dataset: ImageDataset) -> None:
-    """An image that was `train` in one fold is `eval` in another, so only the same fold tells where images belong."""
+    """Checks that the dataset is the same fold: an image that is `train` in one fold is `eval` in another."""
     before = dataset.manifest.recipe.get("split", {})
     if [before.get(name) for name in ("by", "folds", "fold")] != [options.by, options.folds, options.fold]:
         raise UsageError(

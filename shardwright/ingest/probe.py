@@ -1,4 +1,4 @@
-"""Probing a whole input: read, hashed, checked and looked at in one pass, spread over processes.
+"""Probing a whole input: read, hashed, checked and measured in one pass, spread over processes.
 
 The result depends on the files alone: not on the number of workers, nor on what the cache holds.
 """
@@ -30,14 +30,13 @@ from shardwright.storage import (
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 64 << 20
-# Files handed to a worker at once: enough that handing them over costs nothing, few enough that all have work to the
-# end.
+# Files that a worker gets together: enough that passing them costs nothing, few enough that all have work to the end.
 _FEWEST_AT_ONCE = 16
 _MOST_PARTS = 2000
-# So much is looked at between two times that rows are kept, each of which takes a millisecond; a kill loses no more.
+# Rows are kept after so many bytes, which takes a millisecond each time; a killed run loses no more than that.
 _BYTES_WORTH_KEEPING = 32 << 20
-# Pictures that wait for each other, and their pixels: decoding empties the processor's caches, and what looks at the
-# pictures takes a third less time when it has just looked at another one.
+# Pictures that are measured together, and their pixels: decoding empties the processor's caches, and measuring a
+# picture directly after another one takes a third less time.
 _MOST_DECODED, _MOST_AREA = 16, 1 << 20
 _LOST = "A process that was probing images has died; out of memory? What was probed is kept: run it again."
 
@@ -46,7 +45,7 @@ _Find: TypeAlias = Callable[[bytes], "ProbeRow | None"]
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """What is looked at, and how.
+    """Options of probing.
 
     Attributes:
         max_pixels: the most pixels an image may have.
@@ -61,7 +60,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class _Part:
-    """Files that a worker takes at once: consecutive ones of the listing, and which of them are to be looked at."""
+    """Files that a worker gets together: consecutive ones of the listing, and which of them are to be probed."""
 
     begin: int
     listing: Listing
@@ -70,7 +69,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What became of one file. `fresh`: its row was not in the cache and is worth keeping."""
+    """The result of one file. `fresh`: its row was not in the cache and is worth keeping."""
 
     file: FileHash | None
     row: ProbeRow | None = None
@@ -91,10 +90,10 @@ def probe_input(
     Args:
         listing: the files.
         skip: positions of those that are only hashed.
-        options: what is looked at.
+        options: what is checked and measured.
         cache: folder where rows are kept by content; `None` to keep none.
         workers: processes; by default one per processor, and threads for small inputs.
-        progress: is told of finished files.
+        progress: is advanced by finished files.
 
     Raises:
         ShardwrightError: a worker process has died.
@@ -141,10 +140,12 @@ def _parts(listing: Listing, skip: frozenset[int]) -> list[_Part]:
 
 def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, list[_Seen]]:
     listing = part.listing
-    read, places = partial(_read, part), range(len(part.look))
-    # From a bucket many files are fetched at a time; a local one is there sooner than a thread that would read ahead.
+    read, indices = partial(_read, part), range(len(part.look))
+    # From a bucket many files are fetched concurrently; a local one is read faster than a thread could prefetch it.
     remote = is_remote(listing.root)
-    files = map_threads(read, places, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, places)
+    files = (
+        map_threads(read, indices, readers(listing.root), listing.sizes.__getitem__) if remote else map(read, indices)
+    )
     seen: list[_Seen] = []
     decoded: list[tuple[int, FileHash, Decoded]] = []
     with cache.reading() as find:
@@ -165,11 +166,11 @@ def _probe(cache: ProbeCache, options: ProbeOptions, part: _Part) -> tuple[int, 
 
 
 def _measure(seen: list[_Seen], decoded: list[tuple[int, FileHash, Decoded]]) -> None:
-    """Looks at decoded files, and puts what they show where it belongs; none is waiting then."""
+    """Measures the decoded files, fills in their results, and empties the list."""
     if decoded:
         rows = rows_of([picture for _, _, picture in decoded])
-        for (place, file, _), row in zip(decoded, rows, strict=True):
-            seen[place] = _Seen(file, row, fresh=True)
+        for (index, file, _), row in zip(decoded, rows, strict=True):
+            seen[index] = _Seen(file, row, fresh=True)
     decoded.clear()
 
 
@@ -177,10 +178,10 @@ def _area(decoded: Decoded) -> int:
     return decoded.picture.width * decoded.picture.height
 
 
-def _read(part: _Part, place: int) -> tuple[FileHash | None, bytes | None]:
-    """Hashes of a file, and its bytes if they are to be looked at."""
-    path, pin = part.listing.path(place), part.listing.pin(place)
-    if not part.look[place]:
+def _read(part: _Part, index: int) -> tuple[FileHash | None, bytes | None]:
+    """Returns the hashes of a file, and its bytes if they are to be probed."""
+    path, pin = part.listing.path(index), part.listing.pin(index)
+    if not part.look[index]:
         return hash_file(path, pin), None
     try:
         data = read_bytes(path, pin)
@@ -190,7 +191,7 @@ def _read(part: _Part, place: int) -> tuple[FileHash | None, bytes | None]:
 
 
 def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _Seen | Decoded:
-    """What became of a file, or its picture, which is still to be looked at."""
+    """Returns the result of a file, or its picture, which is still to be measured."""
     try:
         header = header_of(data, max_pixels=options.max_pixels, convert=options.convert)
         row = find(file.sha256)
@@ -205,7 +206,7 @@ def _look(file: FileHash, data: bytes, find: _Find, options: ProbeOptions) -> _S
 
 def _fill(result: KnownFiles, listing: Listing, position: int, one: _Seen) -> None:
     if one.file is not None:
-        result.add_content(position, one.file)
+        result.content.set(position, one.file)
     if one.row is None:
         return
     if one.row.hashes is None:

@@ -1,4 +1,4 @@
-"""Reading all of an input once: hashed, and with `images.verify: full` looked at in the same pass."""
+"""Reads all of an input once: hashes it and, with `images.verify: full`, probes it in the same pass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 4096
 
 
 def probe_values(probed: KnownFiles | None, position: int) -> Values:
-    """These features of one image that was found sound."""
+    """Returns the probe features of one image that could be decoded."""
     if probed is None:
         return MappingProxyType({})
     hashes = [[as_int64(value)] for value in probed.hashes[position].tolist()]
@@ -34,7 +34,7 @@ def probe_values(probed: KnownFiles | None, position: int) -> Values:
 def read_input(
     recipe: IngestRecipe, surveyed: SurveyedInput, *, cache: str | None, workers: int | None, quiet: bool
 ) -> tuple[HashedInput, KnownFiles | None]:
-    """Hashes an input, and probes it where the recipe says so.
+    """Hashes an input, and probes it with `images.verify: full`.
 
     Args:
         recipe: the options.
@@ -44,7 +44,7 @@ def read_input(
         quiet: show no progress.
 
     Returns:
-        Its content, and what its pixels tell.
+        Its content, and the probe results; `None` where it is not probed.
     """
     listing = surveyed.listing
     if recipe.images.verify != FULL:
@@ -55,37 +55,31 @@ def read_input(
         convert=recipe.images.convert != "reject",
         pixels=recipe.duplicates.pixels is not None,
     )
-    known = surveyed.known(**wanted_of(recipe))
-    earlier, read = surveyed.earlier, None
-    alike = earlier is not None and earlier.looked_at_alike(recipe.options()["images"])
-    if known is not None and known.hashed.any():
-        # What is not going to be written needs no more than its hash.
+    known, previous, read = surveyed.known, surveyed.previous, None
+    same_checks = previous is not None and previous.same_checks(recipe.options()["images"])
+    if known is not None and known.content.known.any():
+        # Files that are not going to be written need no more than their hash.
         enough = np.array([i in surveyed.rejected for i in range(len(listing.keys))])
-        if alike:
+        if same_checks:
             enough |= known.sound
-        read = np.flatnonzero(~(known.hashed & enough))
-    if earlier is not None and cache is not None and (read is None or not alike):
-        _keep_rows(earlier, ProbeCache.open(cache))
+        read = np.flatnonzero(~(known.content.known & enough))
+    if previous is not None and cache is not None and (read is None or not same_checks):
+        _keep_rows(previous, ProbeCache.open(cache))
     part = listing if read is None else listing.part(read.tolist())
     skipped = surveyed.rejected if read is None else [i for i, p in enumerate(read.tolist()) if p in surveyed.rejected]
     with progress(len(part.keys), "probing", quiet=quiet) as shown:
         probed = probe_input(part, skipped, options, cache=cache, workers=workers, progress=shown)
     if known is not None and read is not None:
         probed = known.joined(read, probed)
-    return hash_input(surveyed, hashed=probed.files()), probed
+    return hash_input(surveyed, hashed=probed.content), probed
 
 
-def wanted_of(recipe: IngestRecipe) -> dict[str, bool]:
-    """What of an earlier dataset is of use beside its hashes, for `SurveyedInput.known`."""
-    return {"probed": recipe.images.verify == FULL, "pixels": recipe.duplicates.pixels is not None}
+def _keep_rows(previous: PreviousDataset, cache: ProbeCache) -> None:
+    """Copies the probe rows of a previous dataset into the cache, for files that have to be read again.
 
-
-def _keep_rows(earlier: PreviousDataset, cache: ProbeCache) -> None:
-    """Takes the probe rows of an earlier dataset into the cache: files that have to be read are found there by content.
-
-    Where the file that holds them is damaged none is taken: what the cache says is believed from then on.
+    If the file with the rows is damaged, none is copied, because the cache is trusted later.
     """
     with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
-        rows = ((origin.sha256, origin.row) for origin in earlier.origins(whole=True) if origin.row is not None)
+        rows = ((origin.sha256, origin.row) for origin in previous.input_records(whole=True) if origin.row is not None)
         while some := dict(islice(rows, _ROWS_AT_ONCE)):
             cache.keep(some)

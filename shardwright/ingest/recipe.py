@@ -1,6 +1,6 @@
-"""Where an input lies, and the options that change what is made of it: two things that never mix.
+"""The location of an input and the recipe, the options that change the dataset: two things that never mix.
 
-Where an input lies, told from a folder of its own: a compiled pipeline is given that folder when it runs.
+A compiled pipeline gets the folder of an input when it runs, so locations can also be relative to a folder.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from shardwright.fingerprint import canonical_json
 from shardwright.ingest.previous_splits import previous_digest
 from shardwright.storage.spans import NEWEST
 
-# Of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no cache and no
-# staging folder of an older version is taken for ours.
+# Version of the bytes that this code writes for the same recipe and input: raised whenever they change, so that no
+# cache and no staging folder of an older version is used.
 _CODE_FORMAT = 3
 
-# Stands for `input.images`, which is a place.
+# Replaces `input.images`, which is a location.
 _NOWHERE = "."
 
-# Says where the input lies, as JSON, to a component whose parameters must not.
+# Gives the location of the input, as JSON, to a component whose parameters must not contain it.
 INPUT_VARIABLE = "SHARDWRIGHT_INPUT"
 
 
 @dataclass(frozen=True)
 class InputLocation:
-    """Where an input lies on this machine. In no fingerprint and no cache key.
+    """The location of an input on this machine. It is in no fingerprint and no cache key.
 
     Attributes:
         images: absolute folder or glob.
@@ -68,7 +68,7 @@ class InputLocation:
 
 
 def locate(config: Config) -> InputLocation:
-    """Absolute paths of a configuration's input."""
+    """Returns the absolute paths of a configuration's input."""
     labels, previous = config.input.labels.path, config.split.previous
     return InputLocation(
         config.resolve(config.input.images),
@@ -83,15 +83,15 @@ def locate(config: Config) -> InputLocation:
 
 @dataclass(frozen=True)
 class IngestRecipe:
-    """What an ingest needs to know besides where the input lies: the sections of the configuration that it obeys.
+    """The sections of the configuration that an ingest obeys, without locations.
 
     Attributes:
         task: `segmentation` or `classification`.
-        input: `input` without places: of `labels.path` only the file's name is left, `images` is a dot, `span` and
-            `version` are gone, and `classes` may have been told from the data.
+        input: `input` without locations: `labels.path` is only the file's name, `images` is a dot, `span` and `version`
+            have their defaults, and `classes` may have been detected.
         images: `images`.
         duplicates: `duplicates`.
-        split: `split` without places: of `lists` only the files' names are left, and `previous` is the digest of the
+        split: `split` without locations: `lists` are only the files' names, and `previous` is the digest of the
             earlier dataset.
         shards: `shards`.
         features: `features`.
@@ -109,14 +109,14 @@ class IngestRecipe:
 
     @staticmethod
     def of(config: Config, classes: Sequence[str] | None = None) -> IngestRecipe:
-        """The recipe of a configuration.
+        """Returns the recipe of a configuration.
 
         Args:
             config: the configuration.
-            classes: names that were told from the data, where the configuration gives none.
+            classes: names that were detected, where the configuration gives none.
 
         Raises:
-            UsageError: `split.previous` is no dataset.
+            UsageError: `split.previous` is not a dataset.
             DatasetError: it is damaged.
         """
         labels = config.input.labels
@@ -127,7 +127,7 @@ class IngestRecipe:
             input=replace(config.input, images=_NOWHERE, labels=labels, span=NEWEST, version=NEWEST),
             images=config.images,
             duplicates=config.duplicates,
-            split=_without_places(config),
+            split=_without_locations(config),
             shards=config.shards,
             features=config.features,
             rejects=config.rejects,
@@ -135,15 +135,15 @@ class IngestRecipe:
         return recipe if classes is None else recipe.with_classes(classes)
 
     def with_classes(self, classes: Sequence[str]) -> IngestRecipe:
-        """The same recipe with the classes that were told from the data, unless it names some itself."""
+        """Returns the same recipe with the classes that were detected, unless it names some already."""
         if self.input.classes is not None or not classes:
             return self
         return replace(self, input=replace(self.input, classes=dict.fromkeys(classes)))
 
     def options(self) -> dict[str, Any]:
-        """The options that change bytes, as plain values: the `recipe` of the manifest.
+        """Returns the options that change bytes, as plain values: the `recipe` of the manifest.
 
-        Those that have their default are left out: a later version with more options, at their defaults, makes the
+        Options with their default value are left out: a later version with more options, at their defaults, makes the
         same dataset. The order of the classes counts, and that of a mapping does not, so they are pairs.
         """
         sections = {name: _changed(getattr(self, name)) for name in _SECTIONS}
@@ -153,12 +153,12 @@ class IngestRecipe:
         return {"code_format": _CODE_FORMAT, "task": self.task, **sections}
 
     def to_json(self) -> str:
-        """Canonical JSON of the whole recipe, for a component's parameter."""
+        """Returns canonical JSON of the whole recipe, for a component's parameter."""
         return canonical_json({"options": self.options(), "rejects": _changed(self.rejects)})
 
     @staticmethod
     def from_json(text: str) -> IngestRecipe:
-        """Reads what `to_json` wrote.
+        """Reads the JSON of `to_json`.
 
         Raises:
             ValueError: another version wrote it.
@@ -179,7 +179,7 @@ class IngestRecipe:
 _SECTIONS = ("input", "images", "duplicates", "split", "shards", "features")
 
 
-def _without_places(config: Config) -> SplitConfig:
+def _without_locations(config: Config) -> SplitConfig:
     split = config.split
     if split.lists is not None:
         split = replace(split, lists={name: posixpath.basename(path) for name, path in split.lists.items()})
@@ -189,7 +189,7 @@ def _without_places(config: Config) -> SplitConfig:
 
 
 def _changed(section: Any) -> dict[str, Any]:
-    """The options of a section that have another value than their default, as plain values."""
+    """Returns the options of a section that differ from their default, as plain values."""
     changed = {}
     for option in fields(section):
         value = getattr(section, option.name)
@@ -206,59 +206,59 @@ def _plain(value: Any) -> Any:
 
 
 def ingest_recipe(config: Config, classes: Sequence[str]) -> str:
-    """The recipe of a configuration and its (given or told) classes as canonical JSON."""
+    """Returns the recipe of a configuration and its (given or detected) classes as canonical JSON."""
     return IngestRecipe.of(config, classes).to_json()
 
 
-# A name with one of these stands for several, and cannot be part of a folder that is given at run time.
+# A name with one of these matches several files, and cannot be part of a folder that is given at run time.
 _MARKS = frozenset("*?[{")
 
 
 def relative_places(location: InputLocation) -> tuple[str, InputLocation]:
-    """The deepest folder that holds everything of an input, and the places below it.
+    """Returns the deepest folder that contains all of an input, and the paths relative to it.
 
     Args:
-        location: absolute places, all on one machine or in one bucket.
+        location: absolute paths, all on one machine or in one bucket.
 
     Raises:
         UsageError: they have no folder in common.
     """
-    places = [location.images, location.labels, location.previous, location.earlier, *location.lists.values()]
-    parents = [_fixed_part(place) for place in places if place is not None]
+    paths = [location.images, location.labels, location.previous, location.earlier, *location.lists.values()]
+    parents = [_fixed_part(path) for path in paths if path is not None]
     shared = parents[0]
     for parent in parents[1:]:
         same = [a == b for a, b in zip(shared, parent, strict=False)]
         shared = shared[: same.index(False) if False in same else len(same)]
     root = "/".join(shared)
     if root in ("", "gs:", "gs:/", "s3:", "s3:/"):
-        shown = ", ".join(place for place in places if place is not None)
+        shown = ", ".join(path for path in paths if path is not None)
         raise UsageError(f"input: {shown} have no folder in common. Put them into one folder or bucket.")
-    return root, _mapped(location, lambda place: place[len(root) + 1 :])
+    return root, _mapped(location, lambda path: path[len(root) + 1 :])
 
 
 def absolute_places(root: str, location: InputLocation) -> InputLocation:
-    """The places below a folder as absolute ones."""
-    return _mapped(location, lambda place: posixpath.join(root, place))
+    """Returns the paths below a folder as absolute ones."""
+    return _mapped(location, lambda path: posixpath.join(root, path))
 
 
 def location_json(location: InputLocation) -> str:
-    """What `InputLocation.from_json` reads, canonical."""
-    places = json.loads(json.dumps(asdict(location)))
+    """Returns canonical JSON for `InputLocation.from_json`."""
+    paths = json.loads(json.dumps(asdict(location)))
     if location.earlier is None:
-        del places["earlier"]  # Pipelines that know nothing of it keep their cache.
-    return canonical_json(places)
+        del paths["earlier"]  # Pipelines without it keep their cache.
+    return canonical_json(paths)
 
 
-def _fixed_part(place: str) -> list[str]:
-    """The names above a place's last one, up to the first that stands for several."""
-    names = place.split("/")[:-1]
+def _fixed_part(path: str) -> list[str]:
+    """Returns the folders of a path, up to the first with a wildcard."""
+    names = path.split("/")[:-1]
     marked = [i for i, name in enumerate(names) if _MARKS & set(name)]
     return names[: marked[0]] if marked else names
 
 
 def _mapped(location: InputLocation, change: Callable[[str], str]) -> InputLocation:
-    def optional(place: str | None) -> str | None:
-        return None if place is None else change(place)
+    def optional(path: str | None) -> str | None:
+        return None if path is None else change(path)
 
     return replace(
         location,
@@ -266,5 +266,5 @@ def _mapped(location: InputLocation, change: Callable[[str], str]) -> InputLocat
         labels=optional(location.labels),
         previous=optional(location.previous),
         earlier=optional(location.earlier),
-        lists={split: change(place) for split, place in location.lists.items()},
+        lists={split: change(path) for split, path in location.lists.items()},
     )

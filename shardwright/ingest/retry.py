@@ -1,7 +1,7 @@
-"""`shardwright retry-rejects`: after files, labels or options were mended, what an ingest had rejected is read again.
+"""`shardwright retry-rejects`: reads rejected inputs again, after files, labels or options were fixed.
 
-It is an ingest with `previous`: what was written is taken over, what was rejected is in no shard and so is read, and
-the result is that of a full ingest. Added to that is what became of each rejected input.
+It is an ingest with `previous`: written images are copied, rejected ones are in no shard and so are read. The result is
+that of a full ingest, and in addition the new status of each rejected input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shardwright.dataset.ledger import REJECTED, LedgerRow
 from shardwright.dataset.manifest import Manifest
 from shardwright.dataset.reader import ImageDataset
 from shardwright.ingest.previous_dataset import PreviousDataset
-from shardwright.ingest.run import ingest
+from shardwright.ingest.run import ignore, ingest
 from shardwright.storage import is_remote
 
 GONE = "gone"
@@ -23,11 +23,11 @@ GONE = "gone"
 
 @dataclass(frozen=True)
 class RetryResult:
-    """An input that had been rejected.
+    """An input that was rejected.
 
     Attributes:
         before: its row then.
-        after: its row now, `None` where there is no such input any more.
+        after: its row now, `None` where the input no longer exists.
     """
 
     before: LedgerRow
@@ -35,7 +35,7 @@ class RetryResult:
 
     @property
     def status(self) -> str:
-        """What it is now: `written`, `duplicate`, `rejected` or `gone`."""
+        """Returns its status now: `written`, `duplicate`, `rejected` or `gone`."""
         return GONE if self.after is None else self.after.status
 
 
@@ -46,29 +46,29 @@ def retry_rejects(
     *,
     workers: int | None = None,
     quiet: bool = False,
-    tell: Callable[[str], None] | None = None,
+    log: Callable[[str], None] = ignore,
 ) -> tuple[Manifest, tuple[RetryResult, ...]]:
     """Makes a dataset in which the inputs that another one rejected are read again.
 
     Args:
         directory: that dataset.
-        config: the configuration, mended or as it was; its own `previous` plays no part.
+        config: the configuration, changed or not; its option `previous` is ignored.
         out: see `ingest`.
         workers: likewise.
         quiet: likewise.
-        tell: likewise.
+        log: likewise.
 
     Returns:
-        The manifest of the dataset, which is that of a full ingest; what became of each rejected input, by key.
+        The manifest of the dataset, which is that of a full ingest; the result of each rejected input, by key.
 
     Raises:
-        UsageError, DatasetError: `directory` is no dataset of an ingest, or damaged.
+        UsageError, DatasetError: `directory` is not a dataset of an ingest, or is damaged.
         ShardwrightError: see `ingest`.
     """
     path = os.fspath(directory)
     path = path if is_remote(path) else os.path.abspath(path)
     before = [row for row in PreviousDataset.open(path).dataset.ledger() if row.status == REJECTED]
-    manifest = ingest(replace(config, previous=path), out, workers=workers, quiet=quiet, tell=tell)
+    manifest = ingest(replace(config, previous=path), out, workers=workers, quiet=quiet, log=log)
     keys = {row.key for row in before}
     after = {row.key: row for row in ImageDataset.open(out).ledger() if row.key in keys}
     return manifest, tuple(RetryResult(row, after.get(row.key)) for row in before)

@@ -1,13 +1,13 @@
-"""The whole ingest on this machine: plan, write shards in processes of their own, commit.
+"""The whole ingest on this machine: survey, plan, write shards in processes, commit.
 
-What `import shardwright` offers beside `ImageDataset` and `load`: a dataset of a configuration, in one call.
+`make_dataset` is what `import shardwright` offers: a dataset of a configuration, in one call.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import UsageError
 from shardwright.ingest.plan import IngestPlan, plan_ingest, planned_fingerprint
 from shardwright.ingest.recipe import IngestRecipe, locate
-from shardwright.ingest.survey import survey_input
+from shardwright.ingest.survey import SurveyedInput, survey_input
 from shardwright.ingest.write import write_shard
 from shardwright.processes import map_processes, warm_up
 from shardwright.progress import progress
@@ -40,22 +40,28 @@ _LOST = (
 )
 
 
+def ignore(note: str) -> None:
+    """Drops a note."""
+    del note
+
+
 def ingest(
     config: Config,
     out: str | os.PathLike[str],
     workers: int | None = None,
     quiet: bool = False,
-    tell: Callable[[str], None] | None = None,
+    log: Callable[[str], None] = ignore,
 ) -> Manifest:
     """Makes a dataset of a configuration's input.
 
     Args:
         config: the configuration.
-        out: folder to write; it appears whole, when all is done. When it holds this very dataset, nothing is done.
-        workers: processes that probe images and write shards; by default one per processor, and none of its own for
-            small inputs. The result is the same.
+        out: folder to write; it appears whole, when all is done. When it contains this dataset already, nothing is
+            done.
+        workers: processes that probe images and write shards; by default one per processor, and none for small
+            inputs. The result is the same.
         quiet: show no progress.
-        tell: is called with each note on what was told from the data.
+        log: is called with each note on what was detected.
 
     Returns:
         The manifest of the dataset.
@@ -64,66 +70,40 @@ def ingest(
         UsageError: the input, the annotations or `out` are not what they should be.
         CheckFailed: too many rejects, nothing matched, nothing written.
     """
-    if workers is not None and workers < 1:
-        raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
-    check_output(out)
-    for earlier in (config.previous, config.split.previous):
-        if earlier is not None:
-            check_not_inside(out, earlier)
-    location = locate(config)
-    recipe = IngestRecipe.of(config)
-    staging_root = _staging_root(config, out)
+    _check_call(config, out, workers)
+    recipe, location, staging_root = IngestRecipe.of(config), locate(config), _staging_root(config, out)
     surveyed = survey_input(recipe, location)
-    if recipe.images.verify == FULL and is_committed(out):
-        # Whether it is this very dataset the hashes tell, at a tenth of the cost of looking at the pixels again.
-        there = open_if_committed(out, planned_fingerprint(recipe, surveyed))
-        if there is not None:
-            _remove_leftovers(staging_root, config, out, there.fingerprint)
-            return there
-    if _processes(sum(surveyed.listing.sizes), workers) > 1:
-        warm_up(write_shard)  # Their imports take as long as hashing a thousand photographs, which comes first.
-    prepared = plan_ingest(recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers)
-    del surveyed
-    plan = prepared.plan
-    if is_inside(out, plan.root):
-        _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
-        raise UsageError(f"{out}: lies inside the input folder {plan.root} and would become input. Name another --out.")
-    if tell is not None:
-        for note in plan.notes:
-            tell(note)
-    found = open_if_committed(out, plan.dataset.fingerprint)
-    if found is not None:
-        _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
-        _log_marks(found, config, tell)
-        return found
-    prepared.check_rejects()
-    if tell is not None and (damaged := damage(out, plan.dataset.fingerprint)):
-        tell(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
-    try:
-        staging = Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
-    except OSError as error:
+    if is_inside(out, surveyed.listing.root):
         raise UsageError(
-            f"{staging_root}: cannot be made ({error.strerror}). Set run.staging or another --out."
-        ) from None
-    with staging.locked():
-        prepared.stage(staging)
-        del prepared
-        todo = [number for number, result in enumerate(staging.results(plan.dataset.shards)) if result is None]
-        with progress(len(todo), "writing shards", quiet=quiet) as shown:
-            for _ in _write_all(plan, staging, todo, workers):
-                shown.advance()
-        copied = reuse_notes(plan, staging.results(plan.dataset.shards))
-        manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
-    _remove_leftovers(staging_root, config, out, plan.dataset.fingerprint)
-    if tell is not None:
-        for note in copied:
-            tell(note)
-    _log_marks(manifest, config, tell)
+            f"{out}: is inside the input folder {surveyed.listing.root} and would become input. Name another --out."
+        )
+    manifest = _open_same(out, recipe, surveyed)
+    if manifest is None:
+        if _processes(sum(surveyed.listing.sizes), workers) > 1:
+            warm_up(write_shard)  # Their imports take as long as hashing a thousand photographs, which comes first.
+        prepared = plan_ingest(
+            recipe, location, surveyed=surveyed, quiet=quiet, staging_root=staging_root, workers=workers
+        )
+        del surveyed
+        plan = prepared.plan
+        _log_all(log, plan.notes)
+        manifest = open_if_committed(out, plan.dataset.fingerprint)
+    if manifest is None:
+        prepared.check_rejects()
+        if damaged := damage(out, plan.dataset.fingerprint):
+            log(f"{damaged} It is replaced now, since what remains of it belongs to this dataset.")
+        staging = _open_staging(staging_root, plan)
+        with staging.locked():
+            prepared.stage(staging)
+            del prepared  # Its arrays are not needed while shards are written.
+            manifest = _write(plan, staging, config, out, workers, quiet, log)
+    _remove_leftovers(staging_root, config, out, manifest.fingerprint)
+    _log_all(log, _mark_notes(manifest, config))
     return manifest
 
 
 def reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list[str]:
-    """What was copied from the earlier dataset, for the user; nothing where there is none."""
+    """Returns how much was copied from the previous dataset, for the user; nothing where there is none."""
     if plan.source is None:
         return []
     there = [result for result in results if result is not None]
@@ -138,19 +118,90 @@ def reuse_notes(plan: IngestPlan, results: Sequence[ShardResult | None]) -> list
     return notes
 
 
-def _log_marks(manifest: Manifest, config: Config, tell: Callable[[str], None] | None) -> None:
-    if tell is None:
+def _check_call(config: Config, out: str | os.PathLike[str], workers: int | None) -> None:
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
+    check_output(out)
+    for previous in (config.previous, config.split.previous):
+        if previous is not None:
+            check_not_inside(out, previous)
+
+
+def _open_same(out: str | os.PathLike[str], recipe: IngestRecipe, surveyed: SurveyedInput) -> Manifest | None:
+    """Opens `out` if it is this dataset already, without decoding any image.
+
+    Only for `images.verify: full`: hashing takes a tenth of the time of probing, and otherwise the plan only hashes.
+    """
+    if recipe.images.verify != FULL or not is_committed(out):
+        return None
+    return open_if_committed(out, planned_fingerprint(recipe, surveyed))
+
+
+def _open_staging(staging_root: str, plan: IngestPlan) -> Staging:
+    try:
+        return Staging.open(staging_root, plan.dataset.fingerprint, plan.tools)
+    except OSError as error:
+        raise UsageError(
+            f"{staging_root}: cannot be created ({error.strerror}). Set run.staging or another --out."
+        ) from None
+
+
+def _write(
+    plan: IngestPlan,
+    staging: Staging,
+    config: Config,
+    out: str | os.PathLike[str],
+    workers: int | None,
+    quiet: bool,
+    log: Callable[[str], None],
+) -> Manifest:
+    """Writes the missing shards of a staged plan, and commits the dataset."""
+    shards = plan.dataset.shards
+    missing = [number for number, result in enumerate(staging.results(shards)) if result is None]
+    with progress(len(missing), "writing shards", quiet=quiet) as shown:
+        for _ in _write_all(plan, staging, missing, workers):
+            shown.advance()
+    copied = reuse_notes(plan, staging.results(shards))
+    manifest = commit(staging, plan.dataset, out, {"config": config.to_dict(), "runner": "ingest"})
+    _log_all(log, copied)
+    return manifest
+
+
+def _write_all(plan: IngestPlan, staging: Staging, missing: list[int], workers: int | None) -> Iterator[ShardResult]:
+    """Writes the shards that are not finished yet; yields each as it is done."""
+    workers = min(_processes(plan.total_bytes, workers), len(missing))
+    if workers <= 1:
+        for number in missing:
+            yield write_shard(number, plan, staging)
         return
-    located, displayed = (manifest.totals.get(name, 0) for name in (LOCATED, DISPLAYED))
-    if located:
+    yield from map_processes(partial(write_shard, plan=plan, staging=staging), missing, workers, _LOST)
+
+
+def _processes(total: int, workers: int | None) -> int:
+    """Returns how many processes are used for so many bytes of images where `workers` are asked for."""
+    if workers is None:
+        return (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
+    return workers
+
+
+def _log_all(log: Callable[[str], None], notes: Iterable[str]) -> None:
+    for note in notes:
+        log(note)
+
+
+def _mark_notes(manifest: Manifest, config: Config) -> list[str]:
+    """Returns notes on images with a GPS position and on images that Exif rotates."""
+    notes = []
+    if located := manifest.totals.get(LOCATED, 0):
         kept = config.images.strip_metadata == "none"
         what = "and are stored so; images.strip_metadata: private leaves that out" if kept else "stored without it"
-        tell(f"{located} images say where they were taken (GPS): {what}")
-    if displayed:
-        tell(
+        notes.append(f"{located} images contain the position where they were taken (GPS): {what}")
+    if displayed := manifest.totals.get(DISPLAYED, 0):
+        notes.append(
             f"{displayed} images are turned by Exif: their masks and boxes are taken as drawn on the displayed picture "
-            "(input.labels.frame says otherwise)"
+            "(input.labels.frame changes that)"
         )
+    return notes
 
 
 def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
@@ -160,10 +211,11 @@ def _staging_root(config: Config, out: str | os.PathLike[str]) -> str:
 
 
 def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[str], fingerprint: str) -> None:
-    """Clears what killed runs have left, once the output is there; the folder of a run that lives is let alone.
+    """Deletes what finished and killed runs have left in staging; the folder of a running ingest stays.
 
-    In the staging folder beside an output that is all there is, also of other configurations: they cannot be published
-    there any more. In one that the configuration names, where others may keep theirs, it is what is ours.
+    In the staging folder next to an output that is everything, also of other configurations: they can no longer be
+    published there. In a folder that the configuration names, other runs may keep their shards, so only this dataset's
+    are deleted.
     """
     if is_remote(str(out)):
         discard_assembly(out, fingerprint)
@@ -186,23 +238,6 @@ def _remove_leftovers(staging_root: str, config: Config, out: str | os.PathLike[
         Path(staging_root).rmdir()
 
 
-def _write_all(plan: IngestPlan, staging: Staging, todo: list[int], workers: int | None) -> Iterator[ShardResult]:
-    """Writes the shards that are not finished yet; yields each as it is done."""
-    workers = min(_processes(plan.total_bytes, workers), len(todo))
-    if workers <= 1:
-        for number in todo:
-            yield write_shard(number, plan, staging)
-        return
-    yield from map_processes(partial(write_shard, plan=plan, staging=staging), todo, workers, _LOST)
-
-
-def _processes(total: int, workers: int | None) -> int:
-    """How many processes are used for so many bytes of images where `workers` are asked for."""
-    if workers is None:
-        return (os.cpu_count() or 1) if total > _BYTES_WORTH_PROCESSES else 1
-    return workers
-
-
 def make_dataset(
     config: Config | Mapping[str, Any] | str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -216,9 +251,9 @@ def make_dataset(
     `if __name__ == "__main__"`.
 
     Args:
-        config: a YAML file, or what would stand in one: `{"input": {"images": "photos"}}`; relative paths start from
-            the current folder.
-        out: folder to write, or a URL; where it holds this very dataset, nothing is done.
+        config: a YAML file, or the same as a mapping: `{"input": {"images": "photos"}}`; relative paths start from the
+            current folder.
+        out: folder to write, or a URL; when it contains this dataset already, nothing is done.
         workers: processes; the result is the same.
         quiet: show no progress.
 

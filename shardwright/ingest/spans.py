@@ -1,8 +1,8 @@
-"""Which deliveries of an input are read, and what becomes of an image that several of them hold.
+"""Selects the spans and versions of an input, and merges their listings into one.
 
-Keys are the paths below the folder that a delivery is, so an image that is delivered again keeps its key. What several
-deliveries hold counts once: with equal bytes it is the same image, and with others `input.on_conflict` decides. Either
-way every file that is passed over has its row in the ledger, under the name of its delivery's folder and its key.
+Keys are paths below the folder of a span, so an image that is delivered again keeps its key. An image that is in
+several spans counts once: with equal bytes it is the same image, else `input.on_conflict` decides. Every file that is
+passed over has a row in the ledger, under the name of its span's folder and its key.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class MergedSpans:
     Attributes:
         listing: files, by key.
         labels: annotations, from old to new; none where there are no such files.
-        passed_over: ledger rows of files that another delivery's file stands for.
-        notes: what is read, for the user.
+        passed_over: ledger rows of files that a file of another span replaces.
+        notes: the spans that are read, for the user.
         newest: the newest span that is read, `None` where the paths name none.
     """
 
@@ -44,29 +44,29 @@ class MergedSpans:
     newest: int | None = None
 
     def spans(self, on_conflict: str) -> Spans:
-        """The annotations where they are not simply one file."""
+        """Returns the annotations where they are not simply one file."""
         plain = len(self.labels) <= 1 and not any(part.folder for part in self.labels)
         return ONE_FILE if plain else Spans(self.labels, on_conflict == CONFLICT_FAILS)
 
 
 class _Listed(NamedTuple):
-    """A delivery of images that holds some, and its files."""
+    """A span that contains images, and its files."""
 
-    delivery: Span
+    span: Span
     called: str
     listing: Listing
 
 
 def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
-    """Lists what an input delivers.
+    """Lists the files of an input.
 
     Args:
-        location: where it lies, and which spans of it are meant.
+        location: where the input is, and which of its spans are read.
         on_conflict: `input.on_conflict`.
 
     Raises:
-        UsageError: there is nothing, or not the span, or no annotations for it.
-        CheckFailed: an image has several contents, which is to fail.
+        UsageError: there are no files, or not the span, or no annotations for it.
+        CheckFailed: an image has several contents, and `input.on_conflict` is `fail`.
     """
     images = SpanPath.parse("input.images", location.images)
     labels = None if location.labels is None else SpanPath.parse("input.labels.path", location.labels)
@@ -79,18 +79,18 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
         found = labels.find(list_names)
         chosen = _chosen_tables(labels, found, location)
         listing = list_inputs(location.images, leave_out=chosen[-1].path)
-        told = tuple(f"input.labels.path: {part.called}" for part in chosen)
-        newest = next(delivery.span for delivery in found if delivery.path == chosen[-1].path)
-        return MergedSpans(listing, tuple(chosen), (), told, newest)
+        chosen_notes = tuple(f"input.labels.path: {part.called}" for part in chosen)
+        newest = next(span.span for span in found if span.path == chosen[-1].path)
+        return MergedSpans(listing, tuple(chosen), (), chosen_notes, newest)
     notes: list[str] = []
     tables = [] if labels is None else labels.find(list_names)
     listed = _list_spans(images, location, tables, notes)
     parts = fixed
     if labels is not None:
-        spans = [entry.delivery.span for entry in listed]
-        parts = tuple(_table_of(labels, tables, span, location) for span in spans)
+        numbers = [entry.span.span for entry in listed]
+        parts = tuple(_table_of(labels, tables, number, location) for number in numbers)
         parts = tuple(
-            part._replace(folder=entry.delivery.folder if on_conflict == WITH_SPAN else "")
+            part._replace(folder=entry.span.folder if on_conflict == WITH_SPAN else "")
             for part, entry in zip(parts, listed, strict=True)
         )
         notes += [f"input.labels.path: {part.called}" for part in parts if labels.versioned]
@@ -98,46 +98,46 @@ def read_spans(location: InputLocation, on_conflict: str) -> MergedSpans:
     if rows:
         again = sum(row.code == DELIVERED_AGAIN for row in rows)
         notes.append(f"input: {again} files were delivered again, {len(rows) - again} were replaced by a later span")
-    return MergedSpans(listing, parts, tuple(rows), tuple(notes), listed[-1].delivery.span)
+    return MergedSpans(listing, parts, tuple(rows), tuple(notes), listed[-1].span.span)
 
 
 def _list_spans(images: SpanPath, location: InputLocation, tables: Sequence[Span], notes: list[str]) -> list[_Listed]:
-    """The newest version of each span that holds anything; with `newest` only of the last such span."""
+    """Lists the newest version with files of each span; with `newest` only of the last such span."""
     found = images.find(list_names)
-    span = Choice.parse("input.span", location.span)
-    spans = candidates(found, span, Choice.parse("input.version", location.version))
+    choice = Choice.parse("input.span", location.span)
+    spans = candidates(found, choice, Choice.parse("input.version", location.version))
     listed: list[_Listed] = []
-    for versions in reversed(spans) if span.text == NEWEST else spans:
-        for delivery in versions:
+    for versions in reversed(spans) if choice.text == NEWEST else spans:
+        for span in versions:
             try:
-                listing = list_inputs(delivery.path, leave_out=_left_out(location, tables, delivery))
+                listing = list_inputs(span.path, leave_out=_left_out(location, tables, span))
             except EmptyListing:
-                notes.append(f"input.images: {images.called(delivery)} holds no file yet and is passed over")
+                notes.append(f"input.images: {images.called(span)} contains no file yet and is passed over")
                 continue
-            listed.append(_Listed(delivery, images.called(delivery), listing))
-            notes.append(f"input.images: {images.called(delivery)}")
+            listed.append(_Listed(span, images.called(span), listing))
+            notes.append(f"input.images: {images.called(span)}")
             break
-        if listed and span.text == NEWEST:
+        if listed and choice.text == NEWEST:
             break
     if not listed:
         raise UsageError(_nothing(images, found, location))
     return listed
 
 
-def _left_out(location: InputLocation, tables: Sequence[Span], delivery: Span) -> str | None:
-    """The annotations, which are no input though they may lie among the images."""
+def _left_out(location: InputLocation, tables: Sequence[Span], span: Span) -> str | None:
+    """Returns the path of the annotations, which may be among the images but are not input."""
     if not tables:
         return location.labels
-    return next((table.path for table in reversed(tables) if table.span == delivery.span), None)
+    return next((table.path for table in reversed(tables) if table.span == span.span), None)
 
 
 def _chosen_tables(labels: SpanPath, tables: Sequence[Span], location: InputLocation) -> list[TablePart]:
-    span = Choice.parse("input.span", location.span)
-    spans = candidates(tables, span, Choice.parse("input.version", location.version))
+    choice = Choice.parse("input.span", location.span)
+    spans = candidates(tables, choice, Choice.parse("input.version", location.version))
     if not spans:
         raise UsageError(_nothing(labels, tables, location))
-    chosen = [versions[0] for versions in (spans[-1:] if span.text == NEWEST else spans)]
-    return [TablePart(delivery.path, "", labels.called(delivery)) for delivery in chosen]
+    chosen = [versions[0] for versions in (spans[-1:] if choice.text == NEWEST else spans)]
+    return [TablePart(span.path, "", labels.called(span)) for span in chosen]
 
 
 def _table_of(labels: SpanPath, tables: Sequence[Span], span: int, location: InputLocation) -> TablePart:
@@ -145,7 +145,7 @@ def _table_of(labels: SpanPath, tables: Sequence[Span], span: int, location: Inp
 
 
 def _nothing(path: SpanPath, found: Sequence[Span], location: InputLocation) -> str:
-    there = ", ".join(path.called(delivery) for delivery in found[-_SHOWN:]) or "none"
+    there = ", ".join(path.called(span) for span in found[-_SHOWN:]) or "none"
     version = f" and input.version {location.version}" if path.versioned else ""
     return (
         f"{path.option}: nothing at {path.path} for input.span {location.span}{version}; there are: {there}. "
@@ -154,33 +154,33 @@ def _nothing(path: SpanPath, found: Sequence[Span], location: InputLocation) -> 
 
 
 def _merge(root: str, listed: Sequence[_Listed], on_conflict: str) -> tuple[Listing, list[LedgerRow]]:
-    """One listing of several deliveries.
+    """Merges the listings of several spans.
 
     Raises:
-        CheckFailed: an image has several contents, which is to fail.
+        CheckFailed: an image has several contents, and `input.on_conflict` is `fail`.
     """
     if len(listed) == 1 and on_conflict != WITH_SPAN:
         return listed[0].listing, []
-    places: dict[str, list[tuple[int, int]]] = {}
+    by_key: dict[str, list[tuple[int, int]]] = {}
     for number, entry in enumerate(listed):
         for i, key in enumerate(entry.listing.keys):
-            places.setdefault(key, []).append((number, i))
-    contents = _contents(listed, (held for held in places.values() if len(held) > 1))
+            by_key.setdefault(key, []).append((number, i))
+    contents = _contents(listed, (files for files in by_key.values() if len(files) > 1))
     kept: list[tuple[str, int, int]] = []
     rows: list[LedgerRow] = []
     conflicts: list[str] = []
-    for key, held in places.items():
+    for key, files in by_key.items():
         first: dict[bytes, tuple[int, int]] = {}
-        for place in held:
-            number, i = place
-            own = f"{listed[number].delivery.folder}/{key}"
-            content = contents.get(place)
-            # With its span in its key an image must not lose that key when it is delivered again: the oldest stands.
-            main = held[-1]
+        for file in files:
+            number, i = file
+            own = f"{listed[number].span.folder}/{key}"
+            content = contents.get(file)
+            # A key with a span must not change when the image is delivered again, so the oldest span counts.
+            main = files[-1]
             if on_conflict == WITH_SPAN:
-                main = place if content is None else first.setdefault(content, place)
+                main = file if content is None else first.setdefault(content, file)
             called = listed[main[0]].called
-            if place == main:
+            if file == main:
                 kept.append((own if on_conflict == WITH_SPAN else key, number, i))
             elif content is not None and content == contents[main]:
                 rows.append(LedgerRow(own, DUPLICATE, DELIVERED_AGAIN, f"the same bytes as in {called}"))
@@ -191,29 +191,29 @@ def _merge(root: str, listed: Sequence[_Listed], on_conflict: str) -> tuple[List
         shown = "; ".join(conflicts[:_SHOWN]) + ("; …" if len(conflicts) > _SHOWN else "")
         raise CheckFailed(
             f"input.on_conflict: {len(conflicts)} images have other bytes in another span: {shown}. "
-            "Set it to newest or with_span, or mend the deliveries."
+            "Set it to newest or with_span, or remove one of the files."
         )
     return _joined(root, listed, sorted(kept)), sorted(rows, key=lambda row: row.key)
 
 
 def _contents(
-    listed: Sequence[_Listed], places: Iterable[Sequence[tuple[int, int]]]
+    listed: Sequence[_Listed], groups: Iterable[Sequence[tuple[int, int]]]
 ) -> dict[tuple[int, int], bytes | None]:
-    """What tells the contents of the files of one key apart; a file that cannot be read has none."""
+    """Returns a checksum or hash by which the files of one key are compared; `None` for a file that cannot be read."""
     contents: dict[tuple[int, int], bytes | None] = {}
     flat: list[tuple[int, int]] = []
-    for held in places:
-        listed_there = {(listed[n].listing.checksum(i), listed[n].listing.sizes[i]) for n, i in held}
+    for group in groups:
+        listed_there = {(listed[n].listing.checksum(i), listed[n].listing.sizes[i]) for n, i in group}
         (checksum, _), *others = listed_there
-        # Equal MD5 say that the bytes are equal; others, of objects that are encrypted, need not say that they differ.
+        # Equal MD5 prove equal bytes. Different ones do not prove different bytes: objects may be encrypted.
         if checksum.startswith("md5:") and not others:
-            contents.update(dict.fromkeys(held, checksum.encode()))
+            contents.update(dict.fromkeys(group, checksum.encode()))
         else:
-            flat += held
+            flat += group
 
-    def read(place: tuple[int, int]) -> bytes | None:
-        listing = listed[place[0]].listing
-        found = hash_file(listing.path(place[1]), listing.pin(place[1]))
+    def read(file: tuple[int, int]) -> bytes | None:
+        listing = listed[file[0]].listing
+        found = hash_file(listing.path(file[1]), listing.pin(file[1]))
         return None if found is None else found.sha256
 
     hashes: Iterator[bytes | None] = map_threads(read, flat, readers(listed[0].listing.root))
@@ -231,7 +231,7 @@ def _joined(root: str, listed: Sequence[_Listed], kept: Sequence[tuple[str, int,
         StringArray(f"{below[number]}/{listed[number].listing.names[i]}" for _, number, i in kept),
         array("q", (listed[number].listing.sizes[i] for _, number, i in kept)),
         sorted(
-            refusal._replace(key=f"{entry.delivery.folder}/{refusal.key}")
+            refusal._replace(key=f"{entry.span.folder}/{refusal.key}")
             for entry in listed
             for refusal in entry.listing.refused
         ),

@@ -1,6 +1,7 @@
-"""`split.by: predefined`: the splits that an input itself names in lists, a column, its annotations or its folders.
+"""The splits and groups that an input itself defines.
 
-`split.group`: what ties images together, so that they lie in one split: a patient, a scene, a day.
+`split.by: predefined` reads splits from lists, a column, the annotations or the folders. `split.group` reads groups of
+images that must be in one split, such as those of a patient, a scene or a day.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _SHOWN = 3
 
 @dataclass
 class PredefinedSplits:
-    """What the input says of its images.
+    """The splits that the input defines.
 
     Attributes:
-        split_of: number of the split of every image of the listing, `UNASSIGNED` where nothing is said.
-        refused: position -> why an image goes into none: it is said to be in two.
-        notes: how that was told, for the user.
+        split_of: number of the split of every image of the listing, `UNASSIGNED` where the input names none.
+        refused: position -> why an image goes into none: the input names two.
+        notes: how the splits were detected, for the user.
     """
 
     split_of: npt.NDArray[np.int64]
@@ -45,7 +46,7 @@ class PredefinedSplits:
 
 
 def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapping[str, str]) -> PredefinedSplits:
-    """Finds out which split the input itself puts every image into.
+    """Finds the split that the input itself puts every image into.
 
     Args:
         options: `split`.
@@ -59,32 +60,32 @@ def predefined_splits(options: SplitConfig, surveyed: SurveyedInput, lists: Mapp
     keys = surveyed.listing.keys
     result = PredefinedSplits(np.full(len(keys), UNASSIGNED, dtype=np.int64))
     where = "the folders"
-    said: Iterable[tuple[int, str, str]]
+    stated: Iterable[tuple[int, str, str]]
     if lists:
         where = "split.lists"
-        said = _from_lists(lists, surveyed, result.notes)
+        stated = _from_lists(lists, surveyed, result.notes)
     elif options.column is not None:
         where = f"column {options.column!r}"
-        said = _from_column(options, surveyed, result.notes)
+        stated = _from_column(options, surveyed, result.notes)
     elif surveyed.survey.splits:
         where = "the annotations"
-        said = _named(surveyed.survey.splits.items(), options.names, result.notes)
+        stated = _named(surveyed.survey.splits.items(), options.names, result.notes)
     else:
-        said = _from_folders(keys, options.names, result.notes)
-    for position, split, source in said:
+        stated = _from_folders(keys, options.names, result.notes)
+    for position, split, source in stated:
         number = options.names.index(split)
         before = int(result.split_of[position])
         if before not in (UNASSIGNED, number):
             both = f"{options.names[before]} and {split}"
             result.refused[position] = Refusal(
-                keys[position], CONFLICTING_SPLITS, f"{source} says {both}; an image has one"
+                keys[position], CONFLICTING_SPLITS, f"{source} assigns {both}; an image has one"
             )
         result.split_of[position] = number
     if not (result.split_of >= 0).any():
         shown = ", ".join(keys[:_SHOWN])
         raise CheckFailed(
             f"split.by: predefined, but {where} name no image of {', '.join(options.names)}; the images are {shown}. "
-            "Mend that, or use another split.by."
+            "Name splits there, or use another split.by."
         )
     return result
 
@@ -93,11 +94,13 @@ def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterato
     """Image and field of a column of the table of labels, for every row that names an image.
 
     Raises:
-        ConfigError: the annotations are no table, or it has no such column.
+        ConfigError: the annotations are not a table, or it has no such column.
     """
     source = source.inner if isinstance(source, Exported) else source
     if not isinstance(source, CsvSource):
-        raise ConfigError(option, f"{header!r}: the annotations are no CSV", "Remove it, or give a CSV of labels.")
+        raise ConfigError(
+            option, f"{header!r}: the annotations are not a CSV", f"Remove {option}, or give a CSV of labels."
+        )
     return source.column(option, header)
 
 
@@ -112,10 +115,10 @@ def _from_lists(lists: Mapping[str, str], surveyed: SurveyedInput, notes: list[s
                 unknown.append(line)
             else:
                 yield position, split, "split.lists"
-        told = f"split: {split} from a list of {len(lines)}"
+        note = f"split: {split} from a list of {len(lines)}"
         if unknown:
-            told += f", of which {len(unknown)} are no image here, e.g. {unknown[0]!r}"
-        notes.append(told)
+            note += f", of which {len(unknown)} are not in the input, e.g. {unknown[0]!r}"
+        notes.append(note)
 
 
 def _lines(option: str, path: str) -> list[str]:
@@ -135,11 +138,11 @@ def _from_column(options: SplitConfig, surveyed: SurveyedInput, notes: list[str]
         yield position, split, f"column {options.column}"
 
 
-def _named(said: Iterable[tuple[int, str]], names: Sequence[str], notes: list[str]) -> Iterator[tuple[int, str, str]]:
-    """Splits by what they are called; other words say nothing."""
+def _named(stated: Iterable[tuple[int, str]], names: Sequence[str], notes: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Finds splits by their names; other words are counted and noted."""
     meant: dict[str, str | None] = {}
     unknown: Counter[str] = Counter()
-    for position, text in said:
+    for position, text in stated:
         if text not in meant:
             meant[text] = split_named(text, names)
         split = meant[text]
@@ -147,7 +150,7 @@ def _named(said: Iterable[tuple[int, str]], names: Sequence[str], notes: list[st
             yield position, split, "the annotations"
         elif text.strip():
             unknown[text] += 1
-    _tell(notes, meant, "")
+    _note_meanings(notes, meant, "")
     if unknown:
         shown = ", ".join(f"{text!r} ({count})" for text, count in unknown.most_common(_SHOWN))
         notes.append(f"split: not known as a split: {shown}")
@@ -161,10 +164,10 @@ def _from_folders(keys: Sequence[str], names: Sequence[str], notes: list[str]) -
             folder, split = found
             meant[folder] = split
             yield position, split, "its folder"
-    _tell(notes, meant, "/")
+    _note_meanings(notes, meant, "/")
 
 
-def _tell(notes: list[str], meant: Mapping[str, str | None], ending: str) -> None:
+def _note_meanings(notes: list[str], meant: Mapping[str, str | None], ending: str) -> None:
     shown = [f"{text}{ending} is {split}" for text, split in sorted(meant.items()) if split is not None]
     if shown:
         notes.append(f"split: {', '.join(shown)}")
@@ -178,8 +181,8 @@ class Groups:
     """The groups of an input's images.
 
     Attributes:
-        names: group of every image of the listing, empty where nothing says one.
-        refused: position -> why an image has none: it is said to be in two.
+        names: group of every image of the listing, empty where the input names none.
+        refused: position -> why an image has none: the input names two.
     """
 
     names: list[str]
@@ -196,13 +199,13 @@ def image_groups(options: GroupConfig, surveyed: SurveyedInput) -> Groups:
     keys = surveyed.listing.keys
     if options.pattern is not None:
         result = Groups(_by_pattern(options.pattern, keys))
-        where = f"split.group.pattern: {options.pattern!r} finds no group in any image"
+        where, fix = f"split.group.pattern: {options.pattern!r} finds no group in any image", "Change the pattern."
     else:
         assert options.column is not None
         result = _by_column(options.column, surveyed)
-        where = f"split.group.column: {options.column!r} is empty for every image"
+        where, fix = f"split.group.column: {options.column!r} is empty for every image", "Name another column."
     if not any(result.names):
-        raise CheckFailed(f"{where}; the images are {', '.join(keys[:_SHOWN])}. Mend it.")
+        raise CheckFailed(f"{where}; the images are {', '.join(keys[:_SHOWN])}. {fix}")
     return result
 
 
@@ -217,7 +220,7 @@ def _by_column(column: str, surveyed: SurveyedInput) -> Groups:
     for position, text in column_fields(surveyed.source, "split.group.column", column):
         before = result.names[position]
         if text and before and text != before:
-            reason = f"column {column} says {before!r} and {text!r}; an image has one group"
+            reason = f"column {column} contains {before!r} and {text!r}; an image has one group"
             result.refused[position] = Refusal(keys[position], CONFLICTING_GROUPS, reason)
         result.names[position] = before or text
     return result

@@ -1,11 +1,8 @@
-"""Which images of an input go into which split, and what the user is told about it.
-
-Which images go into which shard of a split.
-"""
+"""Divides the images of an input into splits, and each split into shards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,30 +15,45 @@ from shardwright.duplicates.decide import DuplicateDecision
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import NO_LABEL, Annotation, ClassesInText, MaskCode
 from shardwright.ingest.previous_splits import previous_splits
-from shardwright.ingest.recipe import InputLocation
 from shardwright.ingest.split_inputs import image_groups, predefined_splits
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.splits import NEW, Assignment, ClassTable, Folds, assign_splits, split_order
+from shardwright.staging.staging import PlannedShard
 from shardwright.storage import Refusal, map_threads
 from shardwright.storage.listing import StringArray
 
 ClassSets = Sequence[tuple[int, ...]]
+Positions = npt.NDArray[np.int64]
+
+BRIDGES = "bridges_splits"
+_SHOWN = 3
 
 
-def cut_split(
-    images: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], options: ShardsConfig, classes: ClassSets | None
-) -> list[npt.NDArray[np.int64]]:
-    """Cuts a split into shards.
+def cut_shards(
+    orders: Mapping[str, Positions], sizes: Positions, options: ShardsConfig, classes: ClassSets | None
+) -> dict[PlannedShard, Positions]:
+    """Cuts splits into shards.
 
     Args:
-        images: positions in the listing, in the order of the records.
-        sizes: bytes of every file of the listing.
+        orders: split -> positions in the listing, in the order of the records.
+        sizes: bytes that each file of the listing takes in a shard.
         options: `shards`.
         classes: classes of every image of the listing, for `shards.balance`.
 
     Returns:
         The images of every shard, in the order of its records.
     """
+    shards: dict[PlannedShard, Positions] = {}
+    for split, images in orders.items():
+        cut = _cut_split(images, sizes, options, classes if options.balance == "class" else None)
+        for number, part in enumerate(cut):
+            shards[PlannedShard(split, number, len(cut))] = part
+    return shards
+
+
+def _cut_split(
+    images: Positions, sizes: Positions, options: ShardsConfig, classes: ClassSets | None
+) -> list[Positions]:
     count = shard_count(
         len(images),
         int(sizes[images].sum()),
@@ -57,7 +69,7 @@ def cut_split(
 
 
 def class_sets(annotations: Iterable[Annotation], images: int, code: MaskCode) -> ClassSets:
-    """The classes that annotations give each image, ascending; equal sets are one object.
+    """Returns the classes that annotations give each image, ascending; equal sets are one object.
 
     Args:
         annotations: all of them.
@@ -86,12 +98,6 @@ def _labels(annotations: Iterable[Annotation], code: MaskCode) -> Iterator[tuple
     return map_threads(look, annotations)
 
 
-BRIDGES = "bridges_splits"
-_SHOWN = 3
-
-Positions = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class SplitImages:
     """An input in its splits.
@@ -109,7 +115,7 @@ class SplitImages:
 
 def split_images(
     options: SplitConfig,
-    location: InputLocation,
+    previous_path: str | None,
     surveyed: SurveyedInput,
     accepted: Positions,
     classes: ClassSets | None = None,
@@ -119,60 +125,78 @@ def split_images(
 
     Args:
         options: `split` of a recipe.
-        location: where lists and the earlier dataset lie.
+        previous_path: folder of the dataset that `split.previous` is the digest of.
         surveyed: the input.
         accepted: positions in the listing, ascending, of images that are going to be written.
         classes: classes of every image of the listing; needed where splits are stratified.
-        same: which images are duplicates, and which of those stand for others that are left out.
+        same: which images are duplicates, and which of those are kept for others that are left out.
 
     Raises:
-        UsageError, DatasetError: a list, a column or the earlier dataset is not what it should be.
-        CheckFailed: images without a split where `split.rest` says `fail`; nothing to train on.
+        UsageError, DatasetError: a list, a column or the previous dataset is not what it should be.
+        CheckFailed: images without a split where `split.rest` is `fail`; nothing to train on.
     """
-    said = predefined_splits(options, surveyed, location.lists) if options.by == "predefined" else None
+    stated = predefined_splits(options, surveyed, surveyed.lists) if options.by == "predefined" else None
     grouped = image_groups(options.group, surveyed) if options.group is not None else None
-    conflicts = {**(said.refused if said else {}), **(grouped.refused if grouped else {})}
+    conflicts = {**(stated.refused if stated else {}), **(grouped.refused if grouped else {})}
     refused = {int(i): conflicts[i] for i in accepted if i in conflicts}
     accepted = np.fromiter((i for i in accepted if i not in refused), dtype=np.int64)
     keys = StringArray(surveyed.listing.keys[i] for i in accepted)
     groups = None if grouped is None else [grouped.names[i] for i in accepted.tolist()]
-    declared = None if said is None else _with_rest(options, said.split_of[accepted], keys)
-    previous = None
-    if options.previous is not None:
-        assert location.previous is not None
-        previous = previous_splits(options, location.previous, surveyed.listing.keys)
-        for i, kept in sorted((i, same.stands_for(i)) for i in same.kept) if same is not None else ():
-            # What stands for an old image is old itself.
-            if previous[kept] == NEW:
-                previous[kept] = previous[i]
-        previous = previous[accepted]
-    folds = None
-    if options.by == "kfold":
-        assert options.folds is not None
-        assert options.fold is not None
-        folds = Folds(options.folds, options.fold)
+    declared = None if stated is None else _with_rest(options, stated.split_of[accepted], keys)
     assigned = assign_splits(
         keys,
         dict.fromkeys(options.names, 1.0) if declared is not None else options.shares,
         salt=options.salt,
-        folds=folds,
+        folds=_folds(options),
         groups=groups,
         clusters=None if same is None else same.clusters[accepted],
         table=_class_table(classes, accepted) if options.by == "stratified" or options.stratify else None,
         declared=declared,
-        previous=previous,
+        previous=_previous(options, previous_path, surveyed.listing.keys, accepted, same),
     )
-    for i, (one, other) in assigned.bridging.items():
-        sides = f"{_placed(assigned, keys, one)} and {_placed(assigned, keys, other)}"
-        reason = f"belongs together with {sides}, which the earlier dataset has in different splits"
-        refused[int(accepted[i])] = Refusal(keys[i], BRIDGES, reason)
+    refused |= {int(accepted[i]): refusal for i, refusal in _bridging(assigned, keys)}
     orders = split_order(keys, assigned.split_of, len(assigned.names), options.salt)
     notes = _notes(options, assigned, keys, groups)
     return SplitImages(
         {split: accepted[order] for split, order in zip(assigned.names, orders, strict=True)},
         refused,
-        (*(said.notes if said else ()), *notes),
+        (*(stated.notes if stated else ()), *notes),
     )
+
+
+def _folds(options: SplitConfig) -> Folds | None:
+    if options.by != "kfold":
+        return None
+    assert options.folds is not None
+    assert options.fold is not None
+    return Folds(options.folds, options.fold)
+
+
+def _previous(
+    options: SplitConfig,
+    path: str | None,
+    keys: Sequence[str],
+    accepted: Positions,
+    same: DuplicateDecision | None,
+) -> Positions | None:
+    """Returns the split that the previous dataset has each accepted image in, where there is such a dataset."""
+    if options.previous is None:
+        return None
+    assert path is not None
+    previous = previous_splits(options, path, keys)
+    for i, kept in sorted((i, same.stands_for(i)) for i in same.kept) if same is not None else ():
+        # An image that is kept for an old duplicate counts as old itself.
+        if previous[kept] == NEW:
+            previous[kept] = previous[i]
+    return previous[accepted]
+
+
+def _bridging(assigned: Assignment, keys: Sequence[str]) -> Iterator[tuple[int, Refusal]]:
+    """Yields the images that would join two splits, and why they are in none."""
+    for i, (one, other) in assigned.bridging.items():
+        sides = f"{_placed(assigned, keys, one)} and {_placed(assigned, keys, other)}"
+        reason = f"belongs together with {sides}, which the earlier dataset has in different splits"
+        yield i, Refusal(keys[i], BRIDGES, reason)
 
 
 def _with_rest(options: SplitConfig, split_of: Positions, keys: Sequence[str]) -> Positions:
@@ -181,7 +205,7 @@ def _with_rest(options: SplitConfig, split_of: Positions, keys: Sequence[str]) -
         shown = ", ".join(keys[i] for i in missing[:_SHOWN].tolist()) + (", …" if len(missing) > _SHOWN else "")
         raise CheckFailed(
             f"split.by: predefined, but {len(missing)} of {len(keys)} images are in no split: {shown}. "
-            "Set split.rest to the split they shall go into, or mend the input."
+            "Set split.rest to the split they shall go into, or complete the splits in the input."
         )
     return split_of if options.rest == FAIL else np.where(split_of < 0, options.names.index(options.rest), split_of)
 
@@ -196,12 +220,12 @@ def _class_table(classes: ClassSets | None, accepted: Positions) -> ClassTable:
 
 
 def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], groups: Sequence[str] | None) -> list[str]:
-    """What the splits came to. Plain splits by hash say nothing, as the table at the end has their sizes."""
+    """Returns notes on the splits; none on plain splits by hash, whose sizes are in the table at the end."""
     counts = assigned.counts()
     total = sum(counts.values())
     if total and not counts.get("train") and options.by != "hash":
         shown = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise CheckFailed(f"split: no image is in train ({shown}). Mend split.")
+        raise CheckFailed(f"split: no image is in train ({shown}). Change split.by or its options.")
     notes = []
     if options.by != "hash" or options.previous is not None:
         shares = ", ".join(f"{name} {count / max(1, total):.3f} ({count})" for name, count in counts.items())
@@ -218,7 +242,7 @@ def _notes(options: SplitConfig, assigned: Assignment, keys: Sequence[str], grou
     if assigned.leaks:
         one, other = assigned.leaks[0]
         pair = f"{_placed(assigned, keys, one)} and {_placed(assigned, keys, other)}"
-        notes.append(f"split: {len(assigned.leaks)} groups or clusters lie in several splits and leak, e.g. {pair}")
+        notes.append(f"split: {len(assigned.leaks)} groups or clusters are in several splits and leak, e.g. {pair}")
     notes += [f"split: no image is in {name}" for name, count in counts.items() if total and not count]
     return notes
 

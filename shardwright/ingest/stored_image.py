@@ -1,7 +1,7 @@
-"""The bytes that are stored of one image: by default the file's own, else turned, resized, converted, encoded anew.
+"""The bytes that are stored of one image: by default those of the file, else rotated, resized, converted, re-encoded.
 
-Pixels are made only where the options ask for it, so an image that is upright, of the wanted size and of a format that
-is kept passes through, whatever they say of others. Re-encoded bytes are the same on one stack only.
+An image is decoded only where the options require it: one that is upright, of the wanted size and of a format that is
+kept passes through. Re-encoded bytes are the same only with the same versions of the libraries.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ KEEP = "none"
 
 
 def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, CoordinateFrame]:
-    """Makes what is stored of an image.
+    """Prepares an image for storing.
 
     Args:
         data: the file as it was delivered.
         options: `images`.
 
     Returns:
-        The bytes to store; their header, whose `located` is that of the file; how annotations get there.
+        The bytes to store; their header, whose `located` is that of the file; the frame that annotations move to.
 
     Raises:
-        ImageError: the file is refused; before any decoding where its header is reason enough.
+        ImageError: the file is refused, if possible by its header, before it is decoded.
     """
     picture = None
     # With `verify: full` the same bytes were probed.
@@ -40,10 +40,10 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Coo
     header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject", known=known)
     if header is None:
         picture, header = convert(data, max_pixels=options.max_pixels)
-    frames = frames_of(header.height, header.width, header.orientation, options)
-    turned, geometry = frames.turned, frames.geometry
+    frame = frames_of(header.height, header.width, header.orientation, options)
+    turned, geometry = frame.turned, frame.geometry
     if picture is None and not turned and geometry is None and options.reencode == KEEP:
-        return strip_metadata(data, header, options.strip_metadata), header, frames
+        return strip_metadata(data, header, options.strip_metadata), header, frame
     ratio = 1
     if picture is None:
         encoding = header.format if options.reencode == KEEP else options.reencode
@@ -63,18 +63,18 @@ def prepare(data: bytes, options: ImagesConfig) -> tuple[bytes, ImageHeader, Coo
         optimize=options.optimize,
         chroma=options.chroma,
     )
-    return stored, dataclasses.replace(written, located=header.located), frames
+    return stored, dataclasses.replace(written, located=header.located), frame
 
 
 def frames_of(height: int, width: int, orientation: int, options: ImagesConfig) -> CoordinateFrame:
-    """How annotations get from a file's pixels, of this size and orientation, to those that are stored of it."""
+    """Returns how annotations move from a file's pixels, of this size and orientation, to the stored pixels."""
     turned = options.orientation == "apply" and orientation != UPRIGHT
     displayed = displayed_size(height, width, orientation if turned else UPRIGHT)
     return CoordinateFrame(height, width, orientation, turned, _geometry(options, *displayed))
 
 
 def _geometry(options: ImagesConfig, height: int, width: int) -> Geometry | None:
-    """The plan for pixels of that size; `None` where they have the wanted size already."""
+    """Returns the plan for pixels of that size; `None` where they have the wanted size already."""
     if isinstance(options.size, int):
         plan = plan_longest_side(height, width, options.size)
     elif options.size is not None:
@@ -85,9 +85,10 @@ def _geometry(options: ImagesConfig, height: int, width: int) -> Geometry | None
 
 
 def _ratio(geometry: Geometry | None, turned: bool) -> int:
-    """The largest ratio that a JPEG may be divided by while it is decoded, so that nothing has to be enlarged again."""
+    """Returns the largest ratio that a JPEG may be reduced by while it is decoded, without enlarging it later."""
     if geometry is None:
         return 1
-    # Of a picture that is turned, a last pixel that stands for fewer than the others would come first, and shift all.
+    # If the size is not a multiple of the ratio, the last pixel covers fewer pixels. Rotation would put it first and
+    # shift all others.
     whole = (r for r in DCT_RATIOS if not (geometry.source_height % r or geometry.source_width % r))
     return min(dct_ratio(geometry), next(whole)) if turned else dct_ratio(geometry)

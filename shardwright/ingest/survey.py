@@ -1,9 +1,8 @@
-"""What is there: the listing, the annotations read once, the content fingerprint. Nothing is written here.
+"""Lists an input, reads its annotations once and computes its content fingerprint. Nothing is written here.
 
-The files of annotations as they were before a run read anything of them.
-
-They are read several times: to tell what they say, to hash them, to cut shards. What is staged is of the fingerprint
-only if all of these met the same bytes, so it is looked at last whether they are still what they were at first.
+A run reads the files of annotations several times: to detect their format, to hash them, to cut shards. The staged
+files match the fingerprint only if the bytes were the same each time. So `SourceGuard` hashes them before the first
+read and compares them after the last.
 """
 
 from __future__ import annotations
@@ -11,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from shardwright.config import Config
 from shardwright.config.dataset import RLE_TEXT
+from shardwright.config.images import FULL
 from shardwright.config.input import TFRECORD
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import SINGLE
@@ -57,11 +57,11 @@ from shardwright.storage.limits import MOST_BYTES
 
 @dataclass(frozen=True)
 class SourceGuard:
-    """Files, and what they were.
+    """Files, and their content before they were read.
 
     Attributes:
         tables: path -> hashes of its bytes; `None` of a file that could not be read.
-        further: files that are too many or too large to be hashed once more, such as XML files and TFRecords.
+        further: files that are too many or too large to be hashed twice, such as XML files and TFRecords.
         states: of these, see `file_states`.
     """
 
@@ -74,18 +74,18 @@ class SourceGuard:
         """Hashes tables that are about to be read."""
         return SourceGuard({path: hash_file(path) for path in tables})
 
-    def and_of(self, further: Listing | None) -> SourceGuard:
-        """With further files that are about to be read."""
+    def with_files(self, further: Listing | None) -> SourceGuard:
+        """Adds further files that are about to be read."""
         if further is None or further is self.further:
             return self
         return dataclasses.replace(self, further=further, states=file_states(further))
 
     def sha256(self, path: str) -> str | None:
-        """Of a table, hex; `None` where it could not be read, or is a folder."""
+        """Returns the SHA-256 of a table, hex; `None` where it could not be read, or is a folder."""
         known = self.tables.get(path)
         return None if known is None else known.sha256.hex()
 
-    def refuse_changed(self) -> None:
+    def check_unchanged(self) -> None:
         """Ends a run that may have read other bytes than it hashed.
 
         Raises:
@@ -105,8 +105,8 @@ def _changed(path: str) -> CheckFailed:
     return CheckFailed(f"{path}: the file has changed while the run was reading the input. Run it again.")
 
 
-# Files with these endings are images to begin with: they must be annotated, and whether they can be read is found out
-# when they are. Any other file is looked into first.
+# Files with these endings count as images: they must be annotated, and their headers are checked when they are written.
+# Of other files the header is read first.
 _IMAGE_ENDINGS = frozenset(
     (
         *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".gif", ".webp", ".bmp", ".tif", ".tiff"),
@@ -124,44 +124,45 @@ class SurveyedInput:
     """An input that was listed and whose annotations were read once.
 
     Attributes:
+        recipe: the options.
         listing: files, by key.
         source: their annotations, ready to be streamed.
-        survey: what the annotations tell.
+        survey: the result of reading the annotations once.
         rejected: position -> why that file is not going to be written.
         labels: absolute path of the annotations, or `None`; of several spans' the newest.
-        delivered: what was listed, and of which spans.
+        spans: what was listed, and from which spans.
         lists: split -> absolute path of the file that lists its images.
-        read: the files of annotations, as they were before anything was read of them.
+        guard: the files of annotations, as they were before they were read.
         records: the source, where images are parts of TFRecord files.
-        earlier: the dataset that images may be copied from.
-        further: absolute paths of files that say how the annotations are to be read, or more of them.
+        previous: the dataset that images may be copied from.
+        further: absolute paths of files with more annotations, or on how to read them.
     """
 
+    recipe: IngestRecipe
     listing: Listing
     source: AnnotationFormat
     survey: Survey
     rejected: dict[int, Refusal]
     labels: str | None
-    delivered: MergedSpans
+    spans: MergedSpans
     lists: Mapping[str, str]
-    read: SourceGuard
+    guard: SourceGuard
     records: TFRecordFormat | None = None
-    earlier: PreviousDataset | None = None
+    previous: PreviousDataset | None = None
     further: tuple[str, ...] = ()
-    _known: dict[tuple[bool, bool], KnownFiles] = field(default_factory=dict)
 
-    def known(self, *, probed: bool = False, pixels: bool = False) -> KnownFiles | None:
-        """What the earlier dataset tells of the files, see `Earlier.known`; `None` where there is no such dataset."""
-        if self.earlier is None:
+    @cached_property
+    def known(self) -> KnownFiles | None:
+        """Returns the files that are known from the previous dataset; `None` where there is none."""
+        if self.previous is None:
             return None
-        if (probed, pixels) not in self._known:
-            self._known[probed, pixels] = self.earlier.known(self.listing, probed=probed, pixels=pixels)
-        return self._known[probed, pixels]
+        probed, pixels = self.recipe.images.verify == FULL, self.recipe.duplicates.pixels is not None
+        return self.previous.known(self.listing, probed=probed, pixels=pixels)
 
     def labels_of(self, images: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Returns the classes of each image, and a word for its masks: for people to read, and to compare."""
         rows: dict[int, set[tuple[int, str]]] = {i: set() for i in images}
-        # Where the annotations are files, their texts are names: these differ for the same masks, too.
+        # If the annotations are files, their texts are names, which differ for equal masks too.
         texts_count = self.source.attachments() is None
         for annotation in self.source.annotations():
             if annotation.image in rows:
@@ -181,7 +182,7 @@ class HashedInput:
 
     Attributes:
         contents: hashes of every file of the listing.
-        attached: hashes of every file of `Source.attachments`, if it has any.
+        attached: hashes of every file of `AnnotationFormat.attachments`, if it has any.
         fingerprint: of all of it.
     """
 
@@ -195,81 +196,97 @@ def survey_input(recipe: IngestRecipe, location: InputLocation) -> SurveyedInput
 
     Raises:
         UsageError: the folder, the table, a column or a class is wrong.
-        CheckFailed: nothing matched, or images without annotations where `input.unlisted` says `fail`.
+        CheckFailed: nothing matched, or images without annotations where `input.unlisted` is `fail`.
     """
-    earlier = None if location.earlier is None else PreviousDataset.open(location.earlier)
-    delivered = read_spans(location, recipe.input.on_conflict)
-    listing, tables = delivered.listing, delivered.labels
-    labels = tables[-1].path if tables else None
-    files = [part.path for part in tables if not is_folder(part.path)]
-    for file in files:
-        check_table(file)
-    spans = delivered.spans(recipe.input.on_conflict)
-    export = None if spans.parts else find_export(labels, listing.root, recipe.task)
-    further = tuple(export.files) if export is not None else ()
-    read = SourceGuard.before([*files, *further, *location.lists.values()])
-    paths: frozenset[str] = frozenset()
-    note = ""
-    if labels is not None and recipe.task == "segmentation":
-        listing, paths, note = without_masks(listing, recipe.input.labels, labels)
-    no_images: dict[int, Refusal] = {}
-    source: AnnotationFormat
-    told = _told_records(recipe, location, listing)
-    records = None
-    if told is not None:
-        read = read.and_of(listing)
-        records = _open_records(recipe, listing, told)
-        source, listing = records, records.listing
-    else:
-        listing = _within(listing, recipe.images.max_bytes)
-        no_images = _not_images(listing)
-        source = open_source(
-            task=recipe.task,
-            options=recipe.input.labels,
-            classes=recipe.input.classes,
-            labels=labels,
-            images=Images(
-                keys=listing.keys,
-                skip=frozenset(no_images),
-                size_of=lambda position: _size(listing.path(position), recipe),
-                max_pixels=recipe.images.max_pixels,
-                paths=paths,
-            ),
-            spans=spans,
-            export=export,
-        )
-        read = read.and_of(source.attachments())
+    previous = None if location.earlier is None else PreviousDataset.open(location.earlier)
+    spans = read_spans(location, recipe.input.on_conflict)
+    labels = spans.labels[-1].path if spans.labels else None
+    opened = _open_input(recipe, location, spans, labels)
+    listing, source = opened.listing, opened.source
     if recipe.features.preset == RLE_TEXT and isinstance(source.dialect, ClassesInText):
         raise ConfigError("features.preset", "rle_text keeps masks as text, and these are images", "Use another one.")
     unlisted = source.unlisted if recipe.input.unlisted == "auto" else recipe.input.unlisted
     survey = source.survey()
-    survey.notes = (*delivered.notes, *([note] if note else []), *survey.notes)
+    survey.notes = (*spans.notes, *opened.notes, *survey.notes)
     may_be_empty = recipe.task == "segmentation" or survey.labels != SINGLE
     _check_unlisted_option(recipe.task, unlisted, may_be_empty)
-    # What lies there and was refused or passed over is in the ledger already, under its true reason.
-    lying_there = {refusal.key for refusal in listing.refused} | {row.key for row in delivered.passed_over}
-    survey.refused = [refusal for refusal in survey.refused if refusal.key not in lying_there]
+    # Files that were refused or replaced by another span are in the ledger already, with the right reason.
+    known = {refusal.key for refusal in listing.refused} | {row.key for row in spans.passed_over}
+    survey.refused = [refusal for refusal in survey.refused if refusal.key not in known]
     if not any(survey.listed):
-        raise _nothing_matched(listing, no_images, survey, source)
-    rejected = {**no_images, **survey.rejected}
-    rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
-    if rest and unlisted == "fail":
-        shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
-        choices = "empty or reject" if may_be_empty else "reject or unlabelled"
-        raise CheckFailed(
-            f"{len(rest)} of {len(listing.keys)} images have no row in {source.name}: {shown}. "
-            f"Set input.unlisted to {choices}, or add rows."
-        )
-    if unlisted == "reject":
-        for i in rest:
-            rejected[i] = Refusal(listing.keys[i], UNLISTED, f"{source.name} has no row for it")
+        raise _nothing_matched(listing, opened.not_images, survey, source)
+    rejected = {**opened.not_images, **survey.rejected}
+    rejected |= _reject_unlisted(listing, survey, rejected, source.name, unlisted, may_be_empty)
     return SurveyedInput(
-        listing, source, survey, rejected, labels, delivered, location.lists, read, records, earlier, further
+        recipe=recipe,
+        listing=listing,
+        source=source,
+        survey=survey,
+        rejected=rejected,
+        labels=labels,
+        spans=spans,
+        lists=location.lists,
+        guard=opened.guard,
+        records=opened.records,
+        previous=previous,
+        further=opened.further,
     )
 
 
-def _told_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:
-    """How it was told that an input is of TFRecord files, empty where the configuration says so; `None` for others."""
+class _OpenedInput(NamedTuple):
+    """An input that is about to be read: its images, its annotations, and the guard of all annotation files."""
+
+    listing: Listing
+    source: AnnotationFormat
+    guard: SourceGuard
+    not_images: dict[int, Refusal]
+    notes: tuple[str, ...] = ()
+    records: TFRecordFormat | None = None
+    further: tuple[str, ...] = ()
+
+
+def _open_input(recipe: IngestRecipe, location: InputLocation, merged: MergedSpans, labels: str | None) -> _OpenedInput:
+    listing = merged.listing
+    files = [part.path for part in merged.labels if not is_folder(part.path)]
+    for file in files:
+        check_table(file)
+    spans = merged.spans(recipe.input.on_conflict)
+    export = None if spans.parts else find_export(labels, listing.root, recipe.task)
+    further = tuple(export.files) if export is not None else ()
+    guard = SourceGuard.before([*files, *further, *location.lists.values()])
+    paths: frozenset[str] = frozenset()
+    note = ""
+    if labels is not None and recipe.task == "segmentation":
+        listing, paths, note = without_masks(listing, recipe.input.labels, labels)
+    notes = (note,) if note else ()
+    evidence = _detect_records(recipe, location, listing)
+    if evidence is not None:
+        guard = guard.with_files(listing)
+        records = _open_records(recipe, listing, evidence)
+        return _OpenedInput(records.listing, records, guard, {}, notes, records, further)
+    listing = _within(listing, recipe.images.max_bytes)
+    not_images = _not_images(listing)
+    source = open_source(
+        task=recipe.task,
+        options=recipe.input.labels,
+        classes=recipe.input.classes,
+        labels=labels,
+        images=Images(
+            keys=listing.keys,
+            skip=frozenset(not_images),
+            size_of=lambda position: _size(listing.path(position), recipe),
+            max_pixels=recipe.images.max_pixels,
+            paths=paths,
+        ),
+        spans=spans,
+        export=export,
+    )
+    guard = guard.with_files(source.attachments())
+    return _OpenedInput(listing, source, guard, not_images, notes, None, further)
+
+
+def _detect_records(recipe: IngestRecipe, location: InputLocation, files: Listing) -> str | None:
+    """Returns the evidence that the input is TFRecord files, empty where the configuration states it; else `None`."""
     if recipe.input.labels.format == TFRECORD:
         return ""
     if recipe.input.labels.format != "auto" or location.labels is not None:
@@ -278,48 +295,73 @@ def _told_records(recipe: IngestRecipe, location: InputLocation, files: Listing)
     return None if images else holds_records(files) or None
 
 
-def _open_records(recipe: IngestRecipe, files: Listing, told: str) -> TFRecordFormat:
+def _open_records(recipe: IngestRecipe, files: Listing, evidence: str) -> TFRecordFormat:
     return TFRecordFormat(
         files,
         task=recipe.task,
         options=recipe.input.labels,
         classes=recipe.input.classes,
         max_pixels=recipe.images.max_pixels,
-        notes=(f"labels: {TFRECORD}, since {told}",) if told else (),
+        notes=(f"labels: {TFRECORD}, since {evidence}",) if evidence else (),
     )
 
 
-def hash_input(
-    surveyed: SurveyedInput, progress: Progress = SILENT, hashed: Iterable[FileHash | None] | None = None
-) -> HashedInput:
-    """Hashes an input: keys, sizes, contents; never times or where it lies.
+def _reject_unlisted(
+    listing: Listing, survey: Survey, rejected: Container[int], table: str, unlisted: str, may_be_empty: bool
+) -> dict[int, Refusal]:
+    """Applies `input.unlisted` to the images without a row.
+
+    Returns:
+        Why they are rejected, by position; empty where they are not to be rejected.
+
+    Raises:
+        CheckFailed: there are any, and `input.unlisted` is `fail`.
+    """
+    rest = [i for i, listed in enumerate(survey.listed) if not listed and i not in rejected]
+    if rest and unlisted == "fail":
+        shown = ", ".join(listing.keys[i] for i in rest[:_SHOWN]) + (", …" if len(rest) > _SHOWN else "")
+        choices = "empty or reject" if may_be_empty else "reject or unlabelled"
+        raise CheckFailed(
+            f"{len(rest)} of {len(listing.keys)} images have no row in {table}: {shown}. "
+            f"Set input.unlisted to {choices}, or add rows."
+        )
+    if unlisted != "reject":
+        return {}
+    return {i: Refusal(listing.keys[i], UNLISTED, f"{table} has no row for it") for i in rest}
+
+
+def hash_input(surveyed: SurveyedInput, progress: Progress = SILENT, hashed: FileHashes | None = None) -> HashedInput:
+    """Hashes an input: keys, sizes, contents; never times or its location.
 
     Args:
         surveyed: the input.
-        progress: is told of each file that is read.
-        hashed: hashes of the images where they have been read already, in the order of the listing.
+        progress: is advanced by each file that is read.
+        hashed: hashes of the images where they have been read already.
     """
     total = hashlib.sha256()
     listing = surveyed.listing
-    contents = _add_files(listing, _hash_unknown(surveyed) if hashed is None else hashed, total, progress)
+    contents = _collect(listing, _hash_unknown(surveyed), progress) if hashed is None else hashed
+    _add_files(total, listing, contents)
     for refusal in listing.refused:
         _add(total, list(refusal))
-    for row in surveyed.delivered.passed_over:
+    for row in surveyed.spans.passed_over:
         _add(total, [row.key, row.code, row.reason])
-    for part in surveyed.delivered.labels:
-        # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes of its own.
-        _add(total, [os.path.basename(part.path), surveyed.read.sha256(part.path)])
+    for part in surveyed.spans.labels:
+        # The name is part of it, because the reasons in the ledger name the table. A folder has no bytes.
+        _add(total, [os.path.basename(part.path), surveyed.guard.sha256(part.path)])
     for path in surveyed.further:
-        _add(total, [os.path.basename(path), surveyed.read.sha256(path)])
+        _add(total, [os.path.basename(path), surveyed.guard.sha256(path)])
     for split, path in sorted(surveyed.lists.items()):
-        _add(total, [split, surveyed.read.sha256(path)])
+        _add(total, [split, surveyed.guard.sha256(path)])
     attached = surveyed.source.attachments()
-    further = None if attached is None else _add_files(attached, _hash_files(attached), total, SILENT)
+    further = None if attached is None else _collect(attached, _hash_files(attached), SILENT)
+    if attached is not None and further is not None:
+        _add_files(total, attached, further)
     return HashedInput(contents, further, total.hexdigest())
 
 
 def input_fingerprint(config: Config, location: InputLocation, progress: Progress = SILENT) -> str:
-    """The content fingerprint of a configuration's input, 64 hex digits.
+    """Returns the content fingerprint of a configuration's input, 64 hex digits.
 
     Raises:
         UsageError, CheckFailed: see `survey_input`.
@@ -328,28 +370,28 @@ def input_fingerprint(config: Config, location: InputLocation, progress: Progres
 
 
 def _hash_unknown(surveyed: SurveyedInput) -> Iterator[FileHash | None]:
-    """Hashes of all files, of which those that are not known yet are read."""
-    known = surveyed.known()
-    if known is None or not known.hashed.any():
+    """Yields the hashes of all files, and reads only those that are not known yet."""
+    known = surveyed.known
+    if known is None or not known.content.known.any():
         yield from _hash_files(surveyed.listing)
         return
-    read = _hash_files(surveyed.listing, np.flatnonzero(~known.hashed).tolist())
-    for i in range(len(surveyed.listing.keys)):
-        yield known.file(i) if known.hashed[i] else next(read)
+    read = _hash_files(surveyed.listing, known.content.unknown())
+    for content in known.content:
+        yield next(read) if content is None else content
 
 
 def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Iterator[FileHash | None]:
-    places = range(len(listing.keys)) if positions is None else positions
+    todo = range(len(listing.keys)) if positions is None else positions
     threads = readers(listing.root)
-    # From a bucket each is a request. Of small local files, handing them to a thread would take a tenth of the time.
+    # From a bucket each is a request. Passing small local files to a thread one by one would take a tenth of the time.
     remote = is_remote(listing.root)
-    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(places) // (threads * threads)))
+    together = 1 if remote else max(1, min(_LOCAL_TOGETHER, len(todo) // (threads * threads)))
     hashed = map_threads(
-        # What is too large to be read, such as an XML file, is rejected as unreadable. It is not hashed either.
+        # A file that is too large to be read, such as an XML file, is rejected as unreadable and not hashed.
         lambda some: [
             hash_file(listing.path(i), listing.pin(i)) if listing.sizes[i] <= MOST_BYTES else None for i in some
         ],
-        (places[begin : begin + together] for begin in range(0, len(places), together)),
+        (todo[begin : begin + together] for begin in range(0, len(todo), together)),
         threads=threads,
         weigh=(lambda some: sum(listing.sizes[i] for i in some)) if remote else None,
     )
@@ -357,15 +399,18 @@ def _hash_files(listing: Listing, positions: Sequence[int] | None = None) -> Ite
         yield from some
 
 
-def _add_files(
-    listing: Listing, hashes: Iterable[FileHash | None], total: hashlib._Hash, progress: Progress
-) -> FileHashes:
-    contents = FileHashes()
-    for i, digest in enumerate(hashes):
-        contents.append(*digest or (None,))
-        _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
+def _collect(listing: Listing, hashes: Iterable[FileHash | None], progress: Progress) -> FileHashes:
+    contents = FileHashes(len(listing.keys))
+    for i, content in enumerate(hashes):
+        if content is not None:
+            contents.set(i, content)
         progress.advance()
     return contents
+
+
+def _add_files(total: hashlib._Hash, listing: Listing, contents: FileHashes) -> None:
+    for i, digest in enumerate(contents):
+        _add(total, [listing.keys[i], listing.sizes[i], digest.sha256.hex() if digest else None])
 
 
 def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:
@@ -373,7 +418,7 @@ def _add(total: hashlib._Hash, row: list[str | int | None]) -> None:
 
 
 def _within(listing: Listing, most: int) -> Listing:
-    """The same files, of which those that are too large are refused: nobody hashes or reads them."""
+    """Refuses the files that are too large, so that none of them is hashed or read."""
     small = [i for i, size in enumerate(listing.sizes) if size <= most]
     if len(small) == len(listing.keys):
         return listing
@@ -409,28 +454,28 @@ def _why_no_image(path: str, pin: str) -> str | None:
     except ImageError as error:
         return error.reason if error.code in (NOT_AN_IMAGE, EMPTY_FILE) else None
     except OSError:
-        return None  # Hashing meets it again and says so in the ledger.
+        return None  # Hashing fails too, which the ledger records.
     return None
 
 
 def _size(path: str, recipe: IngestRecipe) -> tuple[int, int] | None:
-    """The size that annotations without one of their own are held against."""
+    """Returns the size that annotations without a size are compared with."""
     options = recipe.images
     try:
         data = read_bytes(path)
         header = header_of(data, max_pixels=options.max_pixels, convert=options.convert != "reject")
         header = header or other_header(data, max_pixels=options.max_pixels)
     except (ImageError, OSError):
-        return None  # Why, the ledger says when the image is due.
+        return None  # The ledger records the reason when the image is written.
     frames = CoordinateFrame(header.height, header.width, header.orientation)
     return frames.size(frames.are_displayed(recipe.input.labels.frame, None))
 
 
 def _check_unlisted_option(task: str, unlisted: str, may_be_empty: bool) -> None:
     if unlisted == "unlabelled" and may_be_empty:
-        # Nothing in a record would tell such an image from one that is known to have no masks or no class.
+        # In a record such an image would look like one that is known to have no masks or no class.
         none = "masks" if task == "segmentation" else "classes"
-        what = f"'unlabelled' is for images of one class; here no {none} is an answer of its own"
+        what = f"'unlabelled' is for images of one class; here an image without {none} is labelled too"
         raise ConfigError("input.unlisted", what, "Use empty, reject or fail.")
     if unlisted == "empty" and not may_be_empty:
         raise ConfigError(
@@ -450,7 +495,7 @@ def _nothing_matched(
         return UsageError(f"input.images: no images below {listing.root}, only {shown}. Check the path.")
     if not survey.names:
         return CheckFailed(f"{source.name}: 0 rows below the header. Give a table with annotations.")
-    option = "key_pattern say which parts of the path they are put together from"
+    option = "key_pattern define which parts of the path make the name"
     if source.attachments() is not None:
         option = "pattern find the image's name in that of its mask, e.g. '(?P<image>.+)_mask'"
     return CheckFailed(

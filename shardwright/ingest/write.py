@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 import google_crc32c
 
+from shardwright.config import ImagesConfig
 from shardwright.dataset.ledger import REJECTED
 from shardwright.dataset.manifest import DISPLAYED, LOCATED
 from shardwright.dataset.shard_names import ShardNames
 from shardwright.errors import CheckFailed
 from shardwright.formats.base import ImageSample
 from shardwright.images.header import ImageError
-from shardwright.ingest.copying import Image, StoredRecord, images_of
-from shardwright.ingest.example import BadMask, encode_sample, is_on_displayed
+from shardwright.ingest.copying import CopySource, Image, Stored, StoredRecord, images_of
+from shardwright.ingest.example import BadMask, ExampleSpec, encode_sample, is_on_displayed
 from shardwright.ingest.plan import IngestPlan
 from shardwright.ingest.stored_image import prepare
-from shardwright.ingest.tasks import Task, read_not_reused, read_places, read_tasks
-from shardwright.staging.staging import PlannedShard, RecordResult, ShardResult, Staging
+from shardwright.ingest.tasks import ShardTasks, Task
+from shardwright.staging.staging import RecordResult, ShardResult, Staging
 from shardwright.storage import display_path, read_each
 
 
@@ -33,45 +34,53 @@ def write_shard(number: int, plan: IngestPlan, staging: Staging) -> ShardResult:
         CheckFailed: an image has changed since it was hashed.
     """
     planned = plan.dataset.shards[number]
-    names = ShardNames(plan.recipe.shards.pattern)
-    return staging.write_shard(planned, _outcomes(plan, staging, planned), names)
+    tasks = ShardTasks(staging, planned, plan.root, plan.tasks)
+    images = _images(tasks, plan.examples, plan.source, plan.recipe.images)
+    results = _results(images, plan.examples, plan.recipe.images, plan.tools)
+    return staging.write_shard(planned, results, ShardNames(plan.recipe.shards.pattern))
 
 
-def _outcomes(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[RecordResult]:
-    for (sample, digest, checksum, _), image in _images(plan, staging, planned):
+def _images(
+    tasks: ShardTasks, spec: ExampleSpec, source: CopySource | None, options: ImagesConfig
+) -> Iterator[tuple[Task, Image]]:
+    """Reads the images of a shard, or copies them from the previous dataset."""
+    todo = tasks.read(spec.task, ordered=spec.ordered)
+    if source is not None:
+        yield from images_of(source, tasks, todo, options)
+        return
+    for task, data in read_each(tasks.root, todo, lambda task: task.sample.path, lambda task: task.sample.size):
+        yield task, Image(data)
+
+
+def _results(
+    images: Iterator[tuple[Task, Image]], spec: ExampleSpec, options: ImagesConfig, tools: str
+) -> Iterator[RecordResult]:
+    """Makes the record of each image, or its ledger row where the image or a mask is broken."""
+    for task, image in images:
+        sample = task.sample
         try:
-            if image.stored is not None:
-                stored, header, frames = image.stored
-            else:
-                # Compared where it is used: what was read is what was hashed.
-                if image.data is None or google_crc32c.value(image.data) != checksum:
-                    raise _changed(sample)
-                stored, header, frames = prepare(image.data, plan.recipe.images)
-            payload = encode_sample(plan, sample, stored, digest, header, frames)
-            marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(plan, sample, frames)))
+            stored, header, frame = image.stored or _prepared(task, image, options)
+            payload = encode_sample(spec, sample, stored, task.sha256, header, frame)
+            marks = ((LOCATED, header.located), (DISPLAYED, is_on_displayed(spec, sample, frame)))
             same = stored == image.data
             yield RecordResult(
                 sample.key,
                 payload,
                 marks=tuple(name for name, counts in marks if counts),
-                origin="" if same else StoredRecord.of(digest, plan.tools, header, frames, stored).to_json(),
+                origin="" if same else StoredRecord.of(task.sha256, tools, header, frame, stored).to_json(),
                 copied=image.copied,
                 damaged=image.damaged,
             )
         except (ImageError, BadMask) as error:
-            told = RecordResult(sample.key, None, REJECTED, error.code, error.reason)
-            yield told._replace(copied=image.copied, damaged=image.damaged)
+            result = RecordResult(sample.key, None, REJECTED, error.code, error.reason)
+            yield result._replace(copied=image.copied, damaged=image.damaged)
 
 
-def _images(plan: IngestPlan, staging: Staging, planned: PlannedShard) -> Iterator[tuple[Task, Image]]:
-    """The images of a shard with what is said about them."""
-    tasks = read_tasks(staging, planned, plan.root, plan.dataset.task, plan.tasks, ordered=plan.ordered)
-    if plan.source is None:
-        read = read_each(plan.root, tasks, lambda task: task.sample.path, lambda task: task.sample.size)
-        return ((task, Image(data)) for task, data in read)
-    places = read_places(staging, planned, plan.tasks)
-    unheld = read_not_reused(staging, planned, plan.root, plan.tasks)
-    return images_of(plan.source, plan.root, tasks, places, unheld, plan.recipe.images)
+def _prepared(task: Task, image: Image, options: ImagesConfig) -> Stored:
+    # Compared where it is used: the bytes that are written are those that were hashed.
+    if image.data is None or google_crc32c.value(image.data) != task.crc32c:
+        raise _changed(task.sample)
+    return Stored(*prepare(image.data, options))
 
 
 def _changed(sample: ImageSample) -> CheckFailed:

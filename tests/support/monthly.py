@@ -46,7 +46,7 @@ def raw_of(folder, **options):
 def run_telling(raw, out, **options):
     """Ingests; what the user is told."""
     told = []
-    ingest(config(raw), out, quiet=True, tell=told.append, **options)
+    ingest(config(raw), out, quiet=True, log=told.append, **options)
     return told
 
 

@@ -190,7 +190,7 @@ def flat(tmp_path, image_input):
 def test_labels_in_names_are_ingested(tmp_path, flat):
     (tmp_path / "in" / "images" / "Fish_0.jpg").rename(tmp_path / "in" / "images" / "unnamed.jpg")
     notes = []
-    manifest = run(flat, tmp_path / "out", tell=notes.append)
+    manifest = run(flat, tmp_path / "out", log=notes.append)
     assert notes[0].startswith("labels: file_name, since input.labels.path is not given")
     assert manifest.classes == ("Fish", "Sugar")
     assert manifest.totals["written"] == 23

@@ -65,7 +65,7 @@ def uw_madison(tmp_path):
 def test_uw_madison_is_ingested(uw_madison, tmp_path, given):
     uw_madison["input"]["labels"].update(given)
     notes = []
-    manifest = run(uw_madison, tmp_path / "out", tell=notes.append)
+    manifest = run(uw_madison, tmp_path / "out", log=notes.append)
     assert manifest.totals["written"] == manifest.totals["inputs"] == 4
     for example in examples(tmp_path / "out").values():
         assert example["image/segmentation/stomach/area"].tolist() == [5]

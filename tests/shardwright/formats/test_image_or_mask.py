@@ -41,7 +41,7 @@ def reading(root, images="", labels="", **options):
 
 def check(out, raw, keys, notes="masks, not images"):
     told = []
-    manifest = run(raw, out, workers=1, tell=told.append)
+    manifest = run(raw, out, workers=1, log=told.append)
     found = examples(out)
     assert sorted(found) == sorted(keys)
     assert manifest.classes == ("1",)

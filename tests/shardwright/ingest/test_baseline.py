@@ -1,4 +1,4 @@
-"""`blessed` in place of a dataset's path: the dataset of the model in force, whatever was made since."""
+"""`blessed` in place of a dataset's path: the dataset of the blessed model, also after later runs."""
 
 import shutil
 
@@ -53,7 +53,7 @@ def test_paths_stay_as_they_are(months):
 
 
 def test_the_same_run_again_keeps_from_the_dataset_that_it_kept_from(months, tmp_path):
-    """What the model in force was made from is not its own earlier dataset, or no run would ever be cached."""
+    """The baseline is not its own earlier dataset, or no run would ever be cached."""
     root = tmp_path / "run"
     shutil.copytree(months.root, root)
     place = root / months.datasets[3].relative_to(months.root)
@@ -71,17 +71,15 @@ def test_the_same_run_again_keeps_from_the_dataset_that_it_kept_from(months, tmp
     changed = config(root, split={"previous": "blessed", "salt": "x"})
     assert resolve_baseline(changed, "0" * 64, ["a", "b"]).split.previous == str(place)
     shutil.rmtree(first)
-    with pytest.raises(
-        ConfigError, match=r"split\.previous: the dataset .* which the one in force kept its splits from"
-    ):
+    with pytest.raises(ConfigError, match=r"split\.previous: the dataset .* which the baseline kept its splits from"):
         resolve_baseline(asked, "0" * 64, ["a", "b"])
 
 
-def test_a_dataset_that_is_gone_is_told(months, tmp_path):
+def test_a_dataset_that_is_gone_is_reported(months, tmp_path):
     root = tmp_path / "run"
     shutil.copytree(months.root, root)
     shutil.rmtree(root / months.datasets[3].relative_to(months.root))
-    with pytest.raises(ConfigError, match=r"previous: the dataset of the model in force .* is not in .*run"):
+    with pytest.raises(ConfigError, match=r"previous: the dataset of the blessed model .* is not in .*run"):
         resolve_baseline(config(root))
     (root / "pushed" / BLESSING_FILE).write_text("{")
     with pytest.raises(DatasetError, match="no readable blessing"):
@@ -96,7 +94,7 @@ def test_a_compiled_pipeline_is_made_as_if_no_model_was_ever_blessed(months):
 
 
 def test_old_images_stay_where_they_were(image_input, small_dataset, tmp_path):
-    """A stratified split of other images divides all of them anew, but for `previous`."""
+    """A stratified split of other images divides all of them again, except with `previous`."""
     raw = image_input(tmp_path / "in", layout="label_csv", images=30)
     raw["split"] = {"train": 0.5, "eval": 0.25, "test": 0.25, "by": "stratified"}
     months = Months(tmp_path / "run", small_dataset)

@@ -1,4 +1,4 @@
-"""`blessed` in a compiled pipeline: the dataset of the model in force, looked up where the pipeline runs."""
+"""`blessed` in a compiled pipeline: the dataset of the blessed model, resolved where the pipeline runs."""
 
 import json
 import shutil
@@ -34,14 +34,14 @@ class Months:
         made = parsed({**self.raw[2], **first, "split": first})
         ingest({**self.raw[2], **first, "split": first}, self.datasets[2], workers=1)
         build = self.datasets[2] / "build.json"
-        told = {name: value for name, value in json.loads(build.read_text()).items() if name != "digest"}
-        build.write_text(checksummed_json({**told, **baseline_source(locate(made))}))
+        build_info = {name: value for name, value in json.loads(build.read_text()).items() if name != "digest"}
+        build.write_text(checksummed_json({**build_info, **baseline_source(locate(made))}))
 
     def digest(self, month):
         return ImageDataset.open(self.datasets[month]).manifest.digest
 
     def push(self, folder, month, **changes):
-        """Puts a model in force that was evaluated on a month's dataset."""
+        """Blesses a model that was evaluated on a month's dataset."""
         (folder / "1").mkdir(parents=True, exist_ok=True)
         (folder / "1" / "saved_model.pb").write_text("model")
         examples = {"place": str(self.datasets[month]), "digest": self.digest(month), **changes}
@@ -49,7 +49,7 @@ class Months:
         return str(folder)
 
     def settled(self, push, month, words=WORDS):
-        """What the first task of a pipeline comes to that is given a month's delivery."""
+        """Returns the result of the first task of a pipeline for a month's delivery."""
         config = parsed({**self.raw[month], **words})
         asked = BaselineRequest.from_json(BaselineRequest.of(config, push).to_json())
         without = without_baseline(config)
@@ -66,7 +66,7 @@ def months(tmp_path_factory, image_input):
 
 
 def kept(settled):
-    """What an ingest is kept from, and compared with."""
+    """Returns the digests of the datasets that an ingest keeps splits from and is compared with."""
     drift = json.loads(settled.drift or "{}").get("drift", {})
     return (
         settled.recipe.split.previous,
@@ -115,7 +115,7 @@ def test_splits_are_compared_with_each_other_all_the_same(months, tmp_path):
 
 
 def test_the_same_run_again_is_kept_from_what_it_was_kept_from(months, tmp_path):
-    """Or no run would ever be cached: a recipe names what the dataset in force was kept from, never that itself."""
+    """Else no run would be cached: a recipe names the dataset that the baseline was kept from, never the baseline."""
     first = months.settled(months.push(tmp_path / "a", 1), 1)
     assert kept(first) == (None, None, None, None, None)
     second = months.settled(months.push(tmp_path / "b", 2), 2)
@@ -130,11 +130,13 @@ def test_the_same_run_again_is_kept_from_what_it_was_kept_from(months, tmp_path)
 def test_what_the_dataset_in_force_was_kept_from_is_gone(months, tmp_path):
     moved = tmp_path / "second"
     shutil.copytree(months.datasets[2], moved)
-    told = json.loads((moved / "build.json").read_text())
-    told["kept_from"]["split.previous"] = str(tmp_path / "gone")
-    (moved / "build.json").write_text(canonical_json(told))
+    build_info = json.loads((moved / "build.json").read_text())
+    build_info["kept_from"]["split.previous"] = str(tmp_path / "gone")
+    (moved / "build.json").write_text(canonical_json(build_info))
     push = months.push(tmp_path / "pushed", 2, place=str(moved))
-    with pytest.raises(ConfigError, match=r"split\.previous: .*gone is not the dataset .* Restore it\. Name a dataset"):
+    with pytest.raises(
+        ConfigError, match=r"split\.previous: .*gone is no longer the dataset .* Restore it\. Name a dataset"
+    ):
         months.settled(push, 2)
     # Copying changes nothing of what is made, so nothing has to be there.
     assert months.settled(push, 2, {"previous": "blessed"}).location.earlier == str(months.datasets[1])
@@ -143,24 +145,24 @@ def test_what_the_dataset_in_force_was_kept_from_is_gone(months, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"place": ""}, r"previous: .*BLESSED\.json does not say where the dataset of the model in force lies"),
-        ({"place": "/nowhere/at/all"}, r"previous: /nowhere/at/all: .*It is the dataset of the model in force"),
-        ({"digest": "0" * 64}, r"previous: .*first is not the dataset 000000000000 any more"),
+        ({"place": ""}, r"previous: .*BLESSED\.json does not contain the location of the blessed model's dataset"),
+        ({"place": "/nowhere/at/all"}, r"previous: /nowhere/at/all: .*It is the dataset of the blessed model"),
+        ({"digest": "0" * 64}, r"previous: .*first is no longer the dataset 000000000000"),
     ],
 )
-def test_a_dataset_that_is_not_there_is_told_with_the_fix(months, tmp_path, changes, message):
+def test_a_dataset_that_is_not_there_is_reported_with_the_fix(months, tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message + r".* Name a dataset by its path"):
         months.settled(months.push(tmp_path, 1, **changes), 2)
 
 
-def test_a_damaged_blessing_is_told(months, tmp_path):
+def test_a_damaged_blessing_is_reported(months, tmp_path):
     push = months.push(tmp_path, 1)
     (tmp_path / "BLESSED.json").write_text("{")
     with pytest.raises(DatasetError, match="no readable blessing"):
         months.settled(push, 2)
 
 
-def test_a_blessing_on_one_machine_tells_no_place(tmp_path):
+def test_a_blessing_on_one_machine_has_no_location(tmp_path):
     (tmp_path / "1").mkdir()
     write_blessing(tmp_path, Blessing("1", "d" * 64, {"mean_dice": 0.5}, {"training": "t"}))
     assert set(json.loads((tmp_path / "BLESSED.json").read_text())) == {"model", "digest", "metrics", "fingerprints"}

@@ -1,4 +1,4 @@
-"""Files of annotations that change while a run reads them: what was read must be what the fingerprint tells."""
+"""Files of annotations that change while a run reads them: the dataset must be that of the fingerprint."""
 
 import os
 
@@ -101,7 +101,7 @@ def test_a_plan_that_goes_on_with_earlier_task_files_is_held_to_the_same_table(t
 def test_masks_in_records_that_change_while_shards_are_written_make_no_dataset(
     tmp_path, image_input, monkeypatch, packing
 ):
-    """The images beside them do not change, by which one would be told."""
+    """The images next to them do not change, so these cannot show it."""
     from shardwright.ingest import run as ingest_run
     from shardwright.ingest import write as ingest_write
 

@@ -53,9 +53,9 @@ def coco(tmp_path, image_input):
         entry = {"id": 1000 - number, "file_name": f"{number:03d}.jpg", "height": height(number), "width": 30}
         document["images"].append(entry)
         for i, box in enumerate(objects(number)):
-            said = {"image_id": entry["id"], "category_id": IDS[box[0]], "iscrowd": int(i == 1)}
-            said["segmentation"] = segmentation(number, (number + i) % 3, box)
-            document["annotations"].append(said)
+            annotation = {"image_id": entry["id"], "category_id": IDS[box[0]], "iscrowd": int(i == 1)}
+            annotation["segmentation"] = segmentation(number, (number + i) % 3, box)
+            document["annotations"].append(annotation)
     file.write_text(json.dumps(document))
     return (
         changed(raw, labels={"path": str(file)}, classes=None),
@@ -67,7 +67,7 @@ def coco(tmp_path, image_input):
 def test_all_forms_of_masks_are_written_and_joined(tmp_path, coco):
     raw, _, _ = coco
     notes = []
-    manifest = run(raw, tmp_path / "out", tell=notes.append)
+    manifest = run(raw, tmp_path / "out", log=notes.append)
     assert manifest.classes == tuple(IDS)
     assert manifest.totals["written"] == manifest.totals["inputs"] == 24
     assert notes[0] == "labels: coco_json, since instances.json ends with .json"
@@ -84,7 +84,7 @@ def test_all_forms_of_masks_are_written_and_joined(tmp_path, coco):
 
 
 def test_it_is_the_dataset_that_a_table_of_the_same_masks_gives(tmp_path, coco):
-    """The same records, but for the recipe; and the same bytes whatever the number of processes."""
+    """The same records, but for the recipe; and the same bytes with any number of processes."""
     raw, _, _ = coco
     rows = ["Image_Label,EncodedPixels"]
     for number in range(24):
@@ -104,15 +104,15 @@ def test_it_is_the_dataset_that_a_table_of_the_same_masks_gives(tmp_path, coco):
 
 def test_masks_that_do_not_fit_reject_their_image_with_a_code(tmp_path, coco):
     raw, document, write = coco
-    said = document["annotations"]
-    of = {number: next(a for a in said if a["image_id"] == 1000 - number) for number in (1, 2, 4, 5, 7)}
+    annotations = document["annotations"]
+    of = {number: next(a for a in annotations if a["image_id"] == 1000 - number) for number in (1, 2, 4, 5, 7)}
     of[1]["segmentation"] = [[0, 0, 4, 0, 4]]
     of[2]["segmentation"] = []
     of[4]["segmentation"] = {"size": [height(4), 30], "counts": [5]}
     of[5]["category_id"] = None
     document["images"][23 - 7]["width"] = 31
     document["images"].append({"id": 5000, "file_name": "lost.jpg"})
-    said.append({"image_id": 6000, "category_id": 7, "segmentation": []})
+    annotations.append({"image_id": 6000, "category_id": 7, "segmentation": []})
     write()
     manifest = run(raw, tmp_path / "out")
     found = ledger(tmp_path / "out")
@@ -123,9 +123,9 @@ def test_masks_that_do_not_fit_reject_their_image_with_a_code(tmp_path, coco):
         "005.jpg": "bad_row",
         "007.jpg": "size_mismatch",
         "lost.jpg": "missing_image",
-        f"instances.json:annotations[{len(said) - 1}]": "missing_image",
+        f"instances.json:annotations[{len(annotations) - 1}]": "missing_image",
     }
-    place = f"instances.json, annotations[{said.index(of[1])}], class Fish: polygon 1 of 1 has 5 numbers"
+    place = f"instances.json, annotations[{annotations.index(of[1])}], class Fish: polygon 1 of 1 has 5 numbers"
     assert found["001.jpg"].reason.startswith(place)
     assert "has 22x31 (height x width) there, but the file has 22x30" in found["007.jpg"].reason
     assert manifest.totals["inputs"] == len(found) == 26

@@ -1,4 +1,4 @@
-"""Boxes of COCO files as features: beside masks and without them; what is no box is in the ledger."""
+"""Boxes of COCO files as features, with and without masks; invalid boxes are in the ledger."""
 
 import json
 

@@ -52,7 +52,7 @@ def written(dialect):
 
 
 # Name -> header; how a mask is written; a row for each object or image; whether images without objects have a row; the
-# extension that the table writes; what the user is told.
+# extension that the table writes; the notes for the user.
 LAYOUTS = {
     "clouds": ("Image_Label,EncodedPixels", written(COLUMN_PAIRS), "image", True, ".png", "of Understanding Clouds"),
     "severstal": ("ImageId,ClassId,EncodedPixels", written(COLUMN_PAIRS), "image", False, ".png", "of Severstal"),
@@ -131,10 +131,10 @@ def masks_of(folder):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_holds_the_same_masks_and_is_told(tmp_path, images, layout):
+def test_every_layout_holds_the_same_masks_and_is_detected(tmp_path, images, layout):
     write_table(tmp_path / "train.csv", layout)
     notes = []
-    manifest = ingest(configure(images, tmp_path / "train.csv"), tmp_path / "out", quiet=True, tell=notes.append)
+    manifest = ingest(configure(images, tmp_path / "train.csv"), tmp_path / "out", quiet=True, log=notes.append)
     assert manifest.totals["written"] == manifest.totals["inputs"] == IMAGES
     found = masks_of(tmp_path / "out")
     for number in range(IMAGES):
@@ -164,7 +164,7 @@ def test_one_class_is_called_mask_unless_it_is_named(tmp_path, images):
         ingest(parse_config({"input": {**raw, "classes": ["a", "b"]}}, base="/"), tmp_path / "x", quiet=True)
 
 
-def test_a_bad_code_is_told_with_its_row_and_column(tmp_path, images):
+def test_a_bad_code_is_reported_with_its_row_and_column(tmp_path, images):
     write_table(tmp_path / "train.csv", "siim")
     lines = (tmp_path / "train.csv").read_text().splitlines()
     place = next(i for i, line in enumerate(lines) if line.startswith("001,"))
@@ -180,12 +180,12 @@ def test_the_configuration_wins_and_is_part_of_the_recipe(tmp_path, images):
     write_table(tmp_path / "train.csv", "carvana")
     table = tmp_path / "train.csv"
     table.write_text(table.read_text().replace("img,rle_mask", "file,rle"))
-    told = ingest(configure(images, table), tmp_path / "told", quiet=True)
-    said = ingest(configure(images, table, order="row", runs="absolute", base=1), tmp_path / "said", quiet=True)
-    assert [shard.sha256 for shard in told.shards] == [shard.sha256 for shard in said.shards]
-    assert told.recipe["input"]["labels"] == {"path": "train.csv"}
-    assert said.recipe["input"]["labels"] == {"path": "train.csv", "runs": "absolute", "order": "row", "base": 1}
+    detected = ingest(configure(images, table), tmp_path / "detected", quiet=True)
+    given = ingest(configure(images, table, order="row", runs="absolute", base=1), tmp_path / "given", quiet=True)
+    assert [shard.sha256 for shard in detected.shards] == [shard.sha256 for shard in given.shards]
+    assert detected.recipe["input"]["labels"] == {"path": "train.csv"}
+    assert given.recipe["input"]["labels"] == {"path": "train.csv", "runs": "absolute", "order": "row", "base": 1}
     wrong = ingest(configure(images, table, order="column"), tmp_path / "wrong", quiet=True)
-    assert [shard.sha256 for shard in told.shards] != [shard.sha256 for shard in wrong.shards]
+    assert [shard.sha256 for shard in detected.shards] != [shard.sha256 for shard in wrong.shards]
     recipe = IngestRecipe.of(configure(images, table, order="row", base=0))
     assert IngestRecipe.from_json(recipe.to_json()) == recipe

@@ -1,4 +1,4 @@
-"""Ingest: images that are the same are found, kept or dropped as asked, told, and never on two sides of a split."""
+"""Ingest: equal images are found, kept or dropped as asked, logged, and never on two sides of a split."""
 
 import io
 from pathlib import Path
@@ -26,7 +26,7 @@ def encoded(image, kind="jpeg", **options):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Class folders: five pictures each, and whatever a test adds."""
+    """Class folders: five pictures each, and those that a test adds."""
     root = tmp_path / "images"
     for number in range(10):
         put(root, f"{'ab'[number % 2]}/{number}.jpg", encoded(picture(number), quality=92))
@@ -52,19 +52,19 @@ def sides(out):
     return {key: row.split for key, row in ledger(out).items()}
 
 
-def test_without_duplicates_nothing_is_said_and_nothing_changes(tmp_path, folder):
+def test_without_duplicates_nothing_is_logged_and_nothing_changes(tmp_path, folder):
     notes = []
-    run(raw(folder), tmp_path / "plain", tell=notes.append)
+    run(raw(folder), tmp_path / "plain", log=notes.append)
     run(raw(folder, {"exact": "keep"}), tmp_path / "kept")
     assert not any("duplicate" in note for note in notes)
     assert tree(tmp_path / "plain") == tree(tmp_path / "kept")
 
 
-def test_exact_ones_are_kept_on_one_side_and_told(tmp_path, folder):
+def test_exact_ones_are_kept_on_one_side_and_logged(tmp_path, folder):
     for copy in range(8):
         put(folder, f"a/copy-{copy}.jpg", (folder / "a/0.jpg").read_bytes())
     notes = []
-    manifest = run(raw(folder), tmp_path / "out", tell=notes.append)
+    manifest = run(raw(folder), tmp_path / "out", log=notes.append)
     assert manifest.totals["written"] == 18
     where = sides(tmp_path / "out")
     assert len({where[f"a/copy-{copy}.jpg"] for copy in range(8)} | {where["a/0.jpg"]}) == 1
@@ -97,15 +97,15 @@ def test_what_is_rejected_is_no_duplicate(tmp_path, folder):
     assert dropped(tmp_path / "out") == dict.fromkeys(("a/0first.txt", "a/0second.txt"), ("rejected", "not_an_image"))
 
 
-def test_labels_that_disagree_are_told(tmp_path, folder):
+def test_labels_that_disagree_are_logged(tmp_path, folder):
     put(folder, "b/x.jpg", (folder / "a/0.jpg").read_bytes())
     notes = []
-    manifest = run(raw(folder, {"exact": "first"}), tmp_path / "first", tell=notes.append)
+    manifest = run(raw(folder, {"exact": "first"}), tmp_path / "first", log=notes.append)
     assert dropped(tmp_path / "first") == {"b/x.jpg": ("duplicate", "conflicting_duplicates")}
     assert ledger(tmp_path / "first")["b/x.jpg"].reason.endswith("a/0.jpg, which is kept; but its labels are b, not a")
     assert manifest.totals["duplicate/conflicting_duplicates"] == 1
     assert [note for note in notes if "conflicting_duplicates: 1 of these groups disagree on labels" in note]
-    run(raw(folder), tmp_path / "kept", tell=notes.append)
+    run(raw(folder), tmp_path / "kept", log=notes.append)
     assert not dropped(tmp_path / "kept")
     run(raw(folder, {"exact": "first", "conflicts": "reject"}), tmp_path / "reject")
     assert dropped(tmp_path / "reject") == dict.fromkeys(("a/0.jpg", "b/x.jpg"), ("rejected", "conflicting_duplicates"))
@@ -113,7 +113,7 @@ def test_labels_that_disagree_are_told(tmp_path, folder):
         run(raw(folder, {"conflicts": "fail"}), tmp_path / "fail")
 
 
-def test_masks_that_disagree_are_told(tmp_path, image_input):
+def test_masks_that_disagree_are_logged(tmp_path, image_input):
     made = image_input(tmp_path / "in", images=6)
     images, table = tmp_path / "in" / "images", tmp_path / "in" / "labels.csv"
     (images / "copy.jpg").write_bytes((images / "001.jpg").read_bytes())

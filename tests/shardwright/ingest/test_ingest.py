@@ -1,4 +1,4 @@
-"""Ingest: what is written is what the table says, in the order of the hash, and the same bytes in all circumstances."""
+"""Ingest: the dataset contains the data of the table, in the order of the hash, and always the same bytes."""
 
 import hashlib
 import os
@@ -127,11 +127,11 @@ def test_workers_order_times_and_place_change_nothing(tmp_path, image_input, mon
     assert tree(tmp_path / "out") == tree(tmp_path / "out2")
 
 
-def test_told_and_given_classes_make_the_same_dataset(tmp_path, image_input):
+def test_detected_and_given_classes_make_the_same_dataset(tmp_path, image_input):
     raw = image_input(tmp_path / "in")
-    told = changed(raw, classes=None)
-    assert survey_input(IngestRecipe.of(config(told)), locate(config(told))).survey.classes == ("Fish", "Sugar")
-    assert run(told, tmp_path / "told") == run(raw, tmp_path / "given")
+    detected = changed(raw, classes=None)
+    assert survey_input(IngestRecipe.of(config(detected)), locate(config(detected))).survey.classes == ("Fish", "Sugar")
+    assert run(detected, tmp_path / "detected") == run(raw, tmp_path / "given")
 
 
 def test_both_severstal_layouts_hold_the_same_masks(tmp_path, image_input):
@@ -235,7 +235,7 @@ def test_hostile_files_are_written_or_rejected_and_nothing_crashes(tmp_path, sha
 
 
 def test_a_table_that_changes_after_it_was_hashed_makes_no_dataset(image_input, tmp_path, monkeypatch):
-    """A fingerprint tells the labels: the dataset would have that of the earlier ones, and the later ones in it."""
+    """The dataset would have the fingerprint of the earlier labels, and contain the later ones."""
     raw = image_input(tmp_path / "in", layout="label_csv", images=6)
     table = tmp_path / "in" / "labels.csv"
     write_images = tasks.write_images

@@ -15,7 +15,7 @@ def raw(tmp_path, image_input):
 @pytest.mark.slow
 def test_twenty_kills_leave_nothing_or_all_and_resume_to_the_same_bytes(tmp_path, raw, monkeypatch):
     killed, resumed = kills(raw, tmp_path / "kills", 20, random.Random(20), monkeypatch)
-    # Of those after a time, some come when the run is over.
+    # Some of the kills after a time come when the run is over.
     assert killed >= 15
     assert resumed >= 5
 

@@ -141,7 +141,7 @@ def test_unknown_names_and_collisions_end_an_ingest_before_it_writes(tmp_path, i
     assert not list(tmp_path.glob("*out*"))
 
 
-def test_the_manifest_says_what_features_are_called(tmp_path, image_input):
+def test_the_manifest_has_the_names_of_features(tmp_path, image_input):
     raw = image_input(tmp_path, layout="label_csv")
     run(raw, tmp_path / "plain")
     assert ImageDataset.open(tmp_path / "plain").manifest.names == {}
@@ -162,7 +162,7 @@ def test_the_manifest_says_what_features_are_called(tmp_path, image_input):
     assert record["one_hot_class"].argmax() == record["class"][0]
 
 
-def test_rle_text_stores_what_the_table_says(tmp_path, image_input):
+def test_rle_text_stores_the_text_of_the_table(tmp_path, image_input):
     raw = image_input(tmp_path)
     raw["features"] = {"preset": "rle_text"}
     run(raw, tmp_path / "out")

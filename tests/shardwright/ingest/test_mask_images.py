@@ -74,7 +74,7 @@ def test_numbers_of_classes(tmp_path, masked, mode):
         ids = drawn(number)
         save(folder / f"{number:03d}.png", np.dstack([ids] * 3) if "RGB" in mode else ids, mode)
     notes = []
-    manifest = run(raw, tmp_path / "out", tell=notes.append)
+    manifest = run(raw, tmp_path / "out", log=notes.append)
     check(tmp_path / "out")
     assert manifest.features["image/segmentation/ignore/rle"] == "int64"
     assert notes == [
@@ -97,14 +97,14 @@ def test_names_of_classes(tmp_path, masked, classes):
     check(tmp_path / "out", ("Fish", "Sugar"))
 
 
-def test_told_classes_and_the_same_given_make_one_dataset(tmp_path, masked):
+def test_detected_classes_and_the_same_given_make_one_dataset(tmp_path, masked):
     raw, folder = masked
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", drawn(number) * np.uint8(3) % np.uint8(253))
-    told = run(raw, tmp_path / "told")
-    assert told.classes == ("3", "6")
-    assert run(changed(raw, classes=["3", "6"]), tmp_path / "given").fingerprint == told.fingerprint
-    assert tree(tmp_path / "told") == tree(tmp_path / "given")
+    detected = run(raw, tmp_path / "detected")
+    assert detected.classes == ("3", "6")
+    assert run(changed(raw, classes=["3", "6"]), tmp_path / "given").fingerprint == detected.fingerprint
+    assert tree(tmp_path / "detected") == tree(tmp_path / "given")
 
 
 def test_a_list_that_begins_with_the_background_counts_from_0(tmp_path, masked):

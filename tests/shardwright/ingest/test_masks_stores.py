@@ -45,7 +45,7 @@ def test_masks_on_a_bucket_are_those_on_disk(stores, tmp_path, scheme, masks, la
         return {"task": "segmentation", "input": {**places, "classes": ["a", "b"]}}
 
     notes = []
-    run(config(bucket), tmp_path / "there", tell=notes.append)
+    run(config(bucket), tmp_path / "there", log=notes.append)
     run(config(tmp_path), tmp_path / "here")
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
     assert notes[0].startswith("labels: pascal_voc" if labels == "data" else "labels: mask_images")

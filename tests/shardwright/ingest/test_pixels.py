@@ -72,7 +72,7 @@ def shapes(tmp_path):
 
 
 def overlap(example):
-    """Of the mask that is stored and the light pixels that are stored."""
+    """Returns the overlap of the stored mask and the light pixels of the stored image."""
     image = np.asarray(Image.open(io.BytesIO(example["image/encoded"][0])).convert("RGB"))[..., 0] > 128
     size = (int(example["image/height"][0]), int(example["image/width"][0]))
     assert image.shape == size
@@ -104,12 +104,12 @@ def test_masks_lie_on_what_they_were_drawn_on(tmp_path, shapes, frame, option):
             assert (example["image/height"][0], example["image/width"][0]) == (HEIGHT, WIDTH)
 
 
-def test_how_many_images_have_masks_in_the_displayed_frame_is_told(tmp_path, shapes):
-    said = []
-    manifest = ingest(config(shapes), tmp_path / "out", quiet=True, tell=said.append)
+def test_how_many_images_have_masks_in_the_displayed_frame_is_logged(tmp_path, shapes):
+    notes = []
+    manifest = ingest(config(shapes), tmp_path / "out", quiet=True, log=notes.append)
     assert manifest.totals["displayed_frame"] == 14
-    assert "14 images are turned by Exif: their masks and boxes are taken as drawn on the displayed" in said[-1]
-    assert "input.labels.frame" in said[-1]
+    assert "14 images are turned by Exif: their masks and boxes are taken as drawn on the displayed" in notes[-1]
+    assert "input.labels.frame" in notes[-1]
     assert "displayed_frame" not in run(as_stored(shapes), tmp_path / "stored").totals
 
 
@@ -121,29 +121,29 @@ def test_the_wrong_frame_is_wrong(tmp_path, shapes):
     assert min(overlaps["000.jpg"], overlaps["008.jpg"]) > 0.98
 
 
-@pytest.mark.parametrize("told", ["displayed", "stored"])
-def test_a_coco_files_sizes_tell_the_frame(tmp_path, shapes, told):
+@pytest.mark.parametrize("stated", ["displayed", "stored"])
+def test_a_coco_files_sizes_decide_the_frame(tmp_path, shapes, stated):
     document = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "Shape"}]}
     for number in range(16):
-        mask = displayed(number)[1] if told == "displayed" else stored_mask(number)
+        mask = displayed(number)[1] if stated == "displayed" else stored_mask(number)
         entry = {"id": number, "file_name": name(number), "height": mask.shape[0], "width": mask.shape[1]}
         runs = rle.encode(mask).reshape(-1, 2)
         counts = np.diff(np.concatenate([[0], np.stack([runs[:, 0], runs.sum(axis=1)], axis=1).ravel(), [mask.size]]))
-        said = {"size": list(mask.shape), "counts": counts.tolist()}
+        segmentation = {"size": list(mask.shape), "counts": counts.tolist()}
         document["images"].append(entry)
         document["annotations"].append(
-            {"id": number, "image_id": number, "category_id": 1, "iscrowd": 1, "segmentation": said}
+            {"id": number, "image_id": number, "category_id": 1, "iscrowd": 1, "segmentation": segmentation}
         )
     (tmp_path / "in" / "coco.json").write_text(json.dumps(document))
     run(changed(shapes, labels={"path": str(tmp_path / "in" / "coco.json")}), tmp_path / "out")
     for key, example in examples(tmp_path / "out").items():
-        # A size tells nothing of turns that leave it as it is: then masks are as displayed.
-        tells = told == "displayed" or int(key[:3]) % 8 + 1 in (1, 5, 6, 7, 8)
-        assert (overlap(example) > 0.98) or not tells
+        # A size does not show turns that leave it as it is: then masks are as displayed.
+        decided = stated == "displayed" or int(key[:3]) % 8 + 1 in (1, 5, 6, 7, 8)
+        assert (overlap(example) > 0.98) or not decided
 
 
 @pytest.mark.parametrize("drawn", ["displayed", "stored"])
-def test_a_mask_images_size_tells_the_frame(tmp_path, shapes, drawn):
+def test_a_mask_images_size_decides_the_frame(tmp_path, shapes, drawn):
     folder = tmp_path / "in" / "masks"
     folder.mkdir()
     for number in range(16):
@@ -154,8 +154,8 @@ def test_a_mask_images_size_tells_the_frame(tmp_path, shapes, drawn):
     found = examples(tmp_path / "out")
     assert len(found) == 16
     for key, example in found.items():
-        tells = drawn == "displayed" or int(key[:3]) % 8 + 1 in (1, 5, 6, 7, 8)
-        assert (overlap(example) > 0.98) or not tells
+        decided = drawn == "displayed" or int(key[:3]) % 8 + 1 in (1, 5, 6, 7, 8)
+        assert (overlap(example) > 0.98) or not decided
 
 
 @pytest.mark.slow
@@ -248,7 +248,7 @@ def test_other_formats_are_written_where_they_may_be(tmp_path, shapes):
     assert found[name(1)]["image/orientation"][0] == 2
 
 
-def test_the_order_of_run_lengths_is_told_from_the_sizes_of_other_formats_too(tmp_path, shapes):
+def test_the_order_of_run_lengths_is_detected_from_the_sizes_of_other_formats_too(tmp_path, shapes):
     rows = ["Image_Label,EncodedPixels"]
     for number in range(16):
         image, mask = displayed(number, 40, 300)
@@ -271,21 +271,21 @@ def test_masks_of_a_dataset_that_is_read_again_lie_where_they_lay(tmp_path, shap
     assert {int(example["image/orientation"][0]) for example in found.values()} == {1}
 
 
-def says_a_place(example):
+def has_position(example):
     return bool(Image.open(io.BytesIO(example["image/encoded"][0])).getexif().get_ifd(0x8825))
 
 
-def test_files_that_say_a_place_are_counted_and_told(tmp_path, shapes):
-    said = []
+def test_files_with_a_position_are_counted_and_logged(tmp_path, shapes):
+    notes = []
     for policy, kept in (("none", True), ("private", False), ("all", False)):
         out = tmp_path / policy
         options = config(shapes, images={"strip_metadata": policy})
-        manifest = ingest(options, out, quiet=True, tell=said.append)
+        manifest = ingest(options, out, quiet=True, log=notes.append)
         assert manifest.totals["gps"] == 3
-        assert said[-2].startswith("3 images say where they were taken (GPS): ")
-        assert ("images.strip_metadata: private" in said[-2]) == kept
+        assert notes[-2].startswith("3 images contain the position where they were taken (GPS): ")
+        assert ("images.strip_metadata: private" in notes[-2]) == kept
         found = examples(out)
-        assert sorted(filter(lambda key: says_a_place(found[key]), found)) == (
+        assert sorted(filter(lambda key: has_position(found[key]), found)) == (
             [name(number) for number in range(3)] if kept else []
         )
         assert min(map(overlap, found.values())) > 0.98
@@ -304,7 +304,7 @@ def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path, shapes):
 
 
 @pytest.mark.parametrize("encodes", [True, False])
-def test_shards_that_another_encoder_has_staged_are_written_anew(tmp_path, shapes, monkeypatch, encodes):
+def test_shards_that_another_encoder_has_staged_are_written_again(tmp_path, shapes, monkeypatch, encodes):
     raw = {**shapes, "images": {"reencode": "jpeg"} if encodes else {}}
     options = config(raw)
     prepared = plan_ingest(IngestRecipe.of(options), locate(options))

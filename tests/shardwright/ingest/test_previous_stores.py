@@ -1,4 +1,4 @@
-"""`previous` on object stores: an object that has not changed is never asked for, whatever became of its bytes."""
+"""`previous` on object stores: an object that has not changed is never requested, also if its stored bytes differ."""
 
 import shutil
 from dataclasses import replace
@@ -59,28 +59,28 @@ def test_only_what_has_changed_is_asked_for(stores, months, tmp_path, scheme, op
     deliver(stores, url, months / "second", months / "first")
     run(raw_of(url, **options), tmp_path / "full")
     stores.requests.clear()
-    told = run_telling({**raw_of(url, **options), "previous": earlier}, tmp_path / "copied")
-    assert copied_of(told) == (COPIED, READ)
+    notes = run_telling({**raw_of(url, **options), "previous": earlier}, tmp_path / "copied")
+    assert copied_of(notes) == (COPIED, READ)
     asked = image_requests(stores)
     # Once to be hashed (or looked at), once to be written.
     assert len(asked) == 2 * READ
     assert len({path.split("?")[0] for path in asked}) == READ
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
-    # Of a dataset of one shard a split, few requests.
+    # A dataset of one shard per split needs few requests.
     shards = [path for method, path in stores.requests if method == "GET" and ".tfrecord" in path]
     assert len(shards) <= 2 * len(ImageDataset.open(earlier).manifest.shards)
 
 
 @both
-def test_without_origins_the_bytes_in_the_shards_tell(stores, months, tmp_path, scheme):
+def test_without_origins_the_bytes_in_the_shards_are_compared(stores, months, tmp_path, scheme):
     url = f"{stores.bucket(scheme)}/in"
     run(raw_of(months / "first"), tmp_path / "one")
     assert not (tmp_path / "one" / "origins").exists()
     deliver(stores, url, months / "second")
     run(raw_of(url), tmp_path / "full")
     stores.requests.clear()
-    told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "copied")
-    assert copied_of(told) == (COPIED, READ)
+    notes = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    assert copied_of(notes) == (COPIED, READ)
     assert len(image_requests(stores)) == 2 * READ
     assert tree(tmp_path / "copied") == tree(tmp_path / "full")
 
@@ -92,8 +92,8 @@ def test_an_image_that_is_uploaded_again_with_the_same_bytes_is_the_same(stores,
     run(raw_of(url), tmp_path / "one")
     deliver(stores, url, months / "first")
     stores.requests.clear()
-    told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
-    assert copied_of(told) == (OLD, 0)
+    notes = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
+    assert copied_of(notes) == (OLD, 0)
     assert not image_requests(stores)
     assert tree(tmp_path / "two") == tree(tmp_path / "one")
 
@@ -112,8 +112,8 @@ def test_what_the_store_lists_no_checksum_of_is_hashed_and_then_copied(stores, m
     run(raw_of(url), tmp_path / "one")
     monkeypatch.setattr(survey, "read_spans", without)
     stores.requests.clear()
-    told = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
-    assert copied_of(told) == (OLD, 0)
+    notes = run_telling({**raw_of(url), "previous": str(tmp_path / "one")}, tmp_path / "two")
+    assert copied_of(notes) == (OLD, 0)
     assert len(image_requests(stores)) == OLD
     assert tree(tmp_path / "two") == tree(tmp_path / "one")
 
@@ -125,9 +125,9 @@ def test_what_cannot_be_copied_is_read(stores, months, tmp_path):
     earlier = f"{url.removesuffix('/in')}/one"
     run(raw_of(url), earlier)
     stores.meddle = lambda method, path: Trouble(404) if ".tfrecord" in path and "alt=media" in path else None
-    told = run_telling({**raw_of(url), "previous": earlier}, tmp_path / "two")
+    notes = run_telling({**raw_of(url), "previous": earlier}, tmp_path / "two")
     stores.meddle = None
-    assert copied_of(told) == (0, OLD)
+    assert copied_of(notes) == (0, OLD)
     assert tree(tmp_path / "two") == tree(url_copy(stores, earlier, tmp_path / "one"))
 
 
@@ -147,8 +147,8 @@ def test_staging_on_a_bucket(stores, months, tmp_path, scheme):
     run(raw_of(url), tmp_path / "full")
     root = url.removesuffix("/in")
     raw = {**raw_of(url), "previous": str(tmp_path / "one"), "run": {"staging": f"{root}/staging"}}
-    told = run_telling(raw, f"{root}/two")
-    assert copied_of(told) == (COPIED, READ)
+    notes = run_telling(raw, f"{root}/two")
+    assert copied_of(notes) == (COPIED, READ)
     assert OLD - GONE + NEW == COPIED + READ
     assert tree(url_copy(stores, f"{root}/two", tmp_path / "two")) == tree(tmp_path / "full")
 
@@ -180,9 +180,9 @@ def test_an_image_that_the_next_span_delivers_again_is_not_asked_for(stores, mon
     deliver(stores, f"{url}/2", months / "second")
     run(raw, tmp_path / "full")
     stores.requests.clear()
-    told = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
+    notes = run_telling({**raw, "previous": str(tmp_path / "one")}, tmp_path / "copied")
     # With all spans, the image that is gone from the second is still there.
-    assert copied_of(told) == (COPIED + (GONE if span == "all" else 0), READ)
+    assert copied_of(notes) == (COPIED + (GONE if span == "all" else 0), READ)
     names = {path.split("?")[0].replace("%2F", "/").split("/in/")[1][2:] for path in image_requests(stores)}
     first, second = (
         {path.relative_to(months / month).as_posix(): path.read_bytes() for path in (months / month).rglob("*.jpg")}

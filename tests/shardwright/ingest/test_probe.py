@@ -24,7 +24,7 @@ def full(raw, **more):
 
 
 def damage(file):
-    """Breaks the coded picture of a PNG so that no header tells."""
+    """Breaks the coded picture of a PNG, which its header does not show."""
     import zlib
 
     data = bytearray(file.read_bytes())
@@ -52,14 +52,14 @@ def test_pixels_become_features(tmp_path, image_input):
     plain = run(raw, tmp_path / "plain")
     assert set(manifest.features) - set(plain.features) == FEATURES
     assert {manifest.features[name] for name in FEATURES} == {"int64", "float32"}
-    told = examples(tmp_path / "out")
-    assert len(told) == 24
+    found = examples(tmp_path / "out")
+    assert len(found) == 24
     for key, example in examples(tmp_path / "plain").items():
-        more = told[key]
+        more = found[key]
         assert set(more) - set(example) == FEATURES
         assert all(len(more[name]) == 1 for name in FEATURES)
         assert more["image/encoded"] == example["image/encoded"]
-    assert len({int(example["image/hash/perceptual"][0]) for example in told.values()}) > 20
+    assert len({int(example["image/hash/perceptual"][0]) for example in found.values()}) > 20
 
 
 def test_splits_are_those_of_headers_alone(tmp_path, image_input):
@@ -106,7 +106,7 @@ def test_workers_change_nothing(tmp_path, image_input, workers, monkeypatch):
 @pytest.mark.parametrize(("name", "most"), [("_MOST_DECODED", 1), ("_MOST_DECODED", 5), ("_MOST_AREA", 0)])
 def test_how_many_pictures_wait_changes_nothing(tmp_path, image_input, monkeypatch, name, most):
     raw = full(image_input(tmp_path / "in"))
-    # One that has no picture stands between those that wait.
+    # One without a picture is between those that wait.
     (tmp_path / "in" / "images" / "003.jpg").write_bytes(b"BM")
     run(raw, tmp_path / "usual")
     assert ledger(tmp_path / "usual")["003.jpg"].status == "rejected"
@@ -133,7 +133,7 @@ def test_rows_are_kept_where_staging_is_and_used_again(tmp_path, image_input, pr
     assert again.totals["written"] == 25
 
 
-def test_beside_the_output_nothing_is_left(tmp_path, image_input):
+def test_next_to_the_output_nothing_is_left(tmp_path, image_input):
     run(full(image_input(tmp_path / "in")), tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"in", "out"}
 
@@ -170,7 +170,7 @@ def test_a_damaged_cache_costs_time_and_nothing_else(tmp_path, image_input, harm
         rows.close()
     run({**raw, "shards": {"records": 24}}, tmp_path / "again")
     assert len(probed_files) == 25 if harm == "a row" else 48
-    run({**raw, "shards": {"records": 12}}, tmp_path / "mended")
+    run({**raw, "shards": {"records": 12}}, tmp_path / "fixed")
     assert len(probed_files) == (25 if harm == "a row" else 72 if harm == "a folder" else 48)
     run({**raw, "shards": {"records": 24}, "run": {}}, tmp_path / "fresh")
     assert tree(tmp_path / "again") == tree(tmp_path / "fresh")
@@ -241,7 +241,7 @@ def test_killed_while_probing_it_reuses_rows_and_makes_the_same(tmp_path, image_
     with sqlite3.connect(cache_file(str(tmp_path / ".out.staging" / "probed"))) as rows:
         (kept,) = rows.execute("SELECT count(*) FROM probed").fetchone()
     rows.close()
-    # Of three steps two look at a file and one keeps both rows; the first few make folders.
+    # Two of three steps probe a file and one keeps both rows; the first few create folders.
     assert 2 * ((step - 1) // 3) - 2 <= kept <= 2 * ((step - 1) // 3)
     assert kept > 0 or step < 8
     run(raw, out)
@@ -255,7 +255,7 @@ def test_a_wrong_place_for_the_output_leaves_no_trace(tmp_path, image_input):
 
     raw = full(image_input(tmp_path / "in"))
     before = tree(tmp_path)
-    with pytest.raises(UsageError, match="lies inside the input folder"):
+    with pytest.raises(UsageError, match="is inside the input folder"):
         run(raw, tmp_path / "in" / "images" / "out")
     assert tree(tmp_path) == before
     assert not (tmp_path / "in/images/.out.staging").exists()
@@ -269,8 +269,8 @@ def test_other_formats_are_probed_where_they_are_converted(tmp_path, image_input
     whole.save(tmp_path / "in/images/Fish/one.webp", lossless=True)
     whole.save(tmp_path / "in/images/Fish/two.png")
     run({**raw, "images": {"verify": "full", "convert": "png"}}, tmp_path / "out")
-    told = examples(tmp_path / "out")
-    assert all(told["Fish/one.webp"][name] == told["Fish/two.png"][name] for name in FEATURES)
+    found = examples(tmp_path / "out")
+    assert all(found["Fish/one.webp"][name] == found["Fish/two.png"][name] for name in FEATURES)
     rejected = run({**raw, "images": {"verify": "full"}}, tmp_path / "reject")
     assert rejected.totals["rejected/unsupported_format"] == 1
 
@@ -308,7 +308,7 @@ def test_hostile_files_are_written_or_rejected_by_name(tmp_path, shared_data):
         assert all(row.status == "written" or (row.code and row.reason) for row in rows.values())
     with (hostile / "manifest.csv").open(encoding="utf-8", newline="") as lines:
         listed = {row["file"]: row for row in csv.DictReader(lines) if row["file"] != ".DS_Store"}
-    for key, said in listed.items():
+    for key, expected in listed.items():
         row = found["png"][key]
         # Pillow refuses the metadata of these two, not their pixels; and a Lab picture has no single meaning in 8 bits.
         if key in ("unknown_compression_method.png", "png_decompression_dos.png"):
@@ -316,4 +316,4 @@ def test_hostile_files_are_written_or_rejected_by_name(tmp_path, shared_data):
         elif key == "hopper.Lab.tif":
             assert row.code == "unsupported_color"
         else:
-            assert (row.status == "written") == (said["pillow_strict"] == "ok"), (key, row)
+            assert (row.status == "written") == (expected["pillow_strict"] == "ok"), (key, row)

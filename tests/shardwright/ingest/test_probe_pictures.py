@@ -33,7 +33,7 @@ REFERENCE = [
     (0xEC5ED41434EE9644, 0xD6D8F1D30A3F7300, 0x58B43425ED4A2EAD, 0xEC1E941535FE1E44),
     (0xDA9613410CCCE934, 0xFB1CD7D158E81506, 0x922EAEB31959CB68, 0xDE9E53410CECE934),
 ]
-# What this code makes of them, as JPEG and as PNG: a change is another algorithm, and wants another `row.ALGORITHM`.
+# The results of this code, as JPEG and as PNG: a change is another algorithm, and needs another `ALGORITHM`.
 OURS = "f4a0692c152355089030bd7e3cb5e36d473ab407cf9f686beb66d14be730fbbb"
 FIRST = (
     *(18243824252839133187, 9497667011652119589, 11623339451036097234, 18243542777862422531),
@@ -148,7 +148,7 @@ def test_what_is_displayed_counts(orientation, kind):
         assert looked_at(data, digest) == looked_at(saved(upright, kind), digest)
 
 
-def test_equal_pixels_are_told_in_any_format():
+def test_equal_pixels_are_found_in_any_format():
     lossy = saved(drawn(3, (90, 120)))
     copies = [
         saved(Image.open(io.BytesIO(lossy)), "png"),
@@ -273,7 +273,7 @@ def test_of_known_bytes_the_header_alone_is_read(options):
     data = saved(drawn(0, (90, 120)), **options)
     whole = read_header(data, max_pixels=10**8)
     assert read_header(data, max_pixels=10**8, known=True) == whole
-    # What comes behind the picture data says nothing of it.
+    # Bytes after the picture data do not change it.
     exif = b"Exif\0\0" + pillow_exif({0x0112: 8})
     late = b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif
     assert read_header(data[:-2] + late + b"\xff\xd9", max_pixels=10**8) == whole

@@ -22,7 +22,7 @@ few = settings(max_examples=40)
 
 
 def read(tree, on_conflict, **options):
-    """What is read of a tree, with the content under each key."""
+    """Returns the spans that are read of a tree, and the content of each key."""
     with tempfile.TemporaryDirectory() as folder:
         for span, files in tree.items():
             Path(folder, str(span)).mkdir()
@@ -87,7 +87,7 @@ def test_other_bytes_fail_and_equal_ones_do_not(tree):
 
 @few
 @given(TREES)
-def test_the_newest_span_that_holds_anything_is_read_alone(tree):
+def test_the_newest_span_with_files_is_read_alone(tree):
     holding = [span for span, files in tree.items() if files]
     if not holding:
         return
@@ -95,4 +95,4 @@ def test_the_newest_span_that_holds_anything_is_read_alone(tree):
     assert contents == tree[max(holding)]
     assert delivered.passed_over == ()
     empty = sum(span > max(holding) for span in tree)
-    assert sum("holds no file yet" in note for note in delivered.notes) == empty
+    assert sum("contains no file yet" in note for note in delivered.notes) == empty

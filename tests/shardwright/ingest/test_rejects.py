@@ -1,4 +1,4 @@
-"""Ingest: every input is accounted for; what cannot be done is said clearly and publishes nothing."""
+"""Ingest: every input is accounted for; an impossible run has a clear message and publishes nothing."""
 
 import os
 import shutil
@@ -92,7 +92,9 @@ def test_images_without_a_row(tmp_path, image_input):
     assert manifest.totals["rejected/unlisted"] == 4
     assert run(changed(raw, unlisted="empty"), tmp_path / "empty").totals["written"] == 24
     assert examples(tmp_path / "empty")["003.jpg"]["image/class/label"].tolist() == []
-    with pytest.raises(ConfigError, match="'unlabelled' is for images of one class; here no masks is an answer"):
+    with pytest.raises(
+        ConfigError, match="'unlabelled' is for images of one class; here an image without masks is labelled"
+    ):
         run(changed(raw, unlisted="unlabelled"), tmp_path / "x")
 
 
@@ -146,7 +148,7 @@ def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypat
         (lambda raw, root: changed(raw, images=str(root / "texts")), "no images below .*a.txt .not_an_image"),
     ],
 )
-def test_a_wrong_call_is_said_before_anything_is_written(tmp_path, image_input, change, message):
+def test_a_wrong_call_is_reported_before_anything_is_written(tmp_path, image_input, change, message):
     raw = image_input(tmp_path / "in")
     (tmp_path / "empty").mkdir()
     (tmp_path / "texts").mkdir()
@@ -158,7 +160,7 @@ def test_a_wrong_call_is_said_before_anything_is_written(tmp_path, image_input, 
 
 def test_a_wrong_output_is_refused(tmp_path, image_input):
     raw = image_input(tmp_path / "in")
-    with pytest.raises(UsageError, match="lies inside the input folder"):
+    with pytest.raises(UsageError, match="is inside the input folder"):
         run(raw, tmp_path / "in" / "images" / "out")
     with pytest.raises(UsageError, match="is not empty"):
         run(raw, tmp_path / "in")
@@ -170,9 +172,9 @@ def test_a_wrong_output_is_refused(tmp_path, image_input):
         run({**raw, "shards": {"records": 3}}, tmp_path / "out")
 
 
-def test_what_was_told_is_told(tmp_path, image_input):
+def test_what_was_detected_is_logged(tmp_path, image_input):
     notes = []
-    run(changed(image_input(tmp_path / "in", layout="image_class"), classes=None), tmp_path / "out", tell=notes.append)
+    run(changed(image_input(tmp_path / "in", layout="image_class"), classes=None), tmp_path / "out", log=notes.append)
     assert any("rle_csv" in note for note in notes)
     assert any("2 classes told: 1, 2" in note for note in notes)
 

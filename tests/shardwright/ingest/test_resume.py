@@ -44,7 +44,7 @@ def test_what_was_left_before_the_last_step_goes_when_the_dataset_is_found(tmp_p
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
 
 
-def test_what_a_run_of_another_configuration_left_beside_the_output_goes(tmp_path, image_input):
+def test_what_a_run_of_another_configuration_left_next_to_the_output_goes(tmp_path, image_input):
     raw = image_input(tmp_path / "in")
     other = Staging.open(tmp_path / ".out.staging", "f" * 64)
     (tmp_path / f".partial-{'f' * 16}").mkdir()

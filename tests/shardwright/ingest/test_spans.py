@@ -46,7 +46,7 @@ def raw(root, **options):
 
 def notes_of(options, out):
     notes = []
-    ingest(config(options), out, quiet=True, tell=notes.append)
+    ingest(config(options), out, quiet=True, log=notes.append)
     return notes
 
 
@@ -65,7 +65,7 @@ def sources(root, out):
     return found
 
 
-def test_the_newest_span_is_read_and_told(tmp_path):
+def test_the_newest_span_is_read_and_logged(tmp_path):
     deliver(tmp_path / "in", 9, range(10))
     deliver(tmp_path / "in", 10, range(5, 20))
     notes = notes_of(raw(tmp_path / "in"), tmp_path / "out")
@@ -96,15 +96,15 @@ def test_an_image_delivered_again_keeps_its_key_and_its_split(tmp_path):
     assert {key: after[key] for key in before} == before
 
 
-def test_a_span_that_has_no_images_yet_is_passed_over_and_told(tmp_path):
+def test_a_span_that_has_no_images_yet_is_passed_over_and_logged(tmp_path):
     deliver(tmp_path / "in", 3, range(10))
     (tmp_path / "in" / "4" / "images").mkdir(parents=True)
     (tmp_path / "in" / "5").mkdir()
     notes = notes_of(raw(tmp_path / "in"), tmp_path / "out")
     assert len(ledger(tmp_path / "out")) == 10
     assert [note for note in notes if "input.images" in note] == [
-        "input.images: span 5 holds no file yet and is passed over",
-        "input.images: span 4 holds no file yet and is passed over",
+        "input.images: span 5 contains no file yet and is passed over",
+        "input.images: span 4 contains no file yet and is passed over",
         "input.images: span 3",
     ]
 
@@ -169,7 +169,7 @@ def test_tables_that_disagree_fail_where_they_shall(tmp_path):
         run(raw(tmp_path / "in", span="all", on_conflict="fail"), tmp_path / "out")
 
 
-def test_the_newest_rows_of_an_image_count_and_that_is_told(tmp_path):
+def test_the_newest_rows_of_an_image_count_and_that_is_logged(tmp_path):
     deliver(tmp_path / "in", 1, range(10), label=lambda n: "cat")
     deliver(tmp_path / "in", 2, range(5, 15), label=lambda n: "dog", header=("filename", "label"))
     with pytest.raises(UsageError, match=r"1/labels.csv: has no column 'filename', as .*2/labels.csv has"):

@@ -1,4 +1,4 @@
-"""Splits of an ingest: what the input says, what an earlier dataset had, and what growing data moves."""
+"""Splits of an ingest: those of the input, those of an earlier dataset, and the images that growing data moves."""
 
 import csv
 import json
@@ -54,7 +54,7 @@ def placed(out):
 
 def notes_of(options, out):
     notes = []
-    ingest(config(options), out, quiet=True, tell=notes.append)
+    ingest(config(options), out, quiet=True, log=notes.append)
     return notes
 
 
@@ -148,7 +148,7 @@ def test_a_new_image_that_joins_two_groups_of_an_earlier_dataset_is_rejected(tmp
     assert "p20/061.png" in after
     totals = ImageDataset.open(tmp_path / "after").manifest.totals
     assert totals["inputs"] == totals["written"] + totals["rejected"] == 62
-    assert any("1 groups or clusters lie in several splits and leak" in note for note in notes)
+    assert any("1 groups or clusters are in several splits and leak" in note for note in notes)
     assert any("1 new images join two splits" in note for note in notes)
 
 
@@ -160,8 +160,8 @@ def test_duplicates_lie_on_one_side_and_bridge_what_an_earlier_dataset_has_torn(
     rows += [["a.png", "cat", "train"], ["b.png", "cat", "val"]]
     table(tmp_path / "old", rows, ("image", "label", "fold"))
     notes = notes_of(raw(tmp_path / "old", split={"by": "predefined", "column": "fold"}), tmp_path / "torn")
-    told = "split: 1 groups or clusters lie in several splits and leak, e.g. a.png (train) and b.png (eval)"
-    assert told in notes
+    leak = "split: 1 groups or clusters are in several splits and leak, e.g. a.png (train) and b.png (eval)"
+    assert leak in notes
     for number in range(5):
         (tmp_path / "old" / f"{number}").mkdir()
         split = {"by": "hash", "salt": str(number)}
@@ -274,7 +274,7 @@ def test_every_image_but_those_of_test_is_eval_in_one_fold(tmp_path):
         run(raw(tmp_path, split=split), tmp_path / "wrong")
 
 
-def test_folders_that_mean_splits_are_obeyed_and_told(tmp_path):
+def test_folders_that_mean_splits_are_obeyed_and_logged(tmp_path):
     names = {"Training": "train", "validation": "eval", "test": "test"}
     for number in range(12):
         folder = list(names)[number % 3]
@@ -292,7 +292,7 @@ def test_folders_that_mean_splits_are_obeyed_and_told(tmp_path):
     assert "split: Training/ is train, test/ is test, validation/ is eval" in notes
 
 
-def test_a_column_of_splits_is_obeyed_and_what_it_does_not_say_goes_where_rest_says(tmp_path):
+def test_a_column_of_splits_is_obeyed_and_split_rest_gets_the_others(tmp_path):
     photos(tmp_path, range(30), fold=lambda n: ("TRAIN", "val", "", "holdout")[n % 4])
     split = {"by": "predefined", "column": "fold"}
     with pytest.raises(CheckFailed, match=r"14 of 30 images are in no split: p00/002.png, .* Set split.rest"):
@@ -317,7 +317,7 @@ def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_p
     assert {key for key, side in sides.items() if side == "eval"} == {"p01/003.png", "p01/004.png"}
     assert len(sides) == 12
     assert ImageDataset.open(tmp_path / "out").splits == ("eval", "train")
-    assert "split: train from a list of 4, of which 1 are no image here, e.g. 'no such thing'" in notes
+    assert "split: train from a list of 4, of which 1 are not in the input, e.g. 'no such thing'" in notes
     first = ImageDataset.open(tmp_path / "out").manifest
     assert str(tmp_path) not in json.dumps(first.recipe)
     lists["eval"].write_text("003.png\n005.png\n")
@@ -330,7 +330,7 @@ def test_lists_of_names_are_obeyed_and_their_content_is_in_the_fingerprint(tmp_p
         run(raw(tmp_path, split=split), tmp_path / "out4")
 
 
-def test_nothing_to_train_on_is_an_error_and_another_empty_split_is_told(tmp_path):
+def test_nothing_to_train_on_is_an_error_and_another_empty_split_is_logged(tmp_path):
     photos(tmp_path, range(6), fold=lambda n: "test" if n % 2 else "val")
     split = {"by": "predefined", "column": "fold"}
     with pytest.raises(CheckFailed, match="no image is in train"):
@@ -370,7 +370,7 @@ def test_the_listing_order_plays_no_part(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("layout", ["image_label", "image_class"])
-def test_groups_stand_beside_masks_in_every_row_of_an_image(tmp_path, image_input, layout):
+def test_groups_are_in_every_row_of_an_image_with_masks(tmp_path, image_input, layout):
     options = image_input(tmp_path / "in", layout=layout, images=40)
     with (tmp_path / "in" / "labels.csv").open(encoding="utf-8") as file:
         header, *rows = csv.reader(file)

@@ -61,7 +61,7 @@ def test_after_a_kill_at_any_request_the_next_run_ends_with_the_same_bytes(store
     killed = 0
     for attempt, step in enumerate(random.Random(scheme).sample(range(1, len(asked)), 4)):
         out = f"{stores.bucket(scheme)}/out"
-        # Each time as on a machine of its own, where the run that goes on has nothing but the bucket.
+        # Each time as on another machine, where the run that goes on has only the bucket.
         killed += kill_at(stores, step, written, out, TMPDIR=str(made(tmp_path / f"tmp{attempt}")))
         if "manifest.json" in stores.tree(out):
             assert dataset(stores, out) == written[1]
@@ -82,7 +82,7 @@ def made(folder):
 
 
 def kill_at(stores, step, written, out, **variables):
-    """Calls the command and kills it at its step-th request; says whether it was."""
+    """Calls the command and kills it at its step-th request; returns whether it was killed."""
     left = [step]
     call = [SHARDWRIGHT, "ingest", str(written[0]), "--out", out]
     process = subprocess.Popen(call, stdout=subprocess.DEVNULL, env={**os.environ, **variables})

@@ -1,4 +1,4 @@
-"""What is stored of one image, by every option; pixels are made only where one asks for it."""
+"""The stored bytes of one image, by every option; it is decoded only where an option requires it."""
 
 import io
 
@@ -95,7 +95,7 @@ def test_what_is_to_be_turned_is_turned_and_keeps_its_format(kind, mode, orienta
 
 
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "tensor", "raw"])
-def test_images_are_encoded_anew_in_the_stored_frame(encoding):
+def test_images_are_re_encoded_in_the_stored_frame(encoding):
     bytes_, header, frames = stored(saved(picture(), "png", 6), reencode=encoding)
     assert (header.format, header.height, header.width, header.channels, header.orientation) == (encoding, 24, 40, 3, 6)
     assert not frames.turned
@@ -129,7 +129,7 @@ def test_images_are_resized_and_keep_their_format(kind, resize, size, expected):
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("resize", ["stretch", "fill_crop"])
 def test_a_turn_and_a_resize_together_are_one_after_the_other(orientation, resize, size):
-    """Also where a JPEG is scaled while it is decoded and its sides are no multiples of the ratio."""
+    """Also where a JPEG is scaled while it is decoded and its sides are not multiples of the ratio."""
     source = picture(size=size)
     data = saved(source, "jpeg", orientation, quality=98, subsampling=0)
     small, header, _ = stored(data, orientation="apply", resize=resize, size=(20, 30), reencode="png")

@@ -1,4 +1,4 @@
-"""Ingest from and to object stores: the bytes of a local run, whatever goes wrong on the way, or nothing at all."""
+"""Ingest from and to object stores: the bytes of a local run, or nothing at all if anything goes wrong."""
 
 import json
 import pickle
@@ -69,14 +69,14 @@ def test_worker_processes_read_and_write_buckets(stores, tmp_path, image_input, 
 
 @both
 @pytest.mark.parametrize(
-    "staging", ["beside", pytest.param("local", marks=slow), pytest.param("other store", marks=slow)]
+    "staging", ["adjacent", pytest.param("local", marks=slow), pytest.param("other store", marks=slow)]
 )
 def test_an_output_on_a_bucket_is_the_local_one(stores, tmp_path, image_input, scheme, staging):
     raw = image_input(tmp_path / "in")
     local = run(raw, tmp_path / "local")
     bucket = stores.bucket(scheme)
     other = stores.bucket(SCHEMES[1 - SCHEMES.index(scheme)])
-    where = {"beside": None, "local": str(tmp_path / "staging"), "other store": f"{other}/staging"}[staging]
+    where = {"adjacent": None, "local": str(tmp_path / "staging"), "other store": f"{other}/staging"}[staging]
     out = f"{bucket}/sets/out"
     options = {**raw, "run": {"staging": where}}
     assert run(options, out) == local
@@ -223,7 +223,7 @@ def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, sc
         with pytest.raises(UsageError, match=message):
             run(raw, out)
     there = moved(stores, tmp_path / "in", raw, f"{bucket}/data")
-    with pytest.raises(UsageError, match="lies inside the input folder"):
+    with pytest.raises(UsageError, match="is inside the input folder"):
         run(there, f"{bucket}/data/images/out")
 
 
@@ -343,7 +343,7 @@ def test_writers_on_another_machine_find_their_tasks_on_the_bucket(stores, tmp_p
     here = Staging.open(url, plan.dataset.fingerprint, plan.tools)
     prepared.stage(here, elsewhere=True)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "other"))
-    # What Beam hands a worker; the launcher's folder may be one that cannot be made there.
+    # As Beam passes it to a worker; the launcher's folder may be one that cannot be created there.
     there = pickle.loads(pickle.dumps(here))
     assert there == Staging.open(url, plan.dataset.fingerprint, plan.tools) != here
     assert not list(Path(there.root).iterdir())

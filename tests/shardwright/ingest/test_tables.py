@@ -1,4 +1,4 @@
-"""What tables say of images: several classes in every spelling, and further columns as typed features."""
+"""Annotations in tables: several classes in every spelling, and further columns as typed features."""
 
 import csv
 import io
@@ -54,12 +54,12 @@ def ingested(raw, out):
     found = examples(out)
     names = {key: [text.decode() for text in example["image/class/text"]] for key, example in found.items()}
     labels = {key: example["image/class/label"].tolist() for key, example in found.items()}
-    assert labels == {key: [manifest.classes.index(name) for name in said] for key, said in names.items()}
-    assert all(said == sorted(said) for said in labels.values())
+    assert labels == {key: [manifest.classes.index(name) for name in found] for key, found in names.items()}
+    assert all(found == sorted(found) for found in labels.values())
     return manifest, names
 
 
-def survey(text, tmp_path, classes=None, keys=KEYS, **labels):
+def survey_table(text, tmp_path, classes=None, keys=KEYS, **labels):
     file = tmp_path / "t.csv"
     file.write_text(text, encoding="utf-8", newline="")
     source = open_source(
@@ -69,13 +69,13 @@ def survey(text, tmp_path, classes=None, keys=KEYS, **labels):
         labels=str(file),
         images=Images(keys, frozenset(), size_of=lambda position: None, max_pixels=10**6),
     )
-    told = source.survey()
-    # Whoever plans splits by classes reads the annotations before those who write them.
+    survey = source.survey()
+    # Planning splits by classes reads the annotations before the shards are written.
     assert list(source.annotations()) == list(source.annotations())
-    said = {}
+    found = {}
     for annotation in source.annotations():
-        said.setdefault(keys[annotation.image], []).append(annotation)
-    return told, said
+        found.setdefault(keys[annotation.image], []).append(annotation)
+    return survey, found
 
 
 # --- several classes -------------------------------------------------------------------------------------------------
@@ -109,21 +109,21 @@ def test_several_classes_are_the_same_in_every_spelling(tmp_path, given_input, t
 
 def test_rows_of_most_images_with_several_classes_are_meant(tmp_path):
     rows = [(key, label) for key in KEYS for label in ("x", "y")]
-    told, said = survey("image,label\n" + "".join(f"{k},{label}\n" for k, label in rows), tmp_path)
-    assert told.labels == "multi"
-    assert not told.rejected
-    assert "the rows of 6 of 6 images name different ones" in " ".join(told.notes)
-    assert [[a.label for a in annotations] for annotations in said.values()] == [[0, 1]] * 6
-    told, _ = survey("image,label\n" + "".join(f"{k},{label}\n" for k, label in rows), tmp_path, multi=False)
-    assert told.labels == "single"
-    assert {refusal.code for refusal in told.rejected.values()} == {"conflicting_labels"}
-    assert len(told.rejected) == 6
+    survey, found = survey_table("image,label\n" + "".join(f"{k},{label}\n" for k, label in rows), tmp_path)
+    assert survey.labels == "multi"
+    assert not survey.rejected
+    assert "the rows of 6 of 6 images name different ones" in " ".join(survey.notes)
+    assert [[a.label for a in annotations] for annotations in found.values()] == [[0, 1]] * 6
+    survey, _ = survey_table("image,label\n" + "".join(f"{k},{label}\n" for k, label in rows), tmp_path, multi=False)
+    assert survey.labels == "single"
+    assert {refusal.code for refusal in survey.rejected.values()} == {"conflicting_labels"}
+    assert len(survey.rejected) == 6
 
 
 def test_a_few_conflicts_stay_rejects_and_an_empty_field_is_no_class(tmp_path):
-    told, _ = survey("image,label\na.png,x\na.png,y\nb.png,x\nc.png,\n", tmp_path)
-    assert told.labels == "single"
-    assert [told.rejected[i].reason for i in (0, 2)] == [
+    survey, _ = survey_table("image,label\na.png,x\na.png,y\nb.png,x\nc.png,\n", tmp_path)
+    assert survey.labels == "single"
+    assert [survey.rejected[i].reason for i in (0, 2)] == [
         "t.csv, row 3: says 'y', row 2 says 'x'; an image has one class",
         "t.csv, row 5: names no class",
     ]
@@ -131,36 +131,36 @@ def test_a_few_conflicts_stay_rejects_and_an_empty_field_is_no_class(tmp_path):
 
 def test_names_of_several_words_stay_one_class(tmp_path):
     text = 'image,label\na.png,red rose\nb.png,white rose\nc.png,rose\nd.png,"Tomato, blight"\n'
-    told, _ = survey(text, tmp_path)
-    assert (told.labels, told.classes) == ("single", ("Tomato, blight", "red rose", "rose", "white rose"))
+    survey, _ = survey_table(text, tmp_path)
+    assert (survey.labels, survey.classes) == ("single", ("Tomato, blight", "red rose", "rose", "white rose"))
 
 
 def test_a_field_that_may_be_a_name_or_a_list_is_refused(tmp_path):
     text = "image,label\na.png,cat\nb.png,dog\nc.png,cat dog\nd.png,hot dog\n"
     with pytest.raises(UsageError, match=r"column 'label': 'cat dog' may be several classes.*input\.labels\.separator"):
-        survey(text, tmp_path)
-    assert survey(text, tmp_path, separator="")[0].classes == ("cat", "cat dog", "dog", "hot dog")
-    assert survey(text, tmp_path, separator=" ")[0].classes == ("cat", "dog", "hot")
-    assert survey(text, tmp_path, multi=False)[0].labels == "single"
-    assert survey(text, tmp_path, classes=["cat", "dog", "hot"])[0].labels == "multi"
+        survey_table(text, tmp_path)
+    assert survey_table(text, tmp_path, separator="")[0].classes == ("cat", "cat dog", "dog", "hot dog")
+    assert survey_table(text, tmp_path, separator=" ")[0].classes == ("cat", "dog", "hot")
+    assert survey_table(text, tmp_path, multi=False)[0].labels == "single"
+    assert survey_table(text, tmp_path, classes=["cat", "dog", "hot"])[0].labels == "multi"
 
 
 def test_ids_of_several_classes_are_mapped(tmp_path):
-    told, said = survey("Id,Target\na,16 0\nb,0\n", tmp_path, classes={"Nucleus": 0, "Cytokines": 16})
-    assert (told.labels, told.classes) == ("multi", ("Nucleus", "Cytokines"))
-    assert [a.label for a in said["a.png"]] == [1, 0]
-    assert "ids by input.classes: 0 is Nucleus, 16 is Cytokines" in told.notes
+    survey, found = survey_table("Id,Target\na,16 0\nb,0\n", tmp_path, classes={"Nucleus": 0, "Cytokines": 16})
+    assert (survey.labels, survey.classes) == ("multi", ("Nucleus", "Cytokines"))
+    assert [a.label for a in found["a.png"]] == [1, 0]
+    assert "ids by input.classes: 0 is Nucleus, 16 is Cytokines" in survey.notes
 
 
-def test_a_name_beside_an_id_must_be_that_of_the_map(tmp_path):
+def test_a_name_next_to_an_id_must_be_that_of_the_map(tmp_path):
     classes = {"daisy": 0, "rose": 1}
-    assert survey("image,label,class_name\na,0,daisy\nb,1,other\n", tmp_path, classes=classes)[0].classes == (
+    assert survey_table("image,label,class_name\na,0,daisy\nb,1,other\n", tmp_path, classes=classes)[0].classes == (
         "daisy",
         "rose",
     )
     message = r"row 3: the class 1 is 'daisy' by column 'class_name', but 'rose' by input\.classes"
     with pytest.raises(UsageError, match=message):
-        survey("image,label,class_name\na,0,daisy\nb,1,daisy\n", tmp_path, classes=classes)
+        survey_table("image,label,class_name\na,0,daisy\nb,1,daisy\n", tmp_path, classes=classes)
 
 
 @pytest.mark.parametrize(
@@ -184,40 +184,40 @@ def test_options_that_the_file_has_no_use_for_are_refused(given_input, tmp_path,
 
 
 def test_one_1_in_every_row_is_one_class(tmp_path):
-    told, said = survey("image_id,healthy,rust,scab\na,0,1,0\nb,1,0,0\na,0,1,0\n", tmp_path)
-    assert (told.labels, told.classes) == ("single", ("healthy", "rust", "scab"))
-    assert told.notes[0] == "labels: label_csv, since the columns hold 0 and 1 only; every row has one 1"
-    assert [a.label for a in said["a.png"]] == [1, 1]
-    assert survey("image_id,healthy,rust\na,0,1\n", tmp_path, multi=True)[0].labels == "multi"
-    told, _ = survey("image_id,healthy,rust\na,0,1\nb,1,1\nc,0,0\n", tmp_path, multi=False)
-    assert [told.rejected[i].reason for i in (1, 2)] == [
+    survey, found = survey_table("image_id,healthy,rust,scab\na,0,1,0\nb,1,0,0\na,0,1,0\n", tmp_path)
+    assert (survey.labels, survey.classes) == ("single", ("healthy", "rust", "scab"))
+    assert survey.notes[0] == "labels: label_csv, since the columns hold 0 and 1 only; every row has one 1"
+    assert [a.label for a in found["a.png"]] == [1, 1]
+    assert survey_table("image_id,healthy,rust\na,0,1\n", tmp_path, multi=True)[0].labels == "multi"
+    survey, _ = survey_table("image_id,healthy,rust\na,0,1\nb,1,1\nc,0,0\n", tmp_path, multi=False)
+    assert [survey.rejected[i].reason for i in (1, 2)] == [
         "t.csv, row 3: names several classes",
         "t.csv, row 4: names no class",
     ]
 
 
-def test_input_classes_say_which_columns_are_classes_and_in_which_order(tmp_path):
+def test_input_classes_define_which_columns_are_classes_and_in_which_order(tmp_path):
     text = "image,dog,cat,age\na,1,0,7\nb,0,1,8\nc,1,x,9\n"
-    told, said = survey(text, tmp_path, classes=["cat", "dog"])
-    assert told.classes == ("cat", "dog")
-    assert [a.label for a in said["a.png"]] == [1]
-    assert told.rejected[2].reason == "t.csv, row 4: column cat holds 'x', neither 1 nor 0"
-    told, _ = survey(text.replace("x", "2"), tmp_path, classes=["cat", "dog"])
-    assert told.rejected[2].reason == "t.csv, row 4: column cat holds '2', neither 1 nor 0"
+    survey, found = survey_table(text, tmp_path, classes=["cat", "dog"])
+    assert survey.classes == ("cat", "dog")
+    assert [a.label for a in found["a.png"]] == [1]
+    assert survey.rejected[2].reason == "t.csv, row 4: column cat holds 'x', neither 1 nor 0"
+    survey, _ = survey_table(text.replace("x", "2"), tmp_path, classes=["cat", "dog"])
+    assert survey.rejected[2].reason == "t.csv, row 4: column cat holds '2', neither 1 nor 0"
 
 
 def test_columns_of_which_some_are_no_classes_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"'dog', 'cat' may be one class each, but 'age' is none \(row 2 holds '7'\)"):
-        survey("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path)
-    told, _ = survey("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path, features={"age": "auto"})
-    assert told.classes == ("dog", "cat")
-    assert told.features == {"image/meta/age": "int64"}
+        survey_table("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path)
+    survey, _ = survey_table("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path, features={"age": "auto"})
+    assert survey.classes == ("dog", "cat")
+    assert survey.features == {"image/meta/age": "int64"}
 
 
 @pytest.mark.parametrize("text", ["image,dog\na,1\nb,0\n", "image,dog,cat\na,x,y\n", "image,dog,cat\na,1,-1\nb,0,1\n"])
-def test_tables_without_classes_say_what_is_missing(tmp_path, text):
+def test_messages_for_tables_without_classes_name_what_is_missing(tmp_path, text):
     with pytest.raises(UsageError, match="expected one column for the image and one for its class"):
-        survey(text, tmp_path)
+        survey_table(text, tmp_path)
 
 
 # --- further columns -------------------------------------------------------------------------------------------------
@@ -291,13 +291,13 @@ CELLS = st.sampled_from(["", "1", "2", "-3"])
 def test_values_are_those_of_the_rows(tmp_path_factory, rows):
     text = "image,label,x,y\n" + "".join(f"{key},k,{x},{y}\n" for key, x, y in [*rows, ("f.png", "9", "9")])
     folder = tmp_path_factory.mktemp("rows")
-    told, said = survey(text, folder, features={"x": "int", "y": "auto"})
-    assert told.features == {"image/meta/x": "int64", "image/meta/y": "int64"}
+    survey, found = survey_table(text, folder, features={"x": "int", "y": "auto"})
+    assert survey.features == {"image/meta/x": "int64", "image/meta/y": "int64"}
     for key in KEYS[:3]:
         for place, name in ((1, "x"), (2, "y")):
             values = [int(row[place]) for row in rows if row[0] == key and row[place]]
             wanted = values[:1] if len(set(values)) == 1 else values
-            lists = [annotation.values.get(f"image/meta/{name}", []) for annotation in said.get(key, [])]
+            lists = [annotation.values.get(f"image/meta/{name}", []) for annotation in found.get(key, [])]
             assert list(chain.from_iterable(lists)) == wanted
 
 
@@ -323,7 +323,7 @@ def test_a_value_of_another_type_than_declared_rejects_its_image(tmp_path, given
 )
 def test_columns_that_make_no_feature_are_refused(tmp_path, header, features, message):
     with pytest.raises(UsageError, match=message):
-        survey(f"{header}\na.png,x,1,2\n", tmp_path, features=features)
+        survey_table(f"{header}\na.png,x,1,2\n", tmp_path, features=features)
 
 
 def test_features_go_with_masks_too(tmp_path):
@@ -336,10 +336,10 @@ def test_features_go_with_masks_too(tmp_path):
         labels=str(file),
         images=Images(KEYS, frozenset(), size_of=lambda position: (4, 4), max_pixels=10**6),
     )
-    told = source.survey()
-    assert told.features == {"image/meta/cell_type": "bytes", "image/meta/height": "int64"}
-    said = [(a.image, a.label, a.text, dict(a.values)) for a in source.annotations()]
-    assert said == [
+    survey = source.survey()
+    assert survey.features == {"image/meta/cell_type": "bytes", "image/meta/height": "int64"}
+    found = [(a.image, a.label, a.text, dict(a.values)) for a in source.annotations()]
+    assert found == [
         (0, 0, "1 3", {"image/meta/cell_type": ["astro"], "image/meta/height": [4]}),
         (0, 0, "9 2", {}),
         (1, -2, None, {"image/meta/cell_type": ["cort"], "image/meta/height": [4]}),

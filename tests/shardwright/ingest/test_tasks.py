@@ -1,4 +1,4 @@
-"""What the plan hands to the writers: in blocks, whatever their size; a file that has changed since is noticed."""
+"""Task files: blocks of any size make the same dataset; a file that has changed since is noticed."""
 
 import tracemalloc
 
@@ -9,6 +9,7 @@ from shardwright import storage
 from shardwright.errors import CheckFailed
 from shardwright.ingest import tasks, write
 from shardwright.ingest.known_files import FileHashes
+from shardwright.storage import FileHash
 
 
 @pytest.mark.parametrize("block", [1, 3, 7])
@@ -36,15 +37,16 @@ def test_a_file_that_changes_between_hashing_and_writing_ends_the_run(tmp_path, 
 
 
 def test_hashes_of_many_files_take_little_memory():
-    contents = FileHashes()
     tracemalloc.start()
     try:
+        contents = FileHashes(100_000)
         for number in range(100_000):
-            contents.append(None if number % 1000 == 7 else number.to_bytes(32, "big"), number)
+            if number % 1000 != 7:
+                contents.set(number, FileHash(number.to_bytes(32, "big"), number))
         assert tracemalloc.get_traced_memory()[0] < 100_000 * 56
     finally:
         tracemalloc.stop()
-    assert len(contents) == 100_000
-    assert list(contents.unreadable()) == list(range(7, 100_000, 1000))
-    assert contents.sha256(7) is None
-    assert (contents.sha256(99_999), contents.crc32c(99_999)) == ((99_999).to_bytes(32, "big"), 99_999)
+    assert len(list(contents)) == 100_000
+    assert contents.unknown() == list(range(7, 100_000, 1000))
+    assert contents.get(7) is None
+    assert contents.get(99_999) == FileHash((99_999).to_bytes(32, "big"), 99_999)

@@ -1,4 +1,4 @@
-"""TFRecords as input: every record an image, whatever its features are called."""
+"""TFRecords as input: every record is an image, with features of any name."""
 
 import pickle
 import shutil
@@ -22,7 +22,7 @@ def as_lists(found):
 @pytest.mark.shared_data
 def test_what_the_object_detection_api_wrote_is_read(shared_data, tmp_path):
     notes = []
-    ingest(config(reading(shared_data / "golden")), tmp_path / "out", quiet=True, tell=notes.append)
+    ingest(config(reading(shared_data / "golden")), tmp_path / "out", quiet=True, log=notes.append)
     found = examples(tmp_path / "out")
     assert len(found) == 40
     assert all(key.startswith("raccoon-") for key in found)
@@ -151,7 +151,7 @@ def test_damaged_records_are_rejected_with_file_number_and_offset_and_nothing_is
         (b"", "empty"),
     ],
 )
-def test_other_records_are_told_for_what_they_are(tmp_path, payload, message):
+def test_other_records_are_named_for_what_they_are(tmp_path, payload, message):
     write_records(tmp_path / "in/a.tfrecord", [payload] * 3)
     with pytest.raises(UsageError, match=f"a.tfrecord, record 0 at offset 0: .*{message}"):
         run(reading(tmp_path / "in"), tmp_path / "out")
@@ -178,7 +178,7 @@ def test_records_without_a_usable_image_are_rejected(tmp_path):
     }
 
 
-def test_other_files_beside_the_records_are_rejected_by_name(tmp_path):
+def test_other_files_next_to_the_records_are_rejected_by_name(tmp_path):
     write_records(tmp_path / "in/a.tfrecord", labelled(3))
     write_records(tmp_path / "in/empty.tfrecord", [])
     write_records(tmp_path / "in/no_ending", labelled(3, 3))
@@ -211,7 +211,7 @@ def test_keys_that_are_missing_unsafe_or_taken_are_replaced_by_file_and_number(t
     write_records(tmp_path / "in/in.tfrecord", payloads)
     raw = changed(reading(tmp_path / "in"), labels={"columns": {"key": "key"}})
     notes = []
-    ingest(config(raw), tmp_path / "out", quiet=True, tell=notes.append)
+    ingest(config(raw), tmp_path / "out", quiet=True, log=notes.append)
     own = {0: "a/x.jpg", 11: "\u00e9.jpg", 13: "good.jpg"}
     assert set(examples(tmp_path / "out")) == {own.get(i, f"in.tfrecord/{i}") for i in range(15)}
     assert any("12 records have no safe key" in note for note in notes)
@@ -300,7 +300,7 @@ def test_further_features_are_carried_through_as_they_are(tmp_path):
     ]
     write_records(tmp_path / "in/a.rec", payloads)
     notes = []
-    manifest = ingest(config(reading(tmp_path / "in")), tmp_path / "out", quiet=True, tell=notes.append)
+    manifest = ingest(config(reading(tmp_path / "in")), tmp_path / "out", quiet=True, log=notes.append)
     found = examples(tmp_path / "out")["a.rec/3"]
     assert (found["age"].tolist(), found["site"], found["boxes"].tolist()) == ([3], ["Zürich 3".encode()], [1, 2, 3])
     assert np.array_equal(found["scores"], np.array([0.5, 3, np.nan], np.float32), equal_nan=True)
@@ -329,7 +329,7 @@ def test_captions_are_texts_about_the_image(tmp_path):
         ({}, r"no feature has the usual name of a class.*\{label: age\}"),
     ],
 )
-def test_the_user_says_which_feature_is_what(tmp_path, options, message):
+def test_the_user_names_the_feature_of_each_role(tmp_path, options, message):
     write_records(tmp_path / "in/a.rec", [record(i, age=i % 2) for i in range(4)])
     raw = changed(reading(tmp_path / "in"), labels=options)
     if message is None:

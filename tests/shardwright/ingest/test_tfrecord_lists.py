@@ -12,7 +12,7 @@ def as_lists(found):
 
 
 def test_lists_of_classes_keep_their_order_and_repeats(tmp_path):
-    """A captcha's digits, say."""
+    """A captcha's digits, for example."""
     digits = [[3, 1, 4, 1], [2, 2, 2, 2], [0, 3, 2, 1]]
     write_records(tmp_path / "in/a.rec", [record(i, label=ints(listed)) for i, listed in enumerate(digits)])
     manifest = run(reading(tmp_path / "in"), tmp_path / "out")
@@ -40,7 +40,7 @@ def test_classes_of_boxes_are_each_once_the_classes_of_the_image(tmp_path):
 
 @pytest.mark.parametrize("feature", ["image/filename", "filename"])
 def test_names_that_are_not_unique_are_kept_as_file_names(tmp_path, feature):
-    """They are no keys, but nothing is lost."""
+    """They cannot be keys, but nothing is lost."""
     payloads = [record(i, label=i % 2, **{feature: b"frame%d.jpg" % (i % 9)}) for i in range(12)]
     write_records(tmp_path / "in/a.rec", payloads)
     run(reading(tmp_path / "in"), tmp_path / "out")

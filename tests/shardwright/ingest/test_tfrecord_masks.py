@@ -24,10 +24,10 @@ def test_masks_of_class_numbers_are_read_with_255_ignored(tmp_path):
     found = examples(tmp_path / "out")["a.rec/2"]
     for value, name in ((1, "road"), (2, "car"), (255, "ignore")):
         assert np.array_equal(_drawn(found, name), np.roll(pixels, 2) == value)
-    assert run(reading(tmp_path / "in", "segmentation"), tmp_path / "told").classes == ("1", "2")
+    assert run(reading(tmp_path / "in", "segmentation"), tmp_path / "detected").classes == ("1", "2")
 
 
-def test_object_masks_go_to_the_classes_beside_them(tmp_path):
+def test_object_masks_go_to_the_classes_next_to_them(tmp_path):
     first, second = np.zeros((10, 12)), np.zeros((10, 12))
     first[2:4], second[3:7, 5:] = 1, 1
     features = {
@@ -44,7 +44,7 @@ def test_object_masks_go_to_the_classes_beside_them(tmp_path):
     assert found["image/object/class/label"].tolist() == [2, 1, 2]
 
 
-def test_run_lengths_of_one_class_are_read_in_the_dialect_that_is_said(tmp_path):
+def test_run_lengths_of_one_class_are_read_in_the_dialect_that_is_given(tmp_path):
     payloads = [record(i, rle=b"1 3 14 2") for i in range(3)]
     write_records(tmp_path / "in/a.rec", payloads)
     raw = reading(tmp_path / "in", "segmentation", classes=["salt"])
@@ -102,7 +102,7 @@ def test_masks_saved_as_colours_of_equal_parts_are_numbers_and_other_colours_are
         run(reading(tmp_path / "red", "segmentation"), tmp_path / "two")
 
 
-def test_values_that_are_no_class_are_what_the_user_says(tmp_path):
+def test_values_that_are_not_a_class_are_what_the_user_states(tmp_path):
     pixels = np.zeros((10, 12))
     pixels[3:5], pixels[7] = 7, 9
     write_records(tmp_path / "in/a.rec", [record(i, mask=mask_png(pixels)) for i in range(3)])

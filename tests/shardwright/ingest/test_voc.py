@@ -83,7 +83,7 @@ def check_masks(out, classes):
 def test_masks_borders_and_boxes(tmp_path, voc):
     raw, _ = voc
     notes = []
-    manifest = run(raw, tmp_path / "out", tell=notes.append)
+    manifest = run(raw, tmp_path / "out", log=notes.append)
     assert notes == [
         "labels: pascal_voc, since VOC2012 is a folder that holds SegmentationClass",
         "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others",
@@ -126,11 +126,11 @@ def test_the_palettes_colours_do_as_well(tmp_path, voc):
     assert examples(tmp_path / "indices").keys() == check_masks(tmp_path / "colours", {"cat": CAT, "dog": DOG}).keys()
 
 
-def test_told_classes_and_the_same_given_make_one_dataset(tmp_path, voc):
+def test_detected_classes_and_the_same_given_make_one_dataset(tmp_path, voc):
     raw, _ = voc
-    told = run(raw, tmp_path / "told")
-    run(changed(raw, classes=list(told.classes)), tmp_path / "given", workers=2)
-    assert tree(tmp_path / "told") == tree(tmp_path / "given")
+    detected = run(raw, tmp_path / "detected")
+    run(changed(raw, classes=list(detected.classes)), tmp_path / "given", workers=2)
+    assert tree(tmp_path / "detected") == tree(tmp_path / "given")
 
 
 def test_classes_of_ones_own(tmp_path, voc):
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_in_the_ledger(tmp_path, voc):
     assert not any(str(tmp_path) in row.reason for row in rows.values())
 
 
-def test_lists_say_splits(voc):
+def test_lists_define_splits(voc):
     raw, root = voc
     parsed = config(raw)
     splits = survey_input(IngestRecipe.of(parsed), locate(parsed)).survey.splits
@@ -262,7 +262,7 @@ def test_values_without_vocs_palette_get_no_names_of_voc(tmp_path, voc, palette)
         file.unlink()
     regrey(root, palette)
     notes = []
-    manifest = run(raw, tmp_path / "out", tell=notes.append)
+    manifest = run(raw, tmp_path / "out", log=notes.append)
     assert manifest.classes == (str(CAT), str(DOG))
     check_masks(tmp_path / "out", {str(CAT): CAT, str(DOG): DOG})
     assert any("have not Pascal VOC's palette" in note for note in notes)
@@ -270,7 +270,7 @@ def test_values_without_vocs_palette_get_no_names_of_voc(tmp_path, voc, palette)
 
 
 @pytest.mark.parametrize("values", [{}, {255: 0}, {CAT: 255, DOG: 255}], ids=["ignored", "no border", "white alone"])
-def test_told_values_and_the_same_given_make_one_dataset(tmp_path, voc, values):
+def test_detected_values_and_the_same_given_make_one_dataset(tmp_path, voc, values):
     raw, root = voc
     for file in (root / "Annotations").iterdir():
         file.unlink()
@@ -279,9 +279,9 @@ def test_told_values_and_the_same_given_make_one_dataset(tmp_path, voc, values):
         for before, after in values.items():
             mask[mask == before] = after
         Image.fromarray(mask).save(root / "SegmentationClass" / f"{number:03d}.png")
-    told = run(raw, tmp_path / "told", workers=1)
-    run(changed(raw, classes=list(told.classes)), tmp_path / "given", workers=1)
-    assert tree(tmp_path / "told") == tree(tmp_path / "given")
+    detected = run(raw, tmp_path / "detected", workers=1)
+    run(changed(raw, classes=list(detected.classes)), tmp_path / "given", workers=1)
+    assert tree(tmp_path / "detected") == tree(tmp_path / "given")
 
 
 def test_names_of_boxes_and_plain_values_are_not_guessed_together(tmp_path, voc):

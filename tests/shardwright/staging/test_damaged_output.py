@@ -31,7 +31,7 @@ def damaged(text):
 def test_a_damaged_manifest_is_replaced(raw, out, number):
     whole, notes = tree(out), []
     change(out / "manifest.json", damaged((out / "manifest.json").read_bytes())[number])
-    ingest(config(raw), out, quiet=True, tell=notes.append)
+    ingest(config(raw), out, quiet=True, log=notes.append)
     assert tree(out) == whole
     assert [note for note in notes if "manifest.json" in note and "replaced" in note]
     assert [place.name for place in out.parent.iterdir()] == ["out"]
