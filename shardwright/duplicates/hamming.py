@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 16
 # A band's buckets are a table; more bits than these would make it larger than the hashes.
 _WIDEST_BAND = 22
 _MOST_BANDS = 8
-# What looking up a hash's bucket costs, and beginning with another pattern of bits, measured in comparisons of a pair.
+# The cost of looking up a hash's bucket, and of beginning with another pattern of bits, in comparisons of a pair.
 _VISIT = 1.5
 _PATTERN = 2000
 

@@ -1,6 +1,8 @@
-"""Labels in file names: `cat_0.png` is a cat, or whatever a pattern with a group `label` finds.
+"""Formats without a file of labels: the key of an image states its class, by a folder or by the name of the file.
 
-Class folders: one folder of an image's key is its class, the first one unless the first ones are splits.
+File names: `cat_0.png` is a cat, or a pattern with a group `label` finds the class.
+
+Class folders: one folder of the key is the class, the first one unless the first ones are splits.
 
 | tree | class |
 |---|---|
@@ -8,16 +10,13 @@ Class folders: one folder of an image's key is its class, the first one unless t
 | `train/daisy/1.jpg`, `val/rose/2.jpg`, also `train2017/` | the folder below the split |
 | `images/train/daisy/1.jpg` | likewise; a folder `images` around everything is passed over |
 | `train/1.jpg`, `car/2.jpg`, `bus/3.jpg` | the first folder: one class among others may be called `train` |
-| `train/1.jpg`, `val/2.jpg`; `train/a/1.jpg`, `car/b/2.jpg` | both readings fit, so the input is refused |
+| `train/1.jpg`, `val/2.jpg`; `train/a/1.jpg`, `car/b/2.jpg` | both readings fit: an error |
 
-Where `input.classes` has the names of one reading only, that reading is taken.
+If `input.classes` has the names of one reading only, that reading is taken.
 
-Whether folders or file names say the classes, where there is no file of labels and the configuration says neither.
-
-Folders come first: files called `IMG_0001.jpg` fit `label_number` as well as `cat_1.jpg` does. Names are taken where no
-image lies in a folder, or where `input.classes` knows them and not the folders. Where both may be meant it is an error.
-
-What the formats without a file of labels share: the key of an image says its class.
+With `format: auto`, folders come first: files called `IMG_0001.jpg` fit `label_number` as well as `cat_1.jpg` does.
+File names are used where no image is in a folder, or where `input.classes` knows them and not the folders. If both
+fit, it is an error.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ class KeySource(ABC):
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images; they make no class.
+        skip: positions that are not images; they add no class.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
     """
 
     unlisted = "fail"
@@ -68,18 +67,18 @@ class KeySource(ABC):
 
     @abstractmethod
     def _label(self, key: str) -> str:
-        """The class that a key says, or an empty text."""
+        """The class that a key states, or an empty text."""
 
     @abstractmethod
     def _place(self, key: str, label: str) -> str:
-        """Where that stands, for messages."""
+        """The position of the class in the key, for messages."""
 
     @abstractmethod
     def _unlabelled(self) -> tuple[str, str]:
-        """Code and reason of an image whose key says no class."""
+        """Code and reason of an image whose key states no class."""
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=list(self._keys[:_SHOWN_NAMES]))
         values: dict[str, str] = {}
         for i, label in self._labels():
@@ -95,13 +94,13 @@ class KeySource(ABC):
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         for i, label in self._labels():
             if label:
                 yield Annotation(i, self._index[label], None, 0)
 
     def attachments(self) -> Listing | None:
-        """See `Source.attachments`."""
+        """See `AnnotationFormat.attachments`."""
         return None
 
     def _labels(self) -> Iterator[tuple[int, str]]:
@@ -118,8 +117,8 @@ class FileNames(KeySource):
     """See `KeySource`.
 
     Args:
-        pattern: `input.labels.pattern`: a regular expression with a group `label`, searched in the key; `None` for what
-            stands before the last `_<number>` of the file name.
+        pattern: `input.labels.pattern`: a regular expression with a group `label`, searched in the key; `None` for the
+            text before the last `_<number>` of the file name.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ class FileNames(KeySource):
 
 
 def name_label(key: str) -> str:
-    """What stands before the last `_<number>` of a key's file name, or an empty text."""
+    """Returns the text before the last `_<number>` of a key's file name, or an empty text."""
     return _find(_LABEL_NUMBER, key)
 
 
@@ -213,7 +212,7 @@ class ClassFolders(KeySource):
         return f"{key}, folder {label}"
 
     def _unlabelled(self) -> tuple[str, str]:
-        return "no_class_folder", "the image lies in no class folder; move it into one"
+        return "no_class_folder", "the image is not in a class folder; move it into one"
 
 
 def class_folder(key: str, level: int = 0) -> str:
@@ -231,7 +230,7 @@ def class_level(
         keys: sorted keys of the listing.
         skip: positions that are not images.
         classes: `input.classes`.
-        asked: whether the configuration says `format: class_folders`.
+        asked: whether `format: class_folders` is set.
     """
     folders = [key.split("/")[:-1] for i, key in enumerate(keys) if i not in skip]
     level = int(_is_around(folders, 0))
@@ -280,7 +279,7 @@ def check_either(found: FolderLevel) -> None:
 
 
 def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
-    """Whether every image is in a folder `images` at a level, and some in a further folder below."""
+    """Returns whether every image is in a folder `images` at a level, and some in a further folder below."""
     around = bool(folders) and all(path[level : level + 1] == [_AROUND] for path in folders)
     return around and any(len(path) > level + 1 for path in folders)
 
@@ -322,7 +321,7 @@ def detect_key_format(
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images.
+        skip: positions that are not images.
         classes: `input.classes`.
         found: which folder may be the class.
 
@@ -330,7 +329,7 @@ def detect_key_format(
         `class_folders` or `file_name`, and why, for the user.
 
     Raises:
-        UsageError: folders and names say different classes, and either may be meant.
+        UsageError: folders and names state different classes, and either may be meant.
     """
     no_path = "input.labels.path is not given"
     both = [(class_folder(key, found.level), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
@@ -339,7 +338,7 @@ def detect_key_format(
     named = sum(bool(label) for _, label, _ in both)
     if both and not folders and not named:
         raise UsageError(
-            f"input.labels: no folder and no file name says a class, e.g. {both[0][2]}. Give a file of labels by "
+            f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
             "input.labels.path, or set input.labels.format: none for images alone."
         )
     # One label alone is a camera's prefix, unless it is known to be a class.
@@ -347,12 +346,12 @@ def detect_key_format(
         check_either(found)
         return CLASS_FOLDERS, no_path
     if not folders:
-        return FILE_NAME, f"{no_path}, no image lies in a folder, and {named} of {len(both)} names hold a label"
+        return FILE_NAME, f"{no_path}, no image is in a folder, and {named} of {len(both)} names hold a label"
     if found.problem and not all(is_split_folder(folder) for folder in folders):
         check_either(found)
-    contrary = next((said for said in both if all(said[:2]) and said[0] != said[1]), None)
+    contrary = next((entry for entry in both if all(entry[:2]) and entry[0] != entry[1]), None)
     if contrary is None:
-        return CLASS_FOLDERS, f"{no_path}; the file names say the same"
+        return CLASS_FOLDERS, f"{no_path}; the file names agree"
     folder, label, key = contrary
     differ = f"{key} is {folder!r} by its folder and {label!r} by its name"
     by_folder, by_name = fit(folders, classes), fit(labels, classes)
@@ -368,7 +367,7 @@ def detect_key_format(
 
 
 def is_split_folder(name: str) -> bool:
-    """Whether a folder says what images are for, not what is on them."""
+    """Returns whether a folder is named for the use of images (`train`, `images`), not for a class."""
     return split_word(name) is not None or name.lower() == "images"
 
 

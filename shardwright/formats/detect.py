@@ -1,8 +1,7 @@
-"""`input.labels.format: auto`: which format the annotations have, told with the reason.
+"""Detects the format of annotations (`input.labels.format: auto`) with the reason, and opens them.
 
-Annotations that are a folder of files: mask images, or a tree of Pascal VOC.
-
-Which format a table of annotations has, by its columns, told with the reason.
+A folder holds mask images or a tree of Pascal VOC; a file is JSON lines, COCO JSON or a table, whose columns decide;
+without either, the keys of the images state the classes.
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ from shardwright.storage import is_folder, open_table
 
 
 def detect_folder(label_format: str, labels: str) -> str:
-    """Why annotations are taken for a folder of files, or nothing."""
+    """Returns why annotations are taken for a folder of files, or an empty text."""
     if label_format != "auto":
-        return "input.labels.format says so" if label_format in IN_FOLDERS else ""
+        return "input.labels.format is set" if label_format in IN_FOLDERS else ""
     return f"{os.path.basename(labels.rstrip('/'))} is a folder" if is_folder(labels) else ""
 
 
@@ -82,7 +81,7 @@ def open_folder(
         classes: `input.classes`.
         labels: absolute path of the folder.
         images: what is listed.
-        reason: what `detect_folder` said.
+        reason: the text that `detect_folder` returned.
         record: of the export of ours that the folder is a part of.
 
     Raises:
@@ -112,7 +111,7 @@ _RLE_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class _Told:
+class _TableFormat:
     """A format, why it is that one, and its columns.
 
     Attributes:
@@ -141,49 +140,52 @@ def open_table_source(
 ) -> AnnotationFormat:
     """Opens a CSV of annotations; see `shardwright.formats.detect.open_source`."""
     table = JoinedTable.join(spans.parts) if spans.parts else Table.open(path)
-    told = _detect(task, options, classes, table)
-    for name in options.of_classes if told.format != "label_csv" else ():
-        raise ConfigError(f"input.labels.{name}", f"{table.path} is no table of classes ({told.reason})", "Remove it.")
-    if told.one_hot is not None and options.separator:
+    detected = _detect_table(task, options, classes, table)
+    for name in options.of_classes if detected.format != "label_csv" else ():
+        problem = f"{table.path} is not a table of classes ({detected.reason})"
+        raise ConfigError(f"input.labels.{name}", problem, "Remove it.")
+    if detected.one_hot is not None and options.separator:
         raise ConfigError("input.labels.separator", f"{table.path} has a column for each class", "Remove it.")
-    notes = (f"labels: {told.format}, since {told.reason}",) if options.format == "auto" else ()
-    notes = (*notes, columns_note(table, told.roles, told.captions))
+    notes = (f"labels: {detected.format}, since {detected.reason}",) if options.format == "auto" else ()
+    notes = (*notes, columns_note(table, detected.roles, detected.captions))
     if isinstance(table, JoinedTable):
-        table = table.with_images(told.roles[IMAGE_LABEL if IMAGE_LABEL in told.roles else IMAGE], spans.agree)
-    taken = {*told.roles.values(), *told.captions, *(told.one_hot.columns if told.one_hot else ())}
+        table = table.with_images(detected.roles[IMAGE_LABEL if IMAGE_LABEL in detected.roles else IMAGE], spans.agree)
+    taken = {*detected.roles.values(), *detected.captions, *(detected.one_hot.columns if detected.one_hot else ())}
     left = [header for i, header in enumerate(table.header) if i not in taken and header]
     if left and not options.features:
         notes = (*notes, f"left out: {shown_header(left)} (input.labels.features takes further columns)")
     names = NameIndex(images.keys, images.skip, options.key_pattern, exact=record is not None)
     hint = ""
-    if options.key_pattern is None and IMAGE in told.roles and record is None:
-        names, note, hint = _by_parts(table, told.roles[IMAGE], images, names)
+    if options.key_pattern is None and IMAGE in detected.roles and record is None:
+        names, note, hint = _by_parts(table, detected.roles[IMAGE], images, names)
         notes = (*notes, *note)
     given = TableInput(
         table=table,
-        columns=told.roles,
+        columns=detected.roles,
         images=images,
         names=names,
         classes=classes,
         notes=notes,
         further=FurtherColumns(table, options.features, taken, len(images.keys)),
-        captions=told.captions,
+        captions=detected.captions,
         hint=hint,
     )
-    if told.format == "rle_csv":
+    if detected.format == "rle_csv":
         return RleCsv(given, options.code, record)
-    if told.format == "captions":
+    if detected.format == "captions":
         return CaptionCsv(given)
-    if told.one_hot is not None:
-        return OneHotCsv(given, told.one_hot)
+    if detected.one_hot is not None:
+        return OneHotCsv(given, detected.one_hot)
     return LabelCsv(given, options, record)
 
 
-def _detect(task: str, options: LabelsConfig, classes: Mapping[str, int | None] | None, table: Table) -> _Told:
+def _detect_table(
+    task: str, options: LabelsConfig, classes: Mapping[str, int | None] | None, table: Table
+) -> _TableFormat:
     found = choose_columns(table, options.columns)
     if task == "classification" and MASK not in options.columns and _is_counts(table, found):
         del found[MASK]
-    wanted, reason = options.format, "input.labels.format says so"
+    wanted, reason = options.format, "input.labels.format is set"
     if wanted == "auto" and MASK in found:
         wanted, reason = "rle_csv", f"{table.name} has a column {table.header[found[MASK]]!r}"
     if wanted == "rle_csv":
@@ -196,7 +198,7 @@ def _detect(task: str, options: LabelsConfig, classes: Mapping[str, int | None] 
         one_hot = detect_one_hot(table, taken, classes, options.multi)
         if one_hot is not None:
             reason = one_hot.reason if wanted == "auto" else reason
-            return _Told("label_csv", reason, {IMAGE: found[IMAGE]}, _asked_captions(options, found), one_hot)
+            return _TableFormat("label_csv", reason, {IMAGE: found[IMAGE]}, _asked_captions(options, found), one_hot)
     captions = caption_columns(table, found, list(found.values()))
     if wanted == "captions" or (wanted == "auto" and IMAGE in found and LABEL not in found and captions):
         if IMAGE not in found or not captions:
@@ -204,19 +206,21 @@ def _detect(task: str, options: LabelsConfig, classes: Mapping[str, int | None] 
         _check_classes(table, classes)
         shown = shown_header([table.header[i] for i in captions])
         reason = f"{table.name} has no classes, but captions in {shown}" if wanted == "auto" else reason
-        return _Told("captions", reason, {IMAGE: found[IMAGE]}, captions)
+        return _TableFormat("captions", reason, {IMAGE: found[IMAGE]}, captions)
     if not {IMAGE, LABEL} <= set(found):
         expected = "one column for the image and one for its class, e.g. image,label, or a column of 0 and 1 a class"
         raise missing_columns(table, expected)
     reason = f"{table.name} has no column of masks" if wanted == "auto" else reason
-    return _Told("label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, _asked_captions(options, found))
+    return _TableFormat(
+        "label_csv", reason, {role: found[role] for role in (IMAGE, LABEL)}, _asked_captions(options, found)
+    )
 
 
 def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tuple[NameIndex, tuple[str, ...], str]:
     """How rows name images where none of the first names is a path or a file name, see `key_patterns`.
 
     Returns:
-        How they do, a note if that is by parts of their paths, and what to say if no row should match.
+        How they do, a note if that is by parts of their paths, and a hint if no row should match.
     """
     first: dict[str, None] = {}
     for row in table.rows():
@@ -228,18 +232,18 @@ def _by_parts(table: Table, column: int, images: Images, names: NameIndex) -> tu
         first[name] = None
         if len(first) == _NAMES_SEEN:
             break
-    told = detect_key_pattern(list(first), images.keys, images.skip)
-    if told is None:
+    guess = detect_key_pattern(list(first), images.keys, images.skip)
+    if guess is None:
         return names, (), ""
-    line = f"input.labels.key_pattern: {quoted(told.pattern)}"
-    # A number that stands in a path as well may be the row's own; what is put together of several pieces is no chance.
-    if told.found < len(first) or told.pieces < 2:
-        return names, (), f"Of its first {len(first)} names {told.found} are images by {line}"
+    line = f"input.labels.key_pattern: {quoted(guess.pattern)}"
+    # A number that a path contains too may be the row's number; a name of several pieces does not match by chance.
+    if guess.found < len(first) or guess.pieces < 2:
+        return names, (), f"Of its first {len(first)} names {guess.found} are images by {line}"
     note = f"{line}, since no name is a path, and by their parts each of the first {len(first)} is one image"
-    return NameIndex(images.keys, images.skip, told.pattern), (note,), ""
+    return NameIndex(images.keys, images.skip, guess.pattern), (note,), ""
 
 
-def _masks(task: str, options: LabelsConfig, table: Table, found: Mapping[str, int], reason: str) -> _Told:
+def _masks(task: str, options: LabelsConfig, table: Table, found: Mapping[str, int], reason: str) -> _TableFormat:
     if task == "classification":
         raise UsageError(
             f"{table.path}: holds masks ({reason}), and task is classification. "
@@ -250,29 +254,29 @@ def _masks(task: str, options: LabelsConfig, table: Table, found: Mapping[str, i
     # With one column for both, a separate image or label column that only looks like one must not count.
     roles = (IMAGE_LABEL, MASK) if IMAGE_LABEL in found else (IMAGE, LABEL, MASK)
     chosen = {role: found[role] for role in roles if role in found}
-    return _Told("rle_csv", reason, chosen, _asked_captions(options, found))
+    return _TableFormat("rle_csv", reason, chosen, _asked_captions(options, found))
 
 
 def _is_counts(table: Table, found: Mapping[str, int]) -> bool:
-    """Whether the column of masks is one only if the task says so: many a table counts something."""
+    """Returns whether the column of masks is one in segmentation only: many tables have counts of something else."""
     return MASK in found and reduce_header(table.header[found[MASK]]) == "counts"
 
 
 def _asked_captions(options: LabelsConfig, found: Mapping[str, int]) -> tuple[int, ...]:
-    """Captions beside labels or masks only where the configuration names their column."""
+    """Returns captions next to labels or masks, only where the configuration names their column."""
     return (found[CAPTION],) if CAPTION in options.columns else ()
 
 
 def _check_classes(table: Table, classes: Mapping[str, int | None] | None) -> None:
     if classes is not None:
         raise UsageError(
-            f"{table.path}: holds captions and no classes, but input.classes names some. Remove input.classes, or say "
-            "by input.labels.columns.label which column holds them."
+            f"{table.path}: contains captions and no classes, but input.classes names some. Remove input.classes, or "
+            "name the column of classes in input.labels.columns.label."
         )
 
 
 _LOOK_INTO = 4096
-# What may be said of JSON lines among the options of tables.
+# The options of tables that JSON lines have, too.
 _OF_LINES = ("columns.image", "columns.caption")
 _KEY_FORMATS = {CLASS_FOLDERS: "class folders", FILE_NAME: "file_name"}
 
@@ -291,7 +295,7 @@ def open_source(
 
     Args:
         task: `segmentation` or `classification`.
-        options: `input.labels`; where the annotations lie is said by `labels`, not by its path.
+        options: `input.labels`; the path is in `labels`, not in its `path`.
         classes: `input.classes`.
         labels: absolute path of the table or the folder, or `None`.
         images: what is listed.
@@ -335,9 +339,9 @@ def _open(
         _check_spans(spans, f"{labels} holds masks")
         return open_folder(task, options, classes, labels, images, why_folder, record)
     if options.pattern is not None:
-        raise ConfigError("input.labels.pattern", f"{labels} is no folder of masks", "Remove it.")
+        raise ConfigError("input.labels.pattern", f"{labels} is not a folder of masks", "Remove it.")
     if options.others != REFUSE:
-        raise ConfigError("input.labels.others", f"{labels} is no folder of masks", "Remove it.")
+        raise ConfigError("input.labels.others", f"{labels} is not a folder of masks", "Remove it.")
     why_lines = _why_lines(options.format, labels)
     if why_lines:
         _check_spans(spans, f"{labels} holds JSON lines")
@@ -346,11 +350,11 @@ def _open(
     if why_coco:
         _check_spans(spans, f"{labels} is COCO JSON")
         _check_for_coco(task, why_coco, labels, options)
-        told = (f"labels: coco_json, since {why_coco}",) if options.format == "auto" else ()
+        notes = (f"labels: coco_json, since {why_coco}",) if options.format == "auto" else ()
         names = NameIndex(images.keys, images.skip, options.key_pattern)
-        return CocoJson(labels, images, names, classes, told, boxes=options.boxes, masks=task == "segmentation")
+        return CocoJson(labels, images, names, classes, notes, boxes=options.boxes, masks=task == "segmentation")
     if options.boxes:
-        raise ConfigError("input.labels.boxes", f"{labels} is no COCO JSON", "Remove it.")
+        raise ConfigError("input.labels.boxes", f"{labels} is not COCO JSON", "Remove it.")
     return open_table_source(task, options, classes, labels, images, spans, record)
 
 
@@ -387,7 +391,7 @@ def _why_lines(label_format: str, labels: str) -> str:
     if name.lower().endswith((".jsonl", ".ndjson", ".jsonlines")):
         return f"{name} ends with {os.path.splitext(name)[1]}"
     with open_table(labels) as file, suppress(ValueError, RecursionError):
-        # The first line of a JSON document of many lines is no object by itself, and one of a single line is COCO's.
+        # The first line of a JSON document of many lines is not an object, and a document of one line is COCO's.
         first, second = file.readline(_LOOK_INTO), file.readline(_LOOK_INTO)
         if isinstance(json.loads(first), dict) and (label_format == "captions" or isinstance(json.loads(second), dict)):
             return f"each line of {name} is a JSON object"
@@ -408,22 +412,22 @@ def _open_lines(
         raise ConfigError("input.classes", f"{labels} holds captions and no classes ({reason})", "Remove it.")
     for option in options.of_tables:
         if option not in _OF_LINES:
-            raise ConfigError(f"input.labels.{option}", f"{labels} is no CSV ({reason})", "Remove it.")
+            raise ConfigError(f"input.labels.{option}", f"{labels} is not a CSV ({reason})", "Remove it.")
     notes = (f"labels: captions, since {reason}",) if options.format == "auto" else ()
     names = NameIndex(images.keys, images.skip, options.key_pattern)
     return CaptionJsonl(labels, images, names, notes, options.columns)
 
 
 def _why_coco(label_format: str, labels: str) -> str:
-    """Why a file is taken for COCO's, or nothing. No header of a table begins with a brace."""
+    """Returns why a file is taken for COCO's, or an empty text. No header of a table begins with a brace."""
     if label_format != "auto":
-        return "input.labels.format says so" if label_format == "coco_json" else ""
+        return "input.labels.format is set" if label_format == "coco_json" else ""
     name = os.path.basename(labels)
     if name.lower().endswith(".json"):
         return f"{name} ends with .json"
     with open_table(labels) as file, suppress(UnicodeDecodeError):
         return f"{name} begins with a brace" if file.read(_LOOK_INTO).lstrip()[:1] == "{" else ""
-    return ""  # Whoever reads it as a table says what is wrong.
+    return ""  # The reader of tables reports what is wrong.
 
 
 def _check_for_coco(task: str, reason: str, labels: str, options: LabelsConfig) -> None:
@@ -434,6 +438,6 @@ def _check_for_coco(task: str, reason: str, labels: str, options: LabelsConfig) 
         )
     for option in options.of_tables:
         raise UsageError(
-            f"input.labels.{option}: {labels} is COCO JSON (since {reason}), which says such things itself. "
+            f"input.labels.{option}: {labels} is COCO JSON (since {reason}), which states this itself. "
             "Remove the option."
         )

@@ -1,4 +1,4 @@
-"""What `shardwright export` wrote, as a source: the annotations by their own format, and what `features.jsonl` adds."""
+"""The format that `shardwright export` writes: annotations in their format, with the features of `features.jsonl`."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ class Exported:
 
     @property
     def dialect(self) -> MaskCode:
-        """See `Source.dialect`."""
+        """See `AnnotationFormat.dialect`."""
         return self.inner.dialect
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         survey, record = self.inner.survey(), self._found.record
         survey.features = {**survey.features, **record.features}
         survey.labels = survey.labels if record.labels == MASKS else record.labels
         survey.ordered = record.labels == MULTI
         # Masks and boxes are those of the stored pixels.
         survey.frame = "stored"
-        survey.notes = (*survey.notes, f"labels: {RECORD_FILE} says how `shardwright export` wrote them")
+        survey.notes = (*survey.notes, f"labels: {RECORD_FILE} states how `shardwright export` wrote them")
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         yield from self.inner.annotations()
         if self._found.features_path:
             yield from self._features(self._found.features_path)
 
     def attachments(self) -> Listing | None:
-        """See `Source.attachments`."""
+        """See `AnnotationFormat.attachments`."""
         return self.inner.attachments()
 
     def _features(self, path: str) -> Iterator[Annotation]:
@@ -102,7 +102,7 @@ def features_line(image: str, values: Mapping[str, Any]) -> str:
 def export_options(
     record: ExportRecord, options: LabelsConfig, classes: Mapping[str, int | None] | None
 ) -> tuple[LabelsConfig, Mapping[str, int | None] | None]:
-    """Returns `input.labels` and `input.classes` as the export says them, where the configuration does not."""
+    """Returns `input.labels` and `input.classes`, completed by the export where the configuration does not set them."""
     if classes is None and record.labels != NONE and options.format in ("auto", "rle_csv", "label_csv", "mask_images"):
         classes = dict.fromkeys(record.classes) or None
     listed = options.path is not None and record.file == LABELS and record.labels in (SINGLE, MULTI)

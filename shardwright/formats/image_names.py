@@ -1,10 +1,9 @@
-"""How a table names images by parts of their paths, where it names none by path or file name: told from both.
+"""Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
 
+Where the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
 UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
-at its underscores, and the pieces are looked for in a path, one behind the other; what surrounds and joins them there,
-with any digits for its own, is the pattern. It counts only where it finds no name twice.
-
-Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
+at its underscores, and the pieces are searched for in a path, one after the other. The text around and between them,
+with any digits in place of its digits, is the pattern. It counts only where it finds no name twice.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class NameIndex:
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images: found by their whole key, since a table may name them, never by file name.
+        skip: positions that are not images: found by their whole key, since a table may name them, never by file name.
         pattern: `input.labels.key_pattern`: images are named by what the groups of this regular expression find in
             their keys, joined by `_`, and in no other way.
         exact: whether images are named by their whole keys and in no other way, as in an export of ours.
@@ -62,7 +61,7 @@ class NameIndex:
         """
         if self._by_pattern is not None:
             return self._by_pattern.get(unicodedata.normalize("NFC", name.strip()))
-        # Rows about an image mostly stand together.
+        # Rows about an image are mostly consecutive.
         if self._last[0] != name:
             self._last = (name, self._find(name))
         return self._last[1]
@@ -112,7 +111,7 @@ class NameIndex:
 
 
 def is_text(name: str) -> bool:
-    """Whether UTF-8 can hold a name: JSON can escape halves of characters."""
+    """Returns whether UTF-8 can encode a name: JSON can escape halves of characters."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -130,7 +129,7 @@ def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPatte
         if named.setdefault(name, i) != i:
             raise UsageError(
                 f"input.labels.key_pattern: {pattern.pattern!r} finds {name!r} in both {keys[named[name]]} and {key}. "
-                "Add a group for what tells them apart."
+                "Add a group for the part that differs."
             )
     if not named:
         shown = ", ".join([key for i, key in enumerate(keys) if i not in skip][:3])
@@ -180,7 +179,7 @@ def detect_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozense
     Args:
         names: different names of the table, none of which is a path or a file name.
         keys: sorted keys of the listing.
-        skip: positions that are no images.
+        skip: positions that are not images.
 
     Returns:
         The pattern that finds most of the names; `None` where none finds any, or two find other images for a name.
@@ -226,7 +225,7 @@ def _patterns(name: str, keys: Sequence[str], skip: frozenset[int]) -> Iterator[
 
 
 def _any_digits(text: str) -> str:
-    """A regular expression for a text, with any digits in the places of its own."""
+    """A regular expression for a text, with any digits in the places of its digits."""
     return r"\d+".join(map(re.escape, _DIGITS.split(text)))
 
 

@@ -1,8 +1,8 @@
-"""Mask images in a folder of their own: one file for all classes of an image, or one per class.
+"""Mask images in a separate folder: one file for all classes of an image, or one per class.
 
-Which image a mask belongs to is told from the names (`mask_layouts`), what its values mean from `input.classes` or, if
-that gives no ids, from the values that occur in all masks (`mask_values`): then every mask is decoded twice, once to
-find them and once when its image is written. A mask must have the size of its image.
+The names of the files state the image of a mask (`mask_names`). The meaning of values is in `input.classes` or, if that
+gives no ids, detected from the values that occur in all masks (`mask_values`): then every mask is decoded twice, once
+to find them and once when its image is written. A mask must have the size of its image.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class MaskImages:
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
-        folder: where the masks lie.
+        folder: the folder of the masks.
         images: the images.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
         pattern: `input.labels.pattern`.
         others: `input.labels.others`.
         record: of the export of ours that the masks are a part of.
@@ -68,7 +68,7 @@ class MaskImages:
         self._annotations: list[Annotation] = []
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         masks = self._listing
         stems = ImageStems(self._images.keys, self._images.skip)
         if self._record is None:
@@ -81,7 +81,7 @@ class MaskImages:
         for i, key in enumerate(masks.keys):
             place = layout.place(key, stems)
             if place is not None and layout.by_class and not place.label:
-                survey.refused.append(Refusal(f"{self.name}/{key}", "bad_row", "its name says no class"))
+                survey.refused.append(Refusal(f"{self.name}/{key}", "bad_row", "its name contains no class"))
             elif place is not None:
                 placed[i] = place
                 survey.listed[place.image] = 1
@@ -98,11 +98,11 @@ class MaskImages:
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         yield from self._annotations
 
     def attachments(self) -> Listing:
-        """See `Source.attachments`."""
+        """See `AnnotationFormat.attachments`."""
         return self._listing
 
     def _map(self, placed: Mapping[int, MaskName], *, by_class: bool) -> ValueMap:
@@ -113,11 +113,11 @@ class MaskImages:
                 used.setdefault(place.label, f"{self.name}/{self._listing.keys[i]}")
             counts = self._record is not None and not self._record.ignored
             ignore = None if counts else used.pop(IGNORED, None)
-            told = map_classes(used, self._classes)
-            index = {**told.index, **({} if ignore is None else {IGNORED: IGNORE})}
+            mapped = map_classes(used, self._classes)
+            index = {**mapped.index, **({} if ignore is None else {IGNORED: IGNORE})}
             self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
             keeps = ignore is not None or (self._record is not None and self._record.ignored)
-            return ValueMap(told.names, {0: IGNORE} if keeps else {}, told.notes)
+            return ValueMap(mapped.names, {0: IGNORE} if keeps else {}, mapped.notes)
         self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
         if not placed:
             return ValueMap(tuple(self._classes or ()), {})
@@ -161,7 +161,7 @@ def list_masks(folder: str) -> Listing:
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
         if chosen:
             return select(listing, chosen)
-    raise UsageError(f"input.labels.path: {folder} holds no PNG, BMP or TIFF. Give the folder of the masks.")
+    raise UsageError(f"input.labels.path: {folder} contains no PNG, BMP or TIFF. Give the folder of the masks.")
 
 
 def _without(masks: Listing, images: frozenset[str]) -> Listing:
@@ -182,16 +182,16 @@ def select(listing: Listing, chosen: Sequence[int]) -> Listing:
 
 
 def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:
-    """What the values of masks mean, from `input.classes` or from the masks.
+    """Detects the meaning of the values of masks, from `input.classes` or from the masks.
 
     Args:
         files: reads them.
         names: the masks.
-        where: what errors call their folder; empty where a mask's own name says enough.
+        where: what errors call their folder; empty where the names of masks are enough.
         classes: `input.classes`.
 
     Raises:
-        UsageError: a value is no class, or masks hold colours that nobody explained.
+        UsageError: a value is not a class, or masks hold colours that are not explained.
     """
     if classes is not None and have_ids(classes):
         return map_ids(classes)
@@ -211,7 +211,7 @@ def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
     try:
         mask = files.read(name)
     except MaskFileError:
-        return [], False  # Why, the ledger says when its image is due.
+        return [], False  # The ledger states why, when the image is due.
     values, counts = _counted(mask)
     order = np.lexsort((values, -counts))
     return values[order].tolist(), mask.coloured

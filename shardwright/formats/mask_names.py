@@ -1,4 +1,4 @@
-"""Which image a mask file belongs to, and whether its name says a class, told from the names alone.
+"""Which image a mask file belongs to, and the class in its name, detected from the names alone.
 
 | layout | mask of `street/a.jpg` |
 |---|---|
@@ -8,7 +8,7 @@
 | class suffix | `street/a_car.png` |
 
 The layout in which most masks find their image is taken; where two are even it is an error. A bare name finds its image
-in any folder where the layout says no class. `input.labels.pattern` says it outright: a regular expression, searched in
+in any folder where the layout has no classes. `input.labels.pattern` overrides this: a regular expression, searched in
 the mask's path without extension, with a group `image` and, where a file holds one class, a group `label`.
 """
 
@@ -37,11 +37,11 @@ SUFFIXES = {
 _IMAGE_SUFFIX = "_leftImg8bit"
 _SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
 _AMBIGUOUS = -1
-_OVERRIDE = "input.labels.pattern says otherwise"
+_OVERRIDE = "input.labels.pattern overrides this"
 
 
 class MaskName(NamedTuple):
-    """Where a mask belongs: position of its image, and the class that its name says, or an empty text."""
+    """The image of a mask: its position, and the class in the mask's name, or an empty text."""
 
     image: int
     label: str
@@ -52,7 +52,7 @@ class ImageStems:
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images.
+        skip: positions that are not images.
     """
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
@@ -94,7 +94,7 @@ class MaskLayout:
     Attributes:
         name: for messages.
         reason: why it is taken, for the user.
-        by_class: whether a file holds one class, which its name says.
+        by_class: whether a file holds one class, which its name states.
         names: from a mask's path without extension to the image's and a class.
         exact: whether the image's path has its extension.
     """
@@ -106,7 +106,7 @@ class MaskLayout:
     exact: bool = False
 
     def place(self, mask: str, images: ImageStems) -> MaskName | None:
-        """Where a mask belongs; `None` where it is of no image.
+        """Returns the image of a mask; `None` where there is none.
 
         Raises:
             UsageError: several images have the name.
@@ -130,7 +130,7 @@ def exported_layout(record: ExportRecord) -> MaskLayout:
         folder, _, image = stem.partition("/")
         return (image, record.folders[folder]) if folder in record.folders else None
 
-    return MaskLayout(_FOLDER, f"{RECORD_FILE} says so", True, names, exact=True)
+    return MaskLayout(_FOLDER, f"{RECORD_FILE} states it", True, names, exact=True)
 
 
 def detect_mask_layout(
@@ -180,7 +180,7 @@ def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> It
 
 
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
-    """Whether folders or suffixes that nobody named can be classes."""
+    """Returns whether folders or suffixes can be classes where `input.classes` names none."""
     if layout.name == _FOLDER:
         return not all(map(is_split_folder, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES for label in labels)

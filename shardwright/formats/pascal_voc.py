@@ -1,14 +1,13 @@
 """Pascal VOC: masks in `SegmentationClass/`, boxes in XML files in `Annotations/`, lists of images in `ImageSets/`.
 
 Masks are PNGs of palette indices, or of the colours that VOC's palette has for them; 255 (pale, around objects and over
-what is hard to tell) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette,
-and else the values themselves. Boxes become features in the layout
-of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is annotated when it has a mask. The lists
-in `ImageSets/Segmentation` say which split an image is of. Source: the VOC2012 development kit (see `voc_xml`).
+unclear regions) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette, and
+else the values themselves: without the palette, the values need not be VOC's classes.
 
-Texts of Pascal VOC for a shard's writer: masks, and the sizes of the images that boxes were drawn on.
-
-Whether masks have Pascal VOC's palette: without it, nothing says that their values are the twenty classes of VOC.
+Boxes become features in the layout of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is
+annotated when it has a mask. The lists in `ImageSets/Segmentation` state the split of an image. Source: the VOC2012
+development kit (see `voc_xml`). The text of an annotation is the name of a mask, or the size of the image that boxes
+were drawn on.
 """
 
 from __future__ import annotations
@@ -40,26 +39,26 @@ from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
 @dataclass(frozen=True)
 class VocFiles(MaskFiles):
-    """Reads a mask, or holds an image to the size that its XML file tells.
+    """Reads a mask, or compares the size of an image with that in its XML file.
 
     A text is the name of a mask below the root, or `<height> <width> <name of an XML file>`.
     """
 
     def size(self, text: str) -> tuple[int, int] | None:
         """See `MaskCode.size`."""
-        told = _told_size(text)
-        return super().size(text) if told is None else told[:2]
+        stated = _stated_size(text)
+        return super().size(text) if stated is None else stated[:2]
 
     def classes(self, text: str) -> tuple[int, ...]:
         """See `ClassesInText.classes`."""
-        return super().classes(text) if _told_size(text) is None else ()
+        return super().classes(text) if _stated_size(text) is None else ()
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """See `MaskCode.masks`."""
-        told = _told_size(text)
-        if told is None:
+        stated = _stated_size(text)
+        if stated is None:
             return super().masks(label, text, height=height, width=width)
-        check_size(told[2], "the annotation", told[:2], height, width)
+        check_size(stated[2], "the annotation", stated[:2], height, width)
         return ()
 
 
@@ -68,8 +67,8 @@ def size_text(image: VocImage, name: str) -> str:
     return f"{image.height} {image.width} {name}"
 
 
-def _told_size(text: str) -> tuple[int, int, str] | None:
-    """Height, width and name of a text that `size_text` wrote; masks lie in a folder, whose name is no number."""
+def _stated_size(text: str) -> tuple[int, int, str] | None:
+    """Height, width and name of a text that `size_text` wrote; masks are in a folder, whose name is not a number."""
     parts = text.split(" ", 2)
     return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
 
@@ -101,13 +100,13 @@ def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], i
     Returns:
         The masks that have another palette or none, and how many masks could be read.
     """
-    told = list(map_threads(lambda name: _has_palette(files, name), names, readers(files.root)))
-    known = [(name, found) for name, found in zip(names, told, strict=True) if found is not None]
+    looked = list(map_threads(lambda name: _has_palette(files, name), names, readers(files.root)))
+    known = [(name, found) for name, found in zip(names, looked, strict=True) if found is not None]
     return [name for name, found in known if not found], len(known)
 
 
 def _has_palette(files: VocFiles, name: str) -> bool | None:
-    """Whether a mask has it; `None` where the mask cannot be read, which its image's row of the ledger says."""
+    """Returns whether a mask has it; `None` where the mask cannot be read, which the ledger states."""
     try:
         data = read_bytes(os.path.join(files.root, name))
         kind = data[25] if data.startswith(_PNG) and len(data) > 25 else None
@@ -122,7 +121,7 @@ def _has_palette(files: VocFiles, name: str) -> bool | None:
 
 
 def _is_vocs(palette: bytes) -> bool:
-    """Whether a palette begins as VOC's does, with the background and one class at least."""
+    """Returns whether a palette begins as VOC's does, with the background and one class at least."""
     colours = [int.from_bytes(palette[i : i + 3], "big") for i in range(0, len(palette) - 2, 3)][: _VOC_CLASSES + 1]
     whole = 1 << 24
     return len(colours) > 1 and all(whole + found == palette_colour(value) for value, found in enumerate(colours))
@@ -158,7 +157,7 @@ class PascalVoc:
         folder: what holds `SegmentationClass`.
         images: the images, those of `JPEGImages`.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
         others: `input.labels.others`.
     """
 
@@ -185,7 +184,7 @@ class PascalVoc:
         self._annotations: list[Annotation] = []
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         survey = Survey(
             classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:_SHOWN_NAMES])
         )
@@ -213,11 +212,11 @@ class PascalVoc:
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         yield from self._annotations
 
     def attachments(self) -> Listing:
-        """See `Source.attachments`."""
+        """See `AnnotationFormat.attachments`."""
         parts = (self._masks, self._xml, self._lists)
         return Listing(
             root=self._masks.root,
@@ -245,7 +244,7 @@ class PascalVoc:
         return position
 
     def _read_boxes(self, survey: Survey) -> dict[int, tuple[int, VocImage]]:
-        """Number of an XML file -> position of its image, and what it says."""
+        """Number of an XML file -> position of its image, and its content."""
         found = {}
         placed = list(self._placed(self._xml, survey))
         images = map_threads(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
@@ -298,7 +297,7 @@ class PascalVoc:
         survey.rejected.setdefault(position, Refusal(self._images.keys[position], error.code, reason))
 
     def _map(self, used: Mapping[str, str], masks: list[str]) -> ValueMap:
-        """What values mean. `used` are the names of boxes, each with its first file."""
+        """Returns the meaning of values. `used` are the names of boxes, each with its first file."""
         note = ""
         if self._classes is not None and have_ids(self._classes):
             mapped = map_ids(self._classes)
@@ -311,7 +310,7 @@ class PascalVoc:
                 return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
             other = next((name for name in used if name not in _CLASSES), None)
             if other is not None:
-                problem = f"missing, and {used[other]} names {other!r}, which is none of Pascal VOC's twenty classes"
+                problem = f"missing, and {used[other]} names {other!r}, which is not one of Pascal VOC's twenty classes"
                 raise ConfigError("input.classes", problem, _WRITE_CLASSES)
             mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
             note = "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others"

@@ -1,6 +1,6 @@
 """The records of TFRecord files as a listing: an image is a part of a file, and every record an input.
 
-A key is what the record's own feature says, where it is safe and nothing else has it yet; else `<file>/<number>`.
+A key is the record's own feature, where it is safe and not yet taken; else `<file>/<number>`.
 Compressed files are unpacked to a temporary folder, since nothing in them can be read by its place.
 """
 
@@ -26,26 +26,26 @@ NOT_RECORDS = "not_records"
 # The first bytes of a compressed file are tables; the first record's header comes after them.
 _LOOK_INTO = 4096
 _FILES_SAMPLED, _RECORDS_SAMPLED = 8, 8
-# Files at a time. To unpack an image takes ten times as long as to walk past one, and threads share it out.
+# Files read concurrently. To unpack an image takes ten times as long as to scan past one, so threads share the work.
 _SCANNED_AT_ONCE = max(4, os.cpu_count() or 1)
 _ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records", ".gz")
 
 
 @dataclass
 class RecordFiles:
-    """What TFRecord files hold.
+    """The content of TFRecord files.
 
     Attributes:
         files: the files.
         listing: the images of the records that can be used, by key.
         roles: which feature is what.
-        scan: what all of the files hold, as far as it is no list of records.
+        scan: the summary of all files, without the lists that have an entry per record.
         positions: for each file, number of a record -> its position in `listing`, -1 for one that cannot be used.
         labelled: one byte per key; see `FileScan`.
         refused: records that cannot be used.
-        places: for each file, where its unpacked bytes lie: its name, or an absolute path.
+        places: for each file, where its unpacked bytes are: its name, or an absolute path.
         scratch: holds what was unpacked until it is dropped.
-        notes: what was told, for the user.
+        notes: what was detected, for the user.
     """
 
     files: Listing
@@ -119,7 +119,7 @@ def _start(files: Listing, position: int) -> bytes:
 
 
 def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
-    """The files to be walked, and what else lies there. Of a dataset of our own only shards are input."""
+    """The files to be scanned, and the refused rest. Of a dataset of ours only shards are input."""
     shards = _own_shards(found)
     kept, refused = [], list(found.refused)
     for i, key in enumerate(found.keys):
@@ -128,7 +128,7 @@ def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
         if found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(_start(found, i)):
             kept.append(i)
         else:
-            refused.append(Refusal(key, NOT_RECORDS, "the file is no TFRecord file"))
+            refused.append(Refusal(key, NOT_RECORDS, "the file is not a TFRecord file"))
     return found.part(kept), refused
 
 
@@ -155,8 +155,8 @@ def _samples(files: Listing) -> list[Sampled]:
                 except UnusableError as error:
                     problem = problem or f"{where}: {error}"
     if not samples:
-        told = f"no tf.train.Example among the first records. {problem}" if problem else "no records"
-        raise UsageError(f"input.images: {files.root}: {told}.")
+        found = f"no tf.train.Example among the first records. {problem}" if problem else "no records"
+        raise UsageError(f"input.images: {files.root}: {found}.")
     return samples
 
 
@@ -248,7 +248,7 @@ class _Whole:
                 yield f"{file}/{number}"
 
     def notes(self) -> tuple[str, ...]:
-        """What the user should know."""
+        """Messages for the user."""
         if not self.unnamed:
             return ()
-        return (f"tfrecord: {self.unnamed} records have no safe key of their own; they are called FILE/NUMBER",)
+        return (f"tfrecord: {self.unnamed} records have no safe key; they are called FILE/NUMBER",)

@@ -1,4 +1,4 @@
-"""TFRecord files of tf.train.Examples as an input, whatever their features are called: classes and annotations.
+"""TFRecord files of tf.train.Examples as an input, with any names of features: classes and annotations.
 
 Masks inside records: runs as numbers, run lengths as text, images.
 """
@@ -51,7 +51,7 @@ class RunPairs:
     """Starts and lengths from 0, column by column: Shardwright's own; see `shardwright.formats.base.MaskCode`."""
 
     def size(self, text: str) -> None:
-        """Runs do not say how large their image is."""
+        """Returns `None`: runs do not contain the size of their image."""
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """Reads the numbers, written as text."""
@@ -62,17 +62,17 @@ class RecordMasks(MaskFiles):
     """Images of masks; a text is checksum and path of one, a part of its file."""
 
     def name(self, text: str) -> str:
-        """See `MaskFiles.name`: a part's path has a NUL of its own."""
+        """See `MaskFiles.name`: the path of a part contains a NUL, too."""
         return text.partition("\0")[2] if text.count("\0") > 1 else text
 
     def shown(self, text: str) -> str:
-        """What messages call a mask; where its file was unpacked to is nobody's business."""
+        """The name of a mask in messages; the path that its file was unpacked to is not shown."""
         part = split_part(self.name(text))
         return f"{os.path.basename(part.path)}, mask at byte {part.start}"
 
 
 def text_dialect(code: Mapping[str, str | int]) -> Dialect:
-    """How run lengths as text are written: the usual way, as far as `input.labels` does not say otherwise.
+    """How run lengths as text are written: the usual way, where `input.labels` does not set it.
 
     Args:
         code: `runs`, `order` and `base`, as far as they are given.
@@ -84,7 +84,7 @@ def text_dialect(code: Mapping[str, str | int]) -> Dialect:
 
 
 _SHOWN = 3
-# A name for the class of masks that nothing says the class of.
+# A name for the class of masks whose class is not stated.
 _ONE_CLASS = "mask"
 
 
@@ -97,7 +97,7 @@ class TFRecordFormat:
         options: `input.labels`.
         classes: `input.classes`.
         max_pixels: `images.max_pixels`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
 
     Attributes:
         listing: the images inside the files.
@@ -148,14 +148,14 @@ class TFRecordFormat:
 
     @property
     def dialect(self) -> MaskCode:
-        """See `Source.dialect`."""
+        """See `AnnotationFormat.dialect`."""
         roles = self._found.roles
         if roles.form == IMAGES:
             return self._images_of_masks
         return RunPairs() if roles.form == RUNS else text_dialect(self._code) if roles.form == TEXTS else Dialect()
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         found, roles = self._found, self._found.roles
         masked = self._task == "segmentation"
         if masked and roles.classed == BY_VALUE:
@@ -166,12 +166,12 @@ class TFRecordFormat:
             self._map = self._class_map(masked)
             names, notes = self._map.names, self._map.notes
         if masked and roles.form == TEXTS:
-            notes = (*notes, f"run lengths: {self.dialect}; input.labels.runs, order and base say otherwise")
+            notes = (*notes, f"run lengths: {self.dialect}; input.labels.runs, order and base override this")
         kinds = dict(sorted(found.scan.kinds.items()))
         self._kinds = {name: min(kinds) for name, kinds in kinds.items() if len(kinds) == 1 and BINARY not in kinds}
         notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))
         labels = NONE if not roles.label else MULTI if found.scan.several else SINGLE
-        # A list of no class says something where a list of several does, and a single class that is not there does not.
+        # A list of no class is an annotation where lists have several; a single class that is missing is not.
         least = 0 if masked or labels == NONE else 1 if labels == MULTI else LABELLED
         return Survey(
             classes=names,
@@ -193,7 +193,7 @@ class TFRecordFormat:
         )
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         for position, features, masks in self._records():
             if values := self._further(features, self.listing.keys[position]):
                 yield Annotation(position, NO_LABEL, None, NO_ROW, values)
@@ -204,7 +204,7 @@ class TFRecordFormat:
                     yield Annotation(position, self._map.index[text], None, NO_ROW)
 
     def attachments(self) -> Listing | None:
-        """See `Source.attachments`: the files themselves."""
+        """See `AnnotationFormat.attachments`: the files themselves."""
         return self._found.files
 
     def move_to(self, folder: Path) -> Listing:
@@ -271,7 +271,7 @@ class TFRecordFormat:
                 texts = [value.decode("utf-8") for value in values]
             else:
                 starts = [begin + place_in(payload, value) for value in values]
-                # The writers read them once more.
+                # The writers read them again.
                 texts = [
                     pin_mask(part_path(file, start, start + len(value)), google_crc32c.value(bytes(value)))
                     for start, value in zip(starts, values, strict=True)
@@ -307,7 +307,7 @@ class TFRecordFormat:
 
 
 def _by_number(values: Mapping[str, str], numbers: Mapping[str, set[int]]) -> dict[str, int | None] | None:
-    """Names in the order of the numbers that stand beside them, if each has one of its own.
+    """Names in the order of the numbers next to them, if each has a different one.
 
     Names that no record has a number for fill the gaps, as classes without a mask do.
     """

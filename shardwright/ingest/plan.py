@@ -299,7 +299,7 @@ def plan_ingest(
 
 def _duplicates(same: DuplicateDecision, orders: Mapping[str, npt.NDArray[np.int64]]) -> list[LedgerRow]:
     """Ledger rows of duplicates, with the split of the image that is kept: another dataset may keep another."""
-    standing = {same.stands_for(i) for i in same.kept}
+    standing = {same.kept_image(i) for i in same.kept}
     split_of = {i: split for split, images in orders.items() for i in images.tolist() if i in standing}
     return [
         LedgerRow(
@@ -307,7 +307,7 @@ def _duplicates(same: DuplicateDecision, orders: Mapping[str, npt.NDArray[np.int
             REJECTED if row.rejected else DUPLICATE,
             row.code,
             row.reason,
-            split=split_of.get(same.stands_for(i), ""),
+            split=split_of.get(same.kept_image(i), ""),
         )
         for i, row in same.rows.items()
     ]

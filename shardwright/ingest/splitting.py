@@ -141,7 +141,7 @@ def split_images(
     if options.previous is not None:
         assert location.previous is not None
         previous = previous_splits(options, location.previous, surveyed.listing.keys)
-        for i, kept in sorted((i, same.stands_for(i)) for i in same.kept) if same is not None else ():
+        for i, kept in sorted((i, same.kept_image(i)) for i in same.kept) if same is not None else ():
             # What stands for an old image is old itself.
             if previous[kept] == NEW:
                 previous[kept] = previous[i]

@@ -59,9 +59,9 @@ def stratify(
 
     Args:
         units: images that stay together.
-        table: the classes; images without any are divided like a class of their own.
+        table: the classes; images without any are divided like a separate class.
         shares: part -> share, above 0.
-        assigned: number of the part, in the order of their names, of images that lie in one already; they count towards
+        assigned: number of the part, in the order of their names, of images that are in one already; they count towards
             the shares. -1 for all others.
         todo: which images are to be divided; whole units.
         salt: of the hash that breaks ties.
@@ -158,12 +158,12 @@ def _deal(
 
 
 class _Ledger:
-    """What each part still lacks.
+    """The images that each part still lacks.
 
     Attributes:
         need: of each class, part by part, in units of one image over the shares' denominator; negative where it has
             more than its share.
-        left: images of each class that lie nowhere yet.
+        left: images of each class that are not in a part yet.
         urgency: of all images, part by part, by its share.
     """
 

@@ -79,8 +79,8 @@ def test_numbers_of_classes(tmp_path, masked, mode):
     assert manifest.features["image/segmentation/ignore/rle"] == "int64"
     assert notes == [
         "labels: mask_images, since masks is a folder",
-        "masks: named by same path, since 24 of 24 find their image so; input.labels.pattern says otherwise",
-        "2 classes told: 1, 2",
+        "masks: named by same path, since 24 of 24 find their image so; input.labels.pattern overrides this",
+        "2 classes detected: 1, 2",
         "masks: 255 is ignored; write classes as {name: id} to make it a class",
     ]
 

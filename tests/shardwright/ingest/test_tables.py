@@ -166,11 +166,11 @@ def test_a_name_beside_an_id_must_be_that_of_the_map(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "labels", "message"),
     [
-        ("t.csv", "image,text\na,x\n", {"multi": True}, r"multi: .* is no table of classes"),
+        ("t.csv", "image,text\na,x\n", {"multi": True}, r"multi: .* is not a table of classes"),
         ("t.csv", "image,x,y\na,1,1\n", {"separator": "|"}, r"separator: .* has a column for each class"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: .* is no CSV"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: .* is no CSV"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"columns": {"label": "a"}}, r"columns\.label: .* is no CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: .* is not a CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: .* is not a CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"columns": {"label": "a"}}, r"columns\.label: .* is not a CSV"),
         ("t.json", "{}", {"multi": False, "boxes": True}, r"multi: .* is COCO JSON"),
         ("t.json", "{}", {"features": "auto", "boxes": True}, r"features: .* is COCO JSON"),
     ],
@@ -207,7 +207,7 @@ def test_input_classes_say_which_columns_are_classes_and_in_which_order(tmp_path
 
 
 def test_columns_of_which_some_are_no_classes_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"'dog', 'cat' may be one class each, but 'age' is none \(row 2 holds '7'\)"):
+    with pytest.raises(UsageError, match=r"'dog', 'cat' may be one class each, but 'age' is not \(row 2 holds '7'\)"):
         survey("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path)
     told, _ = survey("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path, features={"age": "auto"})
     assert told.classes == ("dog", "cat")
@@ -305,7 +305,9 @@ def test_a_value_of_another_type_than_declared_rejects_its_image(tmp_path, given
     text = META.replace("-4", "four")
     run(given_input(text, features={"age": "int"}), tmp_path / "out")
     row = ledger(tmp_path / "out")["c.png"]
-    reason = "labels.csv, row 4: column age: 'four' is no whole number of 64 bits, as input.labels.features says"
+    reason = (
+        "labels.csv, row 4: column age: 'four' is not a whole number of 64 bits, which input.labels.features requires"
+    )
     assert (row.status, row.code, row.reason) == ("rejected", "bad_row", reason)
     manifest = run(given_input(text, features=["age"]), tmp_path / "text")
     assert manifest.features["image/meta/age"] == "bytes"

@@ -137,7 +137,7 @@ def test_classes_of_ones_own(tmp_path, voc):
     raw, root = voc
     for number in range(IMAGES):
         (root / "Annotations" / f"{number:03d}.xml").write_text(xml(number, objects=[("zebra", 1, 1, 2, 2)]))
-    with pytest.raises(ConfigError, match="Annotations/000.xml names 'zebra', which is none of Pascal VOC's twenty"):
+    with pytest.raises(ConfigError, match="Annotations/000.xml names 'zebra', which is not one of Pascal VOC's twenty"):
         run(raw, tmp_path / "out")
     with pytest.raises(UsageError, match="Annotations/000.xml: the class 'zebra' is not in input.classes"):
         run(changed(raw, classes={"cat": CAT, "dog": DOG}), tmp_path / "out")
