@@ -269,10 +269,10 @@ def fit(values: Iterable[str], classes: Mapping[str, int | None] | None) -> int:
 
 
 def check_either(found: FolderLevel) -> None:
-    """Refuses a tree that has two readings.
+    """Checks that a tree has one reading.
 
     Raises:
-        UsageError: it has; the message holds the configuration of each.
+        UsageError: it has two; the message contains the configuration of each.
     """
     if found.problem:
         raise UsageError(found.problem)
@@ -317,7 +317,7 @@ _EITHER = "Set input.labels.format: class_folders or file_name."
 def detect_key_format(
     keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None, found: FolderLevel
 ) -> tuple[str, str]:
-    """Tells the format of an input without a file of labels.
+    """Detects the format of an input without a file of labels.
 
     Args:
         keys: sorted keys of the listing.
@@ -359,7 +359,7 @@ def detect_key_format(
         return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
     if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
         raise UsageError(
-            f"input.labels: {differ}, and the folders ({_shown_folders(folders)}) may be no classes. {_EITHER}"
+            f"input.labels: {differ}, and the folders ({_shown_folders(folders)}) may not be classes. {_EITHER}"
         )
     if by_name == by_folder and by_name > 0:
         raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}")

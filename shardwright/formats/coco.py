@@ -190,7 +190,7 @@ class CocoJson:
             )
 
     def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
-        """Id -> image. Tells what is wrong with `images`."""
+        """Id -> image; adds what is wrong with `images` to the survey."""
         images: dict[str, _Image] = {}
         missing: dict[str, int] = {}
         for i, entry in enumerate(entries):

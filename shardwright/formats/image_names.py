@@ -203,7 +203,7 @@ def detect_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozense
 
 
 def _patterns(name: str, keys: Sequence[str], skip: frozenset[int]) -> Iterator[str]:
-    """A pattern for each way to cut a name whose pieces stand in a path, few pieces first."""
+    """A pattern for each way to cut a name whose pieces are in a path, few pieces first."""
     cuts = [place for place, character in enumerate(name) if character == "_"]
     if len(cuts) > _MOST_UNDERSCORES:
         return

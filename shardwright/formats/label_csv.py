@@ -61,7 +61,7 @@ def split_labels(field: str, separator: str) -> list[str]:
 
 
 def detect_separator(fields: Collection[str], classes: Collection[str] | None, where: str) -> tuple[str, str]:
-    """Tells what separates the classes in label fields.
+    """Detects the separator of the classes in label fields.
 
     Args:
         fields: different fields, not blank.
@@ -90,7 +90,7 @@ def detect_separator(fields: Collection[str], classes: Collection[str] | None, w
 
 
 def detect_multi_label(images: int, several: int, where: str) -> bool:
-    """Tells from rows whether an image may have several classes.
+    """Detects from rows whether an image may have several classes.
 
     Args:
         images: number of images with a label.

@@ -136,7 +136,7 @@ def exported_layout(record: ExportRecord) -> MaskLayout:
 def detect_mask_layout(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pattern: str | None
 ) -> MaskLayout:
-    """Tells the layout of a folder of masks.
+    """Detects the layout of a folder of masks.
 
     Args:
         masks: their paths below the folder.

@@ -89,7 +89,7 @@ def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
 
 
 def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | None, *, refuse: bool = True) -> ValueMap:
-    """Tells what values mean, where `input.classes` is a plain list of names, or not given.
+    """Returns the meaning of values, where `input.classes` is a plain list of names, or not given.
 
     Args:
         values: every number that occurs -> the first mask it stands in.
@@ -270,7 +270,7 @@ def _one_class(mask: MaskImage) -> Runs:
 
 
 def check_size(name: str, what: str, size: tuple[int, int], height: int, width: int) -> None:
-    """Refuses what was made for an image of another size.
+    """Checks that an annotation has the size of its image.
 
     Args:
         name: the file, for messages.

@@ -41,7 +41,7 @@ class OneHot:
 def detect_one_hot(
     table: Table, taken: Collection[int], classes: Collection[str] | None, multi: bool | None
 ) -> OneHot | None:
-    """Tells whether the columns of a table are classes, by all rows.
+    """Detects whether the columns of a table are classes, by all rows.
 
     Args:
         table: the table.

@@ -106,7 +106,7 @@ class Roles:
 
 
 def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, str]) -> Roles:
-    """Tells the roles of features.
+    """Detects the roles of features.
 
     Args:
         samples: a few records, at least one.

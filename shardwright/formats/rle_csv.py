@@ -98,7 +98,7 @@ _ENCODED_PIXELS = "encodedpixels"
 def detect_layout(
     path: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> Layout:
-    """Tells the layout of a table.
+    """Detects the layout of a table.
 
     Args:
         path: the table, for messages.
@@ -268,7 +268,7 @@ _MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class RleCsv(CsvSource):
-    """See `CsvSource`. Image and class stand in one column (`image_label`), in two, or the only class is not named.
+    """See `CsvSource`. Image and class are in one column (`image_label`), in two, or the only class is not named.
 
     Args:
         given: the table.

@@ -206,7 +206,7 @@ def missing_columns(table: Table, expected: str) -> UsageError:
 
 
 def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[int] = ()) -> str:
-    """Tells the user which column is taken for what."""
+    """Returns a note: the roles of the columns."""
     pairs = [*columns.items(), *((CAPTION, column) for column in captions)]
     return f"{table.name}: " + ", ".join(f"{role} from column {table.header[column]!r}" for role, column in pairs)
 

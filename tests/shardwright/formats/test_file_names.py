@@ -138,8 +138,8 @@ def test_names_are_taken_where_only_they_are_classes_with_a_note(keys):
 @pytest.mark.parametrize(
     ("keys", "classes", "message"),
     [
-        (["train/cat_0.png", "train/dog_1.png"], None, r"the folders \(train\) may be no classes"),
-        (["Train/cat_0.png", "test/dog_1.png"], None, r"the folders \(Train, test\) may be no classes"),
+        (["train/cat_0.png", "train/dog_1.png"], None, r"the folders \(train\) may not be classes"),
+        (["Train/cat_0.png", "test/dog_1.png"], None, r"the folders \(Train, test\) may not be classes"),
         (["cat/dog_0.png", "dog/cat_1.png"], ["cat", "dog"], "input.classes knows both"),
         (["1/2_0.png", "2/1_1.png"], {"cat": 1, "dog": 2}, "input.classes knows both"),
     ],

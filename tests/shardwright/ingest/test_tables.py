@@ -124,7 +124,7 @@ def test_a_few_conflicts_stay_rejects_and_an_empty_field_is_no_class(tmp_path):
     told, _ = survey("image,label\na.png,x\na.png,y\nb.png,x\nc.png,\n", tmp_path)
     assert told.labels == "single"
     assert [told.rejected[i].reason for i in (0, 2)] == [
-        "t.csv, row 3: says 'y', row 2 says 'x'; an image has one class",
+        "t.csv, row 3: states 'y', row 2 states 'x'; an image has one class",
         "t.csv, row 5: names no class",
     ]
 
