@@ -9,8 +9,10 @@ image's true size, parses them. So a table of a million rows is never in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -22,8 +24,10 @@ from shardwright.storage import Listing, Refusal
 # Indices that are not a class: a region that neither loss nor metric counts; a row without a class.
 IGNORE: Final = -1
 NO_LABEL: Final = -2
-# Row of what stands in no table.
+# The row of an annotation that is not in a table.
 NO_ROW: Final = -1
+# Names of images in a survey, and names in a message.
+SHOWN_NAMES: Final = 3
 
 # Further features of a row: name -> numbers or texts.
 Values: TypeAlias = Mapping[str, "list[int] | list[float] | list[str]"]
@@ -169,23 +173,22 @@ class ClassesInText(Protocol):
         """Indices of the classes that occur in a text."""
 
 
-class AnnotationFormat(Protocol):
+class AnnotationFormat(ABC):
     """An input format.
 
     Attributes:
         unlisted: what `input.unlisted: auto` means here: `empty` or `fail`.
         name: what errors call it: the table's file name, or empty.
         mask_column: header of the column of masks, or empty.
+        dialect: how masks are written, where there are any; final after `survey`.
     """
 
-    unlisted: str
-    name: str
-    mask_column: str
+    unlisted = "fail"
+    name = ""
+    mask_column = ""
+    dialect: MaskCode = Dialect()
 
-    @property
-    def dialect(self) -> MaskCode:
-        """How masks are written, where there are any."""
-
+    @abstractmethod
     def survey(self) -> Survey:
         """Reads everything once.
 
@@ -193,33 +196,31 @@ class AnnotationFormat(Protocol):
             UsageError: an unknown class, an ambiguous name, a broken table.
         """
 
+    @abstractmethod
     def annotations(self) -> Iterator[Annotation]:
         """Streams the annotations of images of the listing. Called after `survey`."""
 
     def attachments(self) -> Listing | None:
         """Further files that the annotations consist of, such as mask images; their content counts like the input's."""
+        return None
 
 
-class Unlabelled:
+class Unlabelled(AnnotationFormat):
     """See `AnnotationFormat`: every image of the listing belongs to the dataset, without a class."""
-
-    unlisted = "fail"
-    name = ""
-    mask_column = ""
-    dialect = Dialect()
 
     def __init__(self, images: Images) -> None:
         self._images = images
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
-        count = len(self._images.keys)
-        return Survey(classes=(), listed=bytearray(b"\1") * count, names=list(self._images.keys[:3]), labels=NONE)
+        keys = self._images.keys
+        return Survey(classes=(), listed=bytearray(b"\1") * len(keys), names=list(keys[:SHOWN_NAMES]), labels=NONE)
 
     def annotations(self) -> Iterator[Annotation]:
         """See `AnnotationFormat.annotations`."""
         return iter(())
 
-    def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
-        return None
+
+def shorten(names: Collection[str], most: int = SHOWN_NAMES) -> str:
+    """Returns names for a message: the first ones, with an ellipsis where there are more."""
+    return ", ".join(islice(names, most)) + (", …" if len(names) > most else "")

@@ -14,30 +14,25 @@ Class folders: one folder of the key is the class, the first one unless the firs
 
 If `input.classes` has the names of one reading only, that reading is taken.
 
-With `format: auto`, folders come first: files called `IMG_0001.jpg` fit `label_number` as well as `cat_1.jpg` does.
-File names are used where no image is in a folder, or where `input.classes` knows them and not the folders. If both
-fit, it is an error.
+Which of the two states the classes with `format: auto`, is detected in `shardwright.formats.detect`.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import split_word
 from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, Survey
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Survey, shorten
 from shardwright.formats.classes import as_integer, map_classes
-from shardwright.masks.dialects import Dialect
-from shardwright.storage import Listing, Refusal
-
-_SHOWN_NAMES = 3
+from shardwright.storage import Refusal
 
 
-class KeySource(ABC):
+class KeySource(AnnotationFormat):
     """A source without a table; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -46,11 +41,6 @@ class KeySource(ABC):
         classes: `input.classes`.
         notes: what was detected so far, for the user.
     """
-
-    unlisted = "fail"
-    name = ""
-    mask_column = ""
-    dialect = Dialect()
 
     def __init__(
         self,
@@ -79,7 +69,7 @@ class KeySource(ABC):
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
-        survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=list(self._keys[:_SHOWN_NAMES]))
+        survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=list(self._keys[:SHOWN_NAMES]))
         values: dict[str, str] = {}
         for i, label in self._labels():
             survey.listed[i] = 1
@@ -98,10 +88,6 @@ class KeySource(ABC):
         for i, label in self._labels():
             if label:
                 yield Annotation(i, self._index[label], None, 0)
-
-    def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
-        return None
 
     def _labels(self) -> Iterator[tuple[int, str]]:
         for i, key in enumerate(self._keys):
@@ -155,7 +141,6 @@ def _find(pattern: re.Pattern[str] | LimitedPattern, key: str) -> str:
 
 
 _AROUND = "images"
-_SHOWN = 3
 _PREDEFINED = "  split: {by: predefined}"
 _NO_LABELS = "  input: {labels: {format: none}}"
 
@@ -246,15 +231,15 @@ def class_level(
     if below and (not others or by_below > by_first):
         inner = level + 1
         inner += int(_is_around([path for path in folders if path[level : level + 1]], inner))
-        note = f"folders: {_shown(splits)} are splits, and the folders below are the classes"
+        note = f"folders: {shorten(sorted(splits))} are splits, and the folders below are the classes"
         return FolderLevel(
             inner, f"{note}. split.by: predefined keeps these splits; any other divides the images again"
         )
     if not below and not others and asked:
         return FolderLevel(level)
     if not below and others and len(splits) == 1:
-        names = f"{_shown(others)}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
-        return FolderLevel(level, f"folders: {_shown(splits)} is a class, since {names}")
+        names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
+        return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
     return FolderLevel(level, problem=_either(splits, others, below, level))
 
 
@@ -292,12 +277,12 @@ def _either(splits: set[str], others: set[str], below: set[str], level: int) -> 
         as_class = _pattern(f"^{above}(?P<label>[^/]+)/")
     if below:
         as_split = _pattern(f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/")
-    among = f", next to {_shown(others)}," if others else ""
+    among = f", next to {shorten(sorted(others))}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
     return (
-        f"input.labels: the folders ({_shown(splits)}){among} may be splits or classes{direct}. Paste one of these:"
-        f"\n\n# The folders are splits{labels}.\n{as_split}\n{_PREDEFINED}"
+        f"input.labels: the folders ({shorten(sorted(splits))}){among} may be splits or classes{direct}. "
+        f"Paste one of these:\n\n# The folders are splits{labels}.\n{as_split}\n{_PREDEFINED}"
         f"\n\n# The folders are classes.\n{as_class}"
     )
 
@@ -306,70 +291,6 @@ def _pattern(pattern: str) -> str:
     return f"  input: {{labels: {{format: file_name, pattern: '{pattern}'}}}}"
 
 
-def _shown(names: set[str]) -> str:
-    return ", ".join(sorted(names)[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-
-
-CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
-_EITHER = "Set input.labels.format: class_folders or file_name."
-
-
-def detect_key_format(
-    keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None, found: FolderLevel
-) -> tuple[str, str]:
-    """Detects the format of an input without a file of labels.
-
-    Args:
-        keys: sorted keys of the listing.
-        skip: positions that are not images.
-        classes: `input.classes`.
-        found: which folder may be the class.
-
-    Returns:
-        `class_folders` or `file_name`, and why, for the user.
-
-    Raises:
-        UsageError: folders and names state different classes, and either may be meant.
-    """
-    no_path = "input.labels.path is not given"
-    both = [(class_folder(key, found.level), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
-    folders = {folder for folder, _, _ in both if folder}
-    labels = {label for _, label, _ in both if label}
-    named = sum(bool(label) for _, label, _ in both)
-    if both and not folders and not named:
-        raise UsageError(
-            f"input.labels: no folder and no file name contains a class, e.g. {both[0][2]}. Give a file of labels by "
-            "input.labels.path, or set input.labels.format: none for images alone."
-        )
-    # One label alone is a camera's prefix, unless it is known to be a class.
-    if 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2):
-        check_either(found)
-        return CLASS_FOLDERS, no_path
-    if not folders:
-        return FILE_NAME, f"{no_path}, no image is in a folder, and {named} of {len(both)} names hold a label"
-    if found.problem and not all(is_split_folder(folder) for folder in folders):
-        check_either(found)
-    contrary = next((entry for entry in both if all(entry[:2]) and entry[0] != entry[1]), None)
-    if contrary is None:
-        return CLASS_FOLDERS, f"{no_path}; the file names agree"
-    folder, label, key = contrary
-    differ = f"{key} is {folder!r} by its folder and {label!r} by its name"
-    by_folder, by_name = fit(folders, classes), fit(labels, classes)
-    if by_name > by_folder:
-        return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
-    if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
-        raise UsageError(
-            f"input.labels: {differ}, and the folders ({_shown_folders(folders)}) may not be classes. {_EITHER}"
-        )
-    if by_name == by_folder and by_name > 0:
-        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}")
-    return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
-
-
 def is_split_folder(name: str) -> bool:
     """Returns whether a folder is named for the use of images (`train`, `images`), not for a class."""
     return split_word(name) is not None or name.lower() == "images"
-
-
-def _shown_folders(folders: set[str]) -> str:
-    return ", ".join(sorted(folders)[:3]) + (", …" if len(folders) > 3 else "")

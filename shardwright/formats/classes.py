@@ -8,8 +8,12 @@ from dataclasses import dataclass
 
 from shardwright.config.parsing import may_be_named
 from shardwright.errors import UsageError
+from shardwright.formats.base import shorten
 
-_SHOWN = 20
+# Names of classes in a message.
+SHOWN_CLASSES = 20
+# More distinct values cannot be classes: the wrong column or feature was taken.
+MOST_CLASSES = 10_000
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
 
 
@@ -55,7 +59,7 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     by_id = {number: i for i, number in enumerate(classes.values()) if number is not None}
     if by_id:
         pairs = [f"{number} is {name}" for name, number in classes.items()]
-        note = f"ids by input.classes: {', '.join(pairs[:_SHOWN])}" + (", …" if len(pairs) > _SHOWN else "")
+        note = f"ids by input.classes: {shorten(pairs, SHOWN_CLASSES)}"
         index = {value: _by_id(value, where, classes, by_id) for value, where in values.items()}
         return ClassMap(names, index, (note,))
     rest = [value for value in values if value not in by_name]
@@ -104,12 +108,12 @@ def _detect_classes(values: Mapping[str, str]) -> ClassMap:
     check_names({name: values[name] for name in names})
     if not names:
         raise UsageError("input.classes: none are given, and the annotations name none. Write classes: [A, B].")
-    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    shown = shorten(names, SHOWN_CLASSES)
     return ClassMap(names, {name: i for i, name in enumerate(names)}, (f"{len(names)} classes detected: {shown}",))
 
 
 def _unknown(value: str, where: str, known: tuple[str, ...] | list[str]) -> UsageError:
-    shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
+    shown = shorten(known, SHOWN_CLASSES)
     return UsageError(
         f"{where}: the class {value!r} is not in input.classes. Known are: {shown}. Add it or fix the row."
     )

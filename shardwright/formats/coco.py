@@ -23,15 +23,13 @@ from typing import Any, NamedTuple
 
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, Images, Survey, Values
-from shardwright.formats.classes import ClassMap, as_integer, check_names, map_classes
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey, Values, shorten
+from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.images.boxes import Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
-from shardwright.storage import Listing, Refusal, limits, open_table
+from shardwright.storage import Refusal, limits, open_table
 
-_SHOWN_NAMES = 3
-_SHOWN_CLASSES = 20
 _SHOWN_BOX = 80
 _CROWD = "is_crowd"
 _FLAGS = (_CROWD,)
@@ -57,7 +55,7 @@ class _Image(NamedTuple):
     name: str
 
 
-class CocoJson:
+class CocoJson(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -70,8 +68,6 @@ class CocoJson:
         masks: whether masks are read.
     """
 
-    unlisted = "fail"
-    mask_column = ""
     dialect = CocoMasks()
 
     def __init__(
@@ -133,10 +129,6 @@ class CocoJson:
             except BoxError:  # Its image was rejected.
                 values = None
             yield Annotation(*labelled, text, i) if values is None else Annotation(*labelled, text, i, values)
-
-    def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
-        return None
 
     def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
         """The features of an annotation's box."""
@@ -206,7 +198,7 @@ class CocoJson:
                 )
             position = self._names.find(name)
             images[number] = _Image(position, _size_of(entry), name)
-            if len(survey.names) < _SHOWN_NAMES:
+            if len(survey.names) < SHOWN_NAMES:
                 survey.names.append(name)
             if position is None:
                 missing.setdefault(name, i)
@@ -350,5 +342,4 @@ def _size_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _shown(categories: Mapping[str, str]) -> str:
-    shown = [f"{name} ({number})" for number, name in list(categories.items())[:_SHOWN_CLASSES]]
-    return ", ".join(shown) + (", …" if len(categories) > _SHOWN_CLASSES else "")
+    return shorten([f"{name} ({number})" for number, name in categories.items()], SHOWN_CLASSES)

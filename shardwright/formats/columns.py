@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -74,12 +74,12 @@ class ValueType(NamedTuple):
         if self.name == TEXT:
             return [text]
         if self.name == TEXTS:
-            return [part.strip() for part in split_list(text, self.separator) if part.strip()]
+            return split_list(text, self.separator, blank=False)
         if text.lower() == "nan":
             return []
         parts = [text]
         if self.name in (INTS, FLOATS):
-            parts = [part.strip() for part in split_list(text, self.separator or _separator_in(text))]
+            parts = split_list(text, self.separator or _first_separator(text))
         return [_integer(part) for part in parts] if self.name in (INT, INTS) else [_number(part) for part in parts]
 
 
@@ -118,7 +118,7 @@ class TypeVotes:
 
     def _add_list(self, text: str, where: str) -> None:
         for separator, whole in list(self._lists.items()):
-            parts = [part.strip() for part in split_list(text, separator)]
+            parts = split_list(text, separator)
             if all(map(_is_integer, parts)):
                 continue
             if whole and all(map(_is_number, parts)):
@@ -132,7 +132,7 @@ class TypeVotes:
 
     def separator(self) -> str:
         """The separator of the values where they are lists: the first of `SEPARATORS` that occurs."""
-        return next((separator for separator in SEPARATORS if separator in self._split_by), SEPARATORS[-1])
+        return _first_separator(self._split_by)
 
     def detect(self, column: str) -> tuple[ValueType, str]:
         """The type of the column, and why it is that one where a value decided it; empty where none did.
@@ -159,15 +159,22 @@ class TypeVotes:
         return ValueType(INTS if whole else FLOATS, separator), f"{separator_name(separator)} splits its values"
 
 
-def split_list(text: str, separator: str) -> list[str]:
-    """Splits a list, without the brackets around it. An empty part stays one, but for those between spaces."""
+def split_list(text: str, separator: str, *, blank: bool = True) -> list[str]:
+    """Splits a list, without the brackets around it, into stripped parts.
+
+    Args:
+        text: the list.
+        separator: its separator.
+        blank: whether blank parts are kept; there are none between spaces.
+    """
     if len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
         text = text[1:-1]
-    return text.split() if separator == " " or not text.strip() else text.split(separator)
+    parts = text.split() if separator == " " or not text.strip() else text.split(separator)
+    return [stripped for part in parts if (stripped := part.strip()) or blank]
 
 
-def _separator_in(text: str) -> str:
-    return next((separator for separator in SEPARATORS if separator in text), SEPARATORS[-1])
+def _first_separator(found: Container[str]) -> str:
+    return next((separator for separator in SEPARATORS if separator in found), SEPARATORS[-1])
 
 
 def separator_name(separator: str) -> str:

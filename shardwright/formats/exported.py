@@ -10,14 +10,14 @@ from typing import Any
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Images, MaskCode, Survey
+from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Images, Survey
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
 from shardwright.storage import Listing, open_table
 from shardwright.untrusted import parse_untrusted_json
 
 
-class Exported:
+class Exported(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -31,17 +31,14 @@ class Exported:
         self.unlisted = found.record.unlisted
         self.name = inner.name
         self.mask_column = inner.mask_column
+        self.dialect = inner.dialect
         self._found = found
         self._images = images
-
-    @property
-    def dialect(self) -> MaskCode:
-        """See `AnnotationFormat.dialect`."""
-        return self.inner.dialect
 
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
         survey, record = self.inner.survey(), self._found.record
+        self.dialect = self.inner.dialect
         survey.features = {**survey.features, **record.features}
         survey.labels = survey.labels if record.labels == MASKS else record.labels
         survey.ordered = record.labels == MULTI

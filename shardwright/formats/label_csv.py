@@ -52,12 +52,7 @@ class SeparatorGuess(NamedTuple):
             return tuple(field.split(self.separator)) if field else ()
         if not self.separator:
             return (field,) if field else ()
-        return tuple(dict.fromkeys(split_labels(field, self.separator)))
-
-
-def split_labels(field: str, separator: str) -> list[str]:
-    """The parts of a field that are not blank."""
-    return [part.strip() for part in split_list(field, separator) if part.strip()]
+        return tuple(dict.fromkeys(split_list(field, self.separator, blank=False)))
 
 
 def detect_separator(fields: Collection[str], classes: Collection[str] | None, where: str) -> tuple[str, str]:
@@ -75,7 +70,7 @@ def detect_separator(fields: Collection[str], classes: Collection[str] | None, w
         UsageError: two readings fit.
     """
     for separator in SEPARATORS:
-        lists = {field: parts for field in fields if len(parts := split_labels(field, separator)) > 1}
+        lists = {field: parts for field in fields if len(parts := split_list(field, separator, blank=False)) > 1}
         if not lists:
             continue
         if classes is not None:

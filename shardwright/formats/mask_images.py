@@ -17,7 +17,7 @@ import numpy.typing as npt
 from shardwright.config.input import REFUSE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import UsageError
-from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
@@ -27,11 +27,10 @@ from shardwright.storage import Listing, Refusal, list_inputs, map_threads, read
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
 LOSSY = (".jpg", ".jpeg")
-_SHOWN_NAMES = 3
 _SHOWN_COLOURS = 5
 
 
-class MaskImages:
+class MaskImages(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -44,8 +43,7 @@ class MaskImages:
         record: of the export of ours that the masks are a part of.
     """
 
-    unlisted = "fail"
-    mask_column = ""
+    dialect: MaskFiles
 
     def __init__(
         self,
@@ -75,7 +73,7 @@ class MaskImages:
             layout = detect_mask_layout(masks.keys, stems, self._classes, self._pattern)
         else:
             layout = exported_layout(self._record)
-        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:_SHOWN_NAMES]))
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, MaskName] = {}
         for i, key in enumerate(masks.keys):
@@ -113,11 +111,11 @@ class MaskImages:
                 used.setdefault(place.label, f"{self.name}/{self._listing.keys[i]}")
             counts = self._record is not None and not self._record.ignored
             ignore = None if counts else used.pop(IGNORED, None)
-            mapped = map_classes(used, self._classes)
-            index = {**mapped.index, **({} if ignore is None else {IGNORED: IGNORE})}
+            by_name = map_classes(used, self._classes)
+            index = {**by_name.index, **({} if ignore is None else {IGNORED: IGNORE})}
             self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
             keeps = ignore is not None or (self._record is not None and self._record.ignored)
-            return ValueMap(mapped.names, {0: IGNORE} if keeps else {}, mapped.notes)
+            return ValueMap(by_name.names, {0: IGNORE} if keeps else {}, by_name.notes)
         self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
         if not placed:
             return ValueMap(tuple(self._classes or ()), {})

@@ -20,7 +20,7 @@ import numpy as np
 from shardwright.config.input import REFUSE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import CheckFailed, ConfigError
-from shardwright.formats.base import IGNORE, NO_LABEL
+from shardwright.formats.base import IGNORE, NO_LABEL, shorten
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.images.colours import COLOUR, show_value
 from shardwright.masks.mask_images import (
@@ -261,7 +261,7 @@ def _one_class(mask: MaskImage) -> Runs:
     found, runs = value_runs(mask.values & np.uint32(COLOUR - 1) if mask.coloured else mask.values)
     values = np.unique(found[found != 0]).tolist()
     if len(values) > 1:
-        shown = ", ".join(map(str, values[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
+        shown = shorten([str(value) for value in values], _SHOWN)
         raise MaskFileError(
             f"it holds the {len(values)} values {shown} besides 0; a mask of one class has one (was it smoothed or "
             "compressed with loss?)"

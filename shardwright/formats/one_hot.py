@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.classes import ClassMap, as_integer, check_names
+from shardwright.formats.base import shorten
+from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names
 from shardwright.formats.label_csv import LabelTable
 from shardwright.formats.rows import RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, Table, TableRow, shown_header
@@ -126,6 +127,6 @@ class OneHotCsv(LabelTable):
         headers = tuple(self._one_hot.columns.values())
         check_names(dict.fromkeys(headers, f"{self._path}, header"))
         names = headers if self._classes is None else tuple(self._classes)
-        shown = shown_header(names[:20]) + (", …" if len(names) > 20 else "")
+        shown = shorten([repr(name) for name in names], SHOWN_CLASSES)
         note = (f"{len(names)} classes detected, in the order of the columns: {shown}",)
         return ClassMap(names, {name: i for i, name in enumerate(names)}, note if self._classes is None else ())

@@ -23,7 +23,7 @@ import numpy as np
 
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey
 from shardwright.formats.classes import map_classes
 from shardwright.formats.mask_images import check_second, detect_values, list_masks, select
 from shardwright.formats.mask_names import ImageStems, MaskName
@@ -145,12 +145,11 @@ _CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
-_SHOWN_NAMES = 3
 _PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
 _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
 
 
-class PascalVoc:
+class PascalVoc(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -161,8 +160,7 @@ class PascalVoc:
         others: `input.labels.others`.
     """
 
-    unlisted = "fail"
-    mask_column = ""
+    dialect: VocFiles
 
     def __init__(
         self,
@@ -186,7 +184,7 @@ class PascalVoc:
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
         survey = Survey(
-            classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:_SHOWN_NAMES])
+            classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:SHOWN_NAMES])
         )
         for listing in (self._masks, self._xml, self._lists):
             survey.refused += listing.refused

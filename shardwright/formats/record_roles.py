@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.base import shorten
 from shardwright.tfrecords.records import DecodedFeature
 from shardwright.tfrecords.scan import is_image
 
@@ -211,7 +212,7 @@ class _Found:
     def shown(self) -> str:
         """Names with kinds, for messages."""
         names = [f"{name} ({self.kind(name) or 'empty'})" for name in self.names]
-        return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+        return shorten(names, _SHOWN)
 
 
 def is_text(value: bytes) -> bool:

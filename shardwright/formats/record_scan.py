@@ -17,6 +17,7 @@ import numpy as np
 
 from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.errors import UsageError
+from shardwright.formats.classes import MOST_CLASSES
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
 from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 from shardwright.tfrecords.scan import OtherRecordError, ScannedRecord, read_example, scan_records
@@ -28,8 +29,6 @@ LABELLED = 2
 
 Features = Mapping[str, DecodedFeature]
 
-# More different values cannot be classes: the wrong feature was taken.
-_MOST_CLASSES = 10_000
 _MOST_FEATURES = 1000
 _LONGEST_KEY = 512
 _NOWHERE = -1
@@ -204,9 +203,9 @@ def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], wh
     for text in labels:
         if text not in scan.classes:
             scan.classes[text] = where
-            if len(scan.classes) > _MOST_CLASSES:
+            if len(scan.classes) > MOST_CLASSES:
                 raise UsageError(
-                    f"{where}: more than {_MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
+                    f"{where}: more than {MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
                     "Say which feature holds them by input.labels.columns."
                 )
     # Boxes of one class are one class of their image; a list that repeats a class is a list.

@@ -276,6 +276,8 @@ class RleCsv(CsvSource):
         record: of the export of ours that the table is.
     """
 
+    dialect: Dialect
+
     def __init__(self, given: TableInput, code: Mapping[str, str | int], record: ExportRecord | None = None) -> None:
         super().__init__(given)
         self._ignores = record is not None and record.ignored

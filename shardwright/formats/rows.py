@@ -6,7 +6,7 @@ Rows are read twice: `survey` matches them with images and classes, `annotations
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -16,18 +16,14 @@ from typing import NamedTuple
 from shardwright.dataset.manifest import SINGLE
 from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.fingerprint import canonical_json, text_number
-from shardwright.formats.base import NO_LABEL, Annotation, Images, Survey, Values
-from shardwright.formats.classes import ClassMap, map_classes
+from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey, Values
+from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow, shown_header
-from shardwright.masks.dialects import Dialect
-from shardwright.storage import Listing, Refusal
+from shardwright.storage import Refusal
 
 CAPTION_FEATURE = "image/caption/text"
-_SHOWN_NAMES = 3
-# More distinct values cannot be classes: the wrong column was taken.
-_MOST_CLASSES = 10_000
 
 
 class RawAnnotation(NamedTuple):
@@ -54,7 +50,7 @@ class RawAnnotation(NamedTuple):
     row: TableRow | None = None
 
 
-class RowSource(ABC):
+class RowSource(AnnotationFormat):
     """A file of rows; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -68,9 +64,6 @@ class RowSource(ABC):
         kind: how many classes an image has, as in `Survey.labels`; known after `survey`.
     """
 
-    unlisted = "fail"
-    mask_column = ""
-    dialect = Dialect()
     kind = SINGLE
     _hint = ""
 
@@ -120,7 +113,7 @@ class RowSource(ABC):
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)))
         missing: dict[str, int] = {}
         for annotation in self._raw_annotations():
-            if len(survey.names) < _SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
+            if len(survey.names) < SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
                 survey.names.append(annotation.name)
             if annotation.problem:
                 self._reject(survey, annotation, "bad_row", annotation.problem)
@@ -135,9 +128,9 @@ class RowSource(ABC):
             for label in annotation.labels if not annotation.problem else ():
                 if label not in values:
                     values[label] = f"{self._path}, row {annotation.line}"
-                    if len(values) > _MOST_CLASSES:
+                    if len(values) > MOST_CLASSES:
                         raise UsageError(
-                            f"{self._path}: more than {_MOST_CLASSES} different classes, e.g. {label!r}. "
+                            f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!r}. "
                             "Say which column holds them by input.labels.columns."
                         )
         survey.refused += [
@@ -166,10 +159,6 @@ class RowSource(ABC):
                 yield Annotation(*labelled, values) if values and i == 0 else Annotation(*labelled)
             if values and not labels:
                 yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values)
-
-    def attachments(self) -> Listing | None:
-        """See `AnnotationFormat.attachments`."""
-        return None
 
     def _reject(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
         reason = f"{self.name}, row {annotation.line}: {problem}"

@@ -18,7 +18,15 @@ import numpy as np
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
 from shardwright.errors import ConfigError
-from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
+from shardwright.formats.base import (
+    IGNORE,
+    NO_LABEL,
+    NO_ROW,
+    SHOWN_NAMES,
+    Annotation,
+    AnnotationFormat,
+    Survey,
+)
 from shardwright.formats.classes import ClassMap, check_names, map_classes
 from shardwright.formats.mask_images import detect_values
 from shardwright.formats.mask_values import MaskFiles, ValueMap, pin_mask
@@ -83,12 +91,11 @@ def text_dialect(code: Mapping[str, str | int]) -> Dialect:
     return Dialect(order=str(code.get("order", "column")), base=int(code.get("base", 1)))
 
 
-_SHOWN = 3
 # A name for the class of masks whose class is not stated.
 _ONE_CLASS = "mask"
 
 
-class TFRecordFormat:
+class TFRecordFormat(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -106,9 +113,7 @@ class TFRecordFormat:
         UsageError: see `list_records`.
     """
 
-    unlisted = "fail"
     name = "the records"
-    mask_column = ""
 
     def __init__(
         self,
@@ -126,7 +131,6 @@ class TFRecordFormat:
                     f"input.labels.columns.{role}", "no role in a record", f"Use one of: {', '.join(ROLES)}."
                 )
         self._task = task
-        self._code = options.code
         self._classes = classes
         self._max_pixels = max_pixels
         self._others = options.others
@@ -135,6 +139,13 @@ class TFRecordFormat:
         self._map = ClassMap((), {})
         self._values = ValueMap((), {})
         self._kinds: dict[str, str] = {}
+        form = self._found.roles.form
+        if form == IMAGES:
+            self.dialect = self._images_of_masks
+        elif form == RUNS:
+            self.dialect = RunPairs()
+        elif form == TEXTS:
+            self.dialect = text_dialect(options.code)
 
     @property
     def listing(self) -> Listing:
@@ -146,14 +157,6 @@ class TFRecordFormat:
         """Folder of this machine where compressed files were unpacked, empty where none were."""
         return "" if self._found.scratch is None else self._found.scratch.name
 
-    @property
-    def dialect(self) -> MaskCode:
-        """See `AnnotationFormat.dialect`."""
-        roles = self._found.roles
-        if roles.form == IMAGES:
-            return self._images_of_masks
-        return RunPairs() if roles.form == RUNS else text_dialect(self._code) if roles.form == TEXTS else Dialect()
-
     def survey(self) -> Survey:
         """See `AnnotationFormat.survey`."""
         found, roles = self._found, self._found.roles
@@ -161,6 +164,7 @@ class TFRecordFormat:
         if masked and roles.classed == BY_VALUE:
             masks = [text for _, _, drawn in self._records() for _, text in drawn]
             self._values = detect_values(self._images_of_masks, masks, "", self._classes)
+            self.dialect = self._images_of_masks
             names, notes = self._values.names, self._values.notes
         else:
             self._map = self._class_map(masked)
@@ -177,7 +181,7 @@ class TFRecordFormat:
             classes=names,
             listed=bytearray(labelled >= least for labelled in found.labelled),
             refused=list(found.refused),
-            names=list(self.listing.keys[:_SHOWN]),
+            names=list(self.listing.keys[:SHOWN_NAMES]),
             notes=(*self._notes, *notes),
             labels=labels,
             ignore=self._values.ignore or (masked and IGNORED in found.scan.mask_names and IGNORED not in names),

@@ -374,7 +374,7 @@ def test_detected_numbers_keep_their_order(numbers):
 
 
 def test_too_many_classes_are_no_classes(table, monkeypatch):
-    monkeypatch.setattr("shardwright.formats.rows._MOST_CLASSES", 3)
+    monkeypatch.setattr("shardwright.formats.rows.MOST_CLASSES", 3)
     rows = "".join(f"a.jpg,{i},1 1\n" for i in range(5))
     with pytest.raises(UsageError, match="more than 3 different classes"):
         read(table("ImageId,ClassId,EncodedPixels\n" + rows))

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.formats.columns import SEPARATORS
-from shardwright.formats.label_csv import SeparatorGuess, detect_multi_label, detect_separator, split_labels
+from shardwright.formats.columns import SEPARATORS, split_list
+from shardwright.formats.label_csv import SeparatorGuess, detect_multi_label, detect_separator
 
 NAMES = st.lists(st.text(alphabet="abcdefgh", min_size=1, max_size=4), min_size=2, max_size=6, unique=True)
 
@@ -104,6 +104,6 @@ def test_neither_many_nor_few_is_refused():
 
 @given(st.text(), st.sampled_from(SEPARATORS))
 def test_any_text_can_be_split(field, separator):
-    parts = split_labels(field, separator)
+    parts = split_list(field, separator, blank=False)
     assert all(part == part.strip() != "" for part in parts)
     assert SeparatorGuess(True, separator).split(field) == tuple(dict.fromkeys(parts))
