@@ -16,8 +16,6 @@ from shardwright.duplicates.clusters import UnionFind
 from shardwright.duplicates.hamming import Positions
 from shardwright.errors import CheckFailed
 
-ACTIONS = ("keep", "first", "fail")
-CONFLICT_POLICIES = ("report", "reject", "fail")
 CONFLICTING = "conflicting_duplicates"
 _SHOWN = 3
 

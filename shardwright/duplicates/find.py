@@ -14,6 +14,8 @@ from shardwright.duplicates.decide import DuplicateDecision, DuplicateRule, deci
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near_action"}
+_Firsts = npt.NDArray[np.int64]
+_Alive = npt.NDArray[np.bool_]
 
 
 class PixelHashes(Protocol):
@@ -33,10 +35,6 @@ class PixelHashes(Protocol):
     def sound(self) -> npt.NDArray[np.bool_]:
         """Which images can be decoded, bool (n,)."""
         ...
-
-
-_Firsts = npt.NDArray[np.int64]
-_Alive = npt.NDArray[np.bool_]
 
 
 def find_duplicates(

@@ -32,6 +32,7 @@ _PATTERN = 2000
 
 _numpy: Any = np  # numpy 1 has no `bitwise_count`, and its stubs know of none.
 _COUNTS_BITS = hasattr(np, "bitwise_count")
+_Plan: TypeAlias = "list[tuple[tuple[int, ...], int]]"
 
 
 def bit_counts(values: Hashes) -> Hashes:
@@ -72,9 +73,6 @@ def pairs_within(hashes: Hashes, limit: int) -> Iterator[tuple[Positions, Positi
 def search_cost(hashes: Hashes, limit: int) -> float:
     """About how many pairs `pairs_within` compares at most."""
     return sum(_band_cost(hashes, band, radius) for band, radius in _plan(hashes, limit))
-
-
-_Plan: TypeAlias = "list[tuple[tuple[int, ...], int]]"
 
 
 def _plan(hashes: Hashes, limit: int) -> _Plan:

@@ -31,6 +31,12 @@ from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, 
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.storage import Refusal
 
+# All before the last `_<number>`.
+_LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)_[0-9]+(?:\.[^./]*)?\Z")
+_AROUND = "images"
+_PREDEFINED = "  split: {by: predefined}"
+_NO_LABELS = "  input: {labels: {format: none}}"
+
 
 class KeySource(AnnotationFormat):
     """A source without a table; see `shardwright.formats.base.AnnotationFormat`.
@@ -95,10 +101,6 @@ class KeySource(AnnotationFormat):
                 yield i, self._label(key)
 
 
-# All before the last `_<number>`.
-_LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)_[0-9]+(?:\.[^./]*)?\Z")
-
-
 class FileNames(KeySource):
     """See `KeySource`.
 
@@ -138,11 +140,6 @@ def name_label(key: str) -> str:
 def _find(pattern: re.Pattern[str] | LimitedPattern, key: str) -> str:
     match = pattern.search(key)
     return (match["label"] or "") if match else ""
-
-
-_AROUND = "images"
-_PREDEFINED = "  split: {by: predefined}"
-_NO_LABELS = "  input: {labels: {format: none}}"
 
 
 class FolderLevel(NamedTuple):

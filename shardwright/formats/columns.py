@@ -30,7 +30,7 @@ from shardwright.dataset.features import PREFIX, feature_name
 from shardwright.errors import ConfigError, UsageError
 from shardwright.fingerprint import text_number
 from shardwright.formats.base import Values
-from shardwright.formats.tables import Table, TableRow, shown_header
+from shardwright.formats.tables import Table, TableRow
 
 List: TypeAlias = "list[int] | list[float] | list[str]"
 
@@ -43,6 +43,8 @@ _BRACKETS = {"[": "]", "(": ")"}
 _INT64 = range(-(2**63), 2**63)
 _FLOAT32_MAX = 3.4028234663852886e38
 _SHOWN = 40
+# In `input.labels.features`: all columns that have no role; the type of a column is detected.
+ALL, AUTO = "*", "auto"
 
 
 class ValueType(NamedTuple):
@@ -205,8 +207,6 @@ def _number(text: str) -> float:
     return float(text)
 
 
-# In `input.labels.features`: all columns that have no role; the type of a column is detected.
-ALL, AUTO = "*", "auto"
 _TEXT = ValueType(TEXT)
 
 
@@ -327,12 +327,7 @@ def _choose(table: Table, wanted: Mapping[str, str], taken: Collection[int]) -> 
         if header == ALL:
             continue
         path = f"input.labels.features.{header}"
-        if table.header.count(header) != 1:
-            how_often = "no" if header not in table.header else "more than one"
-            raise ConfigError(
-                path, f"{table.path} has {how_often} such column", f"It has: {shown_header(table.header)}."
-            )
-        number = table.header.index(header)
+        number = table.find_column(path, header)
         if number in taken:
             raise ConfigError(path, "the column is read as image, class, mask or caption", "Leave it out.")
         chosen[number] = (feature_name(header), kind)

@@ -20,6 +20,14 @@ from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import UsageError
 
 _AMBIGUOUS = -1
+_MOST_PIECES = 3
+# Names that patterns are made of, and paths that the pieces of each are looked for in.
+_TRIED_NAMES, _TRIED_PATHS = 3, 1000
+# Longer ones are cut in too many ways.
+_MOST_UNDERSCORES = 12
+_DIGITS = re.compile(r"[0-9]+")
+# No piece begins or ends within a word of the path: case12 is not in case123.
+_BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
 
 
 class NameIndex:
@@ -147,16 +155,6 @@ def _stem(key: str) -> str:
 
 def _base_stem(key: str) -> str:
     return _stem(_base(key))
-
-
-_MOST_PIECES = 3
-# Names that patterns are made of, and paths that the pieces of each are looked for in.
-_TRIED_NAMES, _TRIED_PATHS = 3, 1000
-# Longer ones are cut in too many ways.
-_MOST_UNDERSCORES = 12
-_DIGITS = re.compile(r"[0-9]+")
-# No piece begins or ends within a word of the path: case12 is not in case123.
-_BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
 
 
 class KeyPattern(NamedTuple):

@@ -29,6 +29,8 @@ _EITHER = "Set input.labels.separator: to what is between the classes, or to '' 
 # At least so many images, and that share of all, have rows of several classes where that is meant: less are mistakes.
 _SEVERAL, _SHARE, _DOUBTFUL = 3, 0.2, 0.05
 _SHOWN = 40
+# A table with more different fields than this is read by the first ones.
+_MOST_FIELDS = 100_000
 
 
 class SeparatorGuess(NamedTuple):
@@ -135,10 +137,6 @@ def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list
             f"{bad[:_SHOWN]!r} is not. {_EITHER}"
         )
     return bool(good)
-
-
-# A table with more different fields than this is read by the first ones.
-_MOST_FIELDS = 100_000
 
 
 class LabelTable(CsvSource):

@@ -41,6 +41,8 @@ WHITE = 255
 _ONE_CLASS = "mask"
 _LARGEST = 0xFFFF
 _BACKGROUNDS = frozenset(("background", "_background_", "bg", "void", "unlabeled", "unlabelled"))
+_START = 64
+_SHOWN = 4
 
 
 class ValueMap(NamedTuple):
@@ -153,10 +155,6 @@ def colours_error(mask: str, colours: list[int]) -> ConfigError:
         'Say which class each is, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a '
         "class called ignore is not counted",
     )
-
-
-_START = 64
-_SHOWN = 4
 
 
 class MaskSizeError(RleError):

@@ -36,6 +36,21 @@ from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
+_PNG = b"\x89PNG\r\n\x1a\n"
+_INDEXED, _RGB, _RGBA = 3, 2, 6
+_VOC_CLASSES = 20
+_BORDER = 255
+MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
+_BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
+# A union of two others.
+_UNION = "trainval"
+_CLASSES = (
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
+)
+_PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
+_WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
+
 
 @dataclass(frozen=True)
 class VocFiles(MaskFiles):
@@ -83,10 +98,6 @@ def palette_colour(value: int) -> int:
     return COLOUR + (red << 16 | green << 8 | blue)
 
 
-_PNG = b"\x89PNG\r\n\x1a\n"
-_INDEXED, _RGB, _RGBA = 3, 2, 6
-_VOC_CLASSES = 20
-_BORDER = 255
 _COLOURS = {palette_colour(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
 
 
@@ -135,18 +146,6 @@ def _chunks(data: bytes, kind: bytes) -> Iterator[bytes]:
         if data[at + 4 : at + 8] == kind:
             yield data[at + 8 : at + 8 + length]
         at += length + 12
-
-
-MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
-_BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
-# A union of two others.
-_UNION = "trainval"
-_CLASSES = (
-    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
-    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
-)
-_PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
-_WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
 
 
 class PascalVoc(AnnotationFormat):

@@ -44,6 +44,14 @@ _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
 _NO_MASK = "-1"
+_ENCODED_PIXELS = "encodedpixels"
+_ONE_CLASS = "mask"
+# Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
+_DESCRIBING = frozenset(
+    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
+)
+# Enough rows to detect a dialect, and read in a moment.
+_MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class SampleCell(NamedTuple):
@@ -92,7 +100,6 @@ _SETS = {
     ("id", "", "annotation"): _Set("Sartorius", ROW),
     ("id", "class", "segmentation"): _Set("UW-Madison", ROW),
 }
-_ENCODED_PIXELS = "encodedpixels"
 
 
 def detect_layout(
@@ -256,15 +263,6 @@ def _detect_order(
         f"known set, and the outlines of {masks} masks are about as long both ways (as always in square images). Set "
         "input.labels.order: column or row."
     )
-
-
-_ONE_CLASS = "mask"
-# Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
-_DESCRIBING = frozenset(
-    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
-)
-# Enough rows to detect a dialect, and read in a moment.
-_MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class RleCsv(CsvSource):

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.dataset.manifest import SINGLE
-from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import canonical_json, text_number
 from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey, Values
 from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow, shown_header
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
 from shardwright.storage import Refusal
 
 CAPTION_FEATURE = "image/caption/text"
@@ -225,11 +225,7 @@ class CsvSource(RowSource):
         Raises:
             ConfigError: it is not there, or twice.
         """
-        if self._table.header.count(header) != 1:
-            how_often = "no" if header not in self._table.header else "more than one"
-            problem = f"{self.name} has {how_often} column {header!r}"
-            raise ConfigError(option, problem, f"It has: {shown_header(self._table.header)}.")
-        number = self._table.header.index(header)
+        number = self._table.find_column(option, header)
         for row in self._rows():
             image = self._image(row) if len(row.fields) == len(self._table.header) else None
             if image is not None:

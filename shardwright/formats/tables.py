@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table
 
@@ -103,6 +103,18 @@ class Table:
             raise UsageError(f"{path}: the header is not CSV ({error}). Fix the file.") from None
         return Table(path, tuple(name.strip() for name in header), delimiter)
 
+    def find_column(self, option: str, header: str) -> int:
+        """Number of the column that an option names.
+
+        Raises:
+            ConfigError: it is not there, or twice.
+        """
+        if self.header.count(header) != 1:
+            how_often = "no" if header not in self.header else "more than one"
+            problem = f"{self.path} has {how_often} column {header!r}"
+            raise ConfigError(option, problem, f"It has: {shown_header(self.header)}.")
+        return self.header.index(header)
+
     def rows(self) -> Iterator[TableRow]:
         """Streams the rows below the header; blank lines are skipped.
 
@@ -150,13 +162,7 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
     reduced = [reduce_header(name) for name in table.header]
     columns: dict[str, int] = {}
     for role, wanted in overrides.items():
-        if table.header.count(wanted) != 1:
-            how_often = "no column" if wanted not in table.header else "more than one column"
-            raise UsageError(
-                f"input.labels.columns.{role}: {table.path} has {how_often} {wanted!r}. "
-                f"It has: {shown_header(table.header)}."
-            )
-        columns[role] = table.header.index(wanted)
+        columns[role] = table.find_column(f"input.labels.columns.{role}", wanted)
     for role, synonyms in _SYNONYMS.items():
         free = [name if i not in columns.values() else "" for i, name in enumerate(reduced)]
         known = [name for name in synonyms if name in free]

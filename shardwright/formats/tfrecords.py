@@ -52,6 +52,8 @@ from shardwright.storage.paths import split_part
 from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 
 _FROM_0 = Dialect(base=0)
+# A name for the class of masks whose class is not stated.
+_ONE_CLASS = "mask"
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,6 @@ def text_dialect(code: Mapping[str, str | int]) -> Dialect:
     if runs in (RELATIVE, COUNTS):
         return SIIM if runs == RELATIVE else COCO
     return Dialect(order=str(code.get("order", "column")), base=int(code.get("base", 1)))
-
-
-# A name for the class of masks whose class is not stated.
-_ONE_CLASS = "mask"
 
 
 class TFRecordFormat(AnnotationFormat):

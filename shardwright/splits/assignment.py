@@ -26,7 +26,7 @@ import numpy.typing as npt
 from shardwright.config.split import split_word
 from shardwright.splits.hashing import Splitter
 from shardwright.splits.stratified import ClassTable, stratify
-from shardwright.splits.units import apply_previous, join_units, split_units
+from shardwright.splits.units import Units, apply_previous, join_units, split_units
 
 NEW: Final = -1
 UNASSIGNED: Final = -1
@@ -129,13 +129,7 @@ def assign_splits(
         if table is not None:
             part_of = stratify(units, table, parts, split_of, todo, salt)
         else:
-            splitter = Splitter.of(parts, salt)
-            places = {part: number for number, part in enumerate(splitter.names)}
-            wanted = np.unique(units.unit_of[todo])
-            of_unit = np.full(len(units.names), UNASSIGNED, dtype=np.int64)
-            numbered = (places[splitter.split(units.names[int(unit)])] for unit in wanted)
-            of_unit[wanted] = np.fromiter(numbered, np.int64, len(wanted))
-            part_of = of_unit[units.unit_of]
+            part_of = _part_by_hash(units, parts, todo, salt)
         split_of[todo] = np.array(numbers, dtype=np.int64)[part_of[todo]]
     return Assignment(
         names=names,
@@ -145,6 +139,19 @@ def assign_splits(
         tied=int((np.bincount(units.unit_of) > 1).sum()),
         kept=int((old >= 0).sum()),
     )
+
+
+def _part_by_hash(
+    units: Units, parts: Mapping[str, float], todo: npt.NDArray[np.bool_], salt: str
+) -> npt.NDArray[np.int64]:
+    """Number of the part of every image by the hash of its unit; `UNASSIGNED` in units without an image of `todo`."""
+    splitter = Splitter.of(parts, salt)
+    numbers = {part: number for number, part in enumerate(splitter.names)}
+    wanted = np.unique(units.unit_of[todo])
+    of_unit = np.full(len(units.names), UNASSIGNED, dtype=np.int64)
+    numbered = (numbers[splitter.split(units.names[int(unit)])] for unit in wanted)
+    of_unit[wanted] = np.fromiter(numbered, np.int64, len(wanted))
+    return of_unit[units.unit_of]
 
 
 def split_named(text: str, names: Collection[str]) -> str | None:

@@ -317,8 +317,8 @@ def test_a_value_of_another_type_than_declared_rejects_its_image(tmp_path, given
     ("header", "features", "message"),
     [
         ("image,label,a b,a/b", {"*": "auto"}, r"the columns 'a b' and 'a/b' would both be the feature image/meta/a_b"),
-        ("image,label,a,b", {"c": "int"}, r"features\.c: .* has no such column\. It has: 'image', 'label', 'a', 'b'"),
-        ("image,label,a,a", {"a": "int"}, r"has more than one such column"),
+        ("image,label,a,b", {"c": "int"}, r"features\.c: .* has no column 'c'\. It has: 'image', 'label', 'a', 'b'"),
+        ("image,label,a,a", {"a": "int"}, r"has more than one column 'a'"),
         ("image,label,a,b", {"label": "text"}, r"features\.label: the column is read as image, class, mask or caption"),
         ("image,label,a,?", {"?": "auto"}, r"the column '\?' has no letter or digit for a feature"),
     ],
