@@ -14,7 +14,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import Images
 from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.rows import CAPTION_FEATURE, CsvSource, RawAnnotation, RowSource
+from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
 from shardwright.storage import open_table
 
@@ -23,8 +23,8 @@ _LONGEST_LINE = 1 << 24
 _SHOWN = 40
 
 
-class CaptionCsv(CsvSource):
-    """See `CsvSource`."""
+class CaptionCsv(CsvFormat):
+    """See `CsvFormat`."""
 
     kind = NONE
 
@@ -37,8 +37,8 @@ class CaptionCsv(CsvSource):
         return ClassMap((), {})
 
 
-class CaptionJsonl(RowSource):
-    """See `RowSource`.
+class CaptionJsonl(RowFormat):
+    """See `RowFormat`.
 
     Args:
         path: the file.

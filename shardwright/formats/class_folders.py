@@ -38,7 +38,7 @@ _PREDEFINED = "  split: {by: predefined}"
 _NO_LABELS = "  input: {labels: {format: none}}"
 
 
-class KeySource(AnnotationFormat):
+class KeyFormat(AnnotationFormat):
     """A source without a table; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -101,8 +101,8 @@ class KeySource(AnnotationFormat):
                 yield i, self._label(key)
 
 
-class FileNames(KeySource):
-    """See `KeySource`.
+class FileNames(KeyFormat):
+    """See `KeyFormat`.
 
     Args:
         pattern: `input.labels.pattern`: a regular expression with a group `label`, searched in the key; `None` for the
@@ -156,8 +156,8 @@ class FolderLevel(NamedTuple):
     problem: str = ""
 
 
-class ClassFolders(KeySource):
-    """See `KeySource`.
+class ClassFolders(KeyFormat):
+    """See `KeyFormat`.
 
     Args:
         keys: sorted keys of the listing.

@@ -141,7 +141,9 @@ def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPatte
             )
     if not named:
         shown = ", ".join([key for i, key in enumerate(keys) if i not in skip][:3])
-        raise UsageError(f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Mend it.")
+        raise UsageError(
+            f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Change the pattern."
+        )
     return named
 
 

@@ -21,7 +21,7 @@ from shardwright.formats.base import Survey
 from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
 from shardwright.formats.export_record import ExportRecord
-from shardwright.formats.rows import CsvSource, RawAnnotation, TableInput
+from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns
 
 _NEVER_IN_NAMES = ("|", ";")
@@ -139,7 +139,7 @@ def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list
     return bool(good)
 
 
-class LabelTable(CsvSource):
+class LabelTable(CsvFormat):
     """A table of classes. Where an image has one, an image with two is rejected; rows that repeat another are fine."""
 
     def __init__(self, given: TableInput) -> None:

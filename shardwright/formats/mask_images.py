@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class MaskImages(AnnotationFormat):
         self._notes = notes
         self._pattern = pattern
         self._record = record if pattern is None else None
-        self._listing = _without(list_masks(folder), images.paths)
+        self._listing = list_masks(folder, images.paths)
         self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels, others)
         self._annotations: list[Annotation] = []
 
@@ -145,8 +145,12 @@ def check_second(
             survey.rejected.setdefault(place.image, Refusal(images.keys[place.image], "two_masks", reason))
 
 
-def list_masks(folder: str) -> Listing:
+def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
     """Lists the mask images of a folder; JPEGs only where there is nothing else, so that they are refused by name.
+
+    Args:
+        folder: the folder.
+        images: paths of the files that are images, not masks.
 
     Raises:
         UsageError: there is no such folder, or no image in it.
@@ -158,25 +162,9 @@ def list_masks(folder: str) -> Listing:
     for endings in (_LOSSLESS, LOSSY):
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
         if chosen:
-            return select(listing, chosen)
+            kept = [i for i in chosen if listing.path(i) not in images]
+            return dataclasses.replace(listing.part(kept), refused=listing.refused)
     raise UsageError(f"input.labels.path: {folder} contains no PNG, BMP or TIFF. Give the folder of the masks.")
-
-
-def _without(masks: Listing, images: frozenset[str]) -> Listing:
-    """The masks without the files that are images."""
-    kept = [i for i in range(len(masks.keys)) if masks.path(i) not in images] if images else []
-    return select(masks, kept) if images else masks
-
-
-def select(listing: Listing, chosen: Sequence[int]) -> Listing:
-    """The same listing with the files at some positions only."""
-    return dataclasses.replace(
-        listing,
-        keys=[listing.keys[i] for i in chosen],
-        names=[listing.names[i] for i in chosen],
-        sizes=[listing.sizes[i] for i in chosen],
-        pins=tuple(listing.pins[i] for i in chosen) if listing.pins else (),
-    )
 
 
 def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:

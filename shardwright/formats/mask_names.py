@@ -165,7 +165,7 @@ def detect_mask_layout(
         shown = " or ".join(layout.name for layout in best)
         raise UsageError(
             f"input.labels: the masks may be named by {shown}: as many ({most} of {len(masks)}) find an image either "
-            "way. Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
+            "way. Set input.labels.pattern, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
         )
     reason = f"{most} of {len(masks)} find their image so; {_OVERRIDE}"
     return MaskLayout(best[0].name, reason, best[0].by_class, best[0].names)

@@ -147,18 +147,18 @@ def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tu
 
 
 def colours_error(mask: str, colours: list[int]) -> ConfigError:
-    """The error for masks of colours that nobody explained; names those that cover most pixels."""
+    """The error for masks of colours that are not explained; names those that cover most pixels."""
     shown = ", ".join(map(show_value, colours))
     return ConfigError(
         "input.classes",
         f"the mask {mask} holds colours ({shown})",
-        'Say which class each is, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a '
-        "class called ignore is not counted",
+        'Give each a class, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a class '
+        "called ignore is not counted",
     )
 
 
 class MaskSizeError(RleError):
-    """A mask has not the size of its image."""
+    """A mask does not have the size of its image."""
 
     code = "size_mismatch"
 

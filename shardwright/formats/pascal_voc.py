@@ -16,6 +16,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +26,19 @@ from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
 from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey
 from shardwright.formats.classes import map_classes
-from shardwright.formats.mask_images import check_second, detect_values, list_masks, select
+from shardwright.formats.mask_images import check_second, detect_values, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, have_ids, listed_ids, map_ids
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colours import COLOUR
+from shardwright.images.header import ImageError
+from shardwright.images.png import PNG_SIGNATURE, png_chunks
 from shardwright.masks.mask_images import MaskFileError
 from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
-_PNG = b"\x89PNG\r\n\x1a\n"
 _INDEXED, _RGB, _RGBA = 3, 2, 6
 _VOC_CLASSES = 20
 _BORDER = 255
@@ -120,9 +122,9 @@ def _has_palette(files: VocFiles, name: str) -> bool | None:
     """Returns whether a mask has it; `None` where the mask cannot be read, which the ledger states."""
     try:
         data = read_bytes(os.path.join(files.root, name))
-        kind = data[25] if data.startswith(_PNG) and len(data) > 25 else None
+        kind = data[25] if data.startswith(PNG_SIGNATURE) and len(data) > 25 else None
         if kind == _INDEXED:
-            return _is_vocs(next(_chunks(data, b"PLTE"), b""))
+            return _is_vocs(_palette(data))
         if kind in (_RGB, _RGBA):
             return set(np.unique(files.read(name).values).tolist()) <= _COLOURS
         files.read(name)
@@ -138,14 +140,13 @@ def _is_vocs(palette: bytes) -> bool:
     return len(colours) > 1 and all(whole + found == palette_colour(value) for value, found in enumerate(colours))
 
 
-def _chunks(data: bytes, kind: bytes) -> Iterator[bytes]:
-    """Contents of the chunks of a kind in a PNG."""
-    at = len(_PNG)
-    while at + 8 <= len(data):
-        length = int.from_bytes(data[at : at + 4], "big")
-        if data[at + 4 : at + 8] == kind:
-            yield data[at + 8 : at + 8 + length]
-        at += length + 12
+def _palette(data: bytes) -> bytes:
+    """Returns the palette of a PNG, or nothing."""
+    with suppress(ImageError):
+        for chunk in png_chunks(data):
+            if chunk.kind == "PLTE":
+                return data[chunk.body : chunk.end - 4]
+    return b""
 
 
 class PascalVoc(AnnotationFormat):
@@ -341,7 +342,7 @@ class PascalVoc(AnnotationFormat):
             try:
                 text = read_bytes(self._lists.path(i), self._lists.pin(i), MOST_LIST_BYTES).decode("utf-8-sig")
             except UnicodeDecodeError:
-                raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Mend the list.") from None
+                raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Save it in UTF-8.") from None
             except OSError:
                 raise UsageError(f"{self._lists.path(i)}: cannot be read. Check its permissions.") from None
             stems = [line.split()[0] for line in re.split("[\r\n]+", text) if line.strip()]
@@ -368,7 +369,8 @@ def _list(folder: str, part: str, ending: str) -> Listing:
         listing = list_inputs(path)
     except EmptyListing:
         return Listing(path, [], [], [], [])
-    return select(listing, [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
+    kept = [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)]
+    return dataclasses.replace(listing.part(kept), refused=listing.refused)
 
 
 def _within(folder: str, part: str, listing: Listing) -> Listing:

@@ -238,7 +238,7 @@ def _image(found: _Found) -> str:
         return candidates[0]
     if candidates:
         raise UsageError(
-            f"{found.where}: {' and '.join(candidates)} hold images. Say which is meant by input.labels.columns: "
+            f"{found.where}: {' and '.join(candidates)} hold images. Choose one by input.labels.columns: "
             f"{{image: {candidates[0]}}}."
         )
     raise UsageError(
@@ -256,7 +256,7 @@ def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]
         for several in (numbers, texts):
             if len(several) > 1:
                 raise UsageError(
-                    f"{found.where}: {' and '.join(several)} may be the class. Say which by input.labels.columns: "
+                    f"{found.where}: {' and '.join(several)} may be the class. Choose one by input.labels.columns: "
                     f"{{label: {several[0]}}}."
                 )
         if texts:

@@ -94,20 +94,20 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
         roles: which feature is what.
     """
     scan = FileScan()
-    for walked in scan_records(file, copy):
-        where = f"{name}, {walked.where}"
+    for record in scan_records(file, copy):
+        where = f"{name}, {record.where}"
         start, image, key, labelled = _NOWHERE, b"", "", 0
         try:
-            features = features_of(walked)
+            features = features_of(record)
             image = image_of(features, roles)
             labels = labels_of(features, roles.label)
             key = _key(features, roles.key)
             _add(scan, features, roles, labels, where)
-            assert walked.payload is not None
-            start = walked.offset + HEADER_BYTES + place_in(walked.payload, image)
+            assert record.payload is not None
+            start = record.offset + HEADER_BYTES + place_in(record.payload, image)
             labelled = LABELLED if labels else int(roles.label in features)
         except UnusableError as error:
-            scan.problems[walked.number] = (error.code, f"{where}: {error}")
+            scan.problems[record.number] = (error.code, f"{where}: {error}")
         scan.keys.append(key)
         scan.starts.append(start)
         scan.sizes.append(len(image))
@@ -115,27 +115,27 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
     return scan
 
 
-def features_of(walked: ScannedRecord) -> Features:
+def features_of(record: ScannedRecord) -> Features:
     """The features of a record.
 
     Raises:
         UnusableError: it cannot be read, or is not an Example.
     """
-    if walked.payload is None:
-        raise UnusableError(walked.code, walked.reason)
+    if record.payload is None:
+        raise UnusableError(record.code, record.reason)
     try:
-        return read_example(walked.payload)
+        return read_example(record.payload)
     except OtherRecordError as error:
         raise UnusableError(NO_EXAMPLE, str(error)) from None
 
 
 def read_file(file: IO[bytes]) -> Iterator[tuple[int, int, bytes, Features]]:
     """Number, offset, payload and features of the records of a file that was scanned, those that are Examples."""
-    for walked in scan_records(file):
+    for record in scan_records(file):
         with suppress(UnusableError):
-            features = features_of(walked)
-            assert walked.payload is not None
-            yield walked.number, walked.offset, walked.payload, features
+            features = features_of(record)
+            assert record.payload is not None
+            yield record.number, record.offset, record.payload, features
 
 
 def image_of(features: Features, roles: Roles) -> bytes:
@@ -206,7 +206,7 @@ def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], wh
             if len(scan.classes) > MOST_CLASSES:
                 raise UsageError(
                     f"{where}: more than {MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
-                    "Say which feature holds them by input.labels.columns."
+                    "Name the feature of classes in input.labels.columns."
                 )
     # Boxes of one class are one class of their image; a list that repeats a class is a list.
     scan.several = scan.several or len(set(labels) if roles.label.startswith(OBJECTS) else labels) > 1

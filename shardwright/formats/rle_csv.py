@@ -33,7 +33,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
-from shardwright.formats.rows import CsvSource, RawAnnotation, TableInput
+from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, perimeter, read_numbers
@@ -250,8 +250,8 @@ def _detect_order(
         if known.order != smooth and ratio >= _CONTRARY and longer - shorter >= _EDGES:
             raise UsageError(
                 f"{where}: the header is that of {known.name}, whose runs go {known.order} by {known.order}, but drawn "
-                f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Say by "
-                "input.labels.order which it is: column or row."
+                f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Set "
+                "input.labels.order: column or row."
             )
         return known.order, ""
     if ratio >= _CLEAR and longer - shorter >= _EDGES:
@@ -265,8 +265,8 @@ def _detect_order(
     )
 
 
-class RleCsv(CsvSource):
-    """See `CsvSource`. Image and class are in one column (`image_label`), in two, or the only class is not named.
+class RleCsv(CsvFormat):
+    """See `CsvFormat`. Image and class are in one column (`image_label`), in two, or the only class is not named.
 
     Args:
         given: the table.

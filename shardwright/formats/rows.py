@@ -50,7 +50,7 @@ class RawAnnotation(NamedTuple):
     row: TableRow | None = None
 
 
-class RowSource(AnnotationFormat):
+class RowFormat(AnnotationFormat):
     """A file of rows; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -131,7 +131,7 @@ class RowSource(AnnotationFormat):
                     if len(values) > MOST_CLASSES:
                         raise UsageError(
                             f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!r}. "
-                            "Say which column holds them by input.labels.columns."
+                            "Name the column of classes in input.labels.columns."
                         )
         survey.refused += [
             Refusal(name, "missing_image", f"{self.name}, row {line} names it, but there is no such image")
@@ -199,7 +199,7 @@ class TableInput:
     hint: str = ""
 
 
-class CsvSource(RowSource):
+class CsvFormat(RowFormat):
     """A table of annotations."""
 
     def __init__(self, given: TableInput) -> None:

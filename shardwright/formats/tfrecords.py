@@ -220,11 +220,11 @@ class TFRecordFormat(AnnotationFormat):
         """
         found = self._found
         moved: dict[str, str] = {}
-        for number, place in enumerate(found.places):
+        for number, place in enumerate(found.paths):
             if found.scratch is not None and place != found.files.names[number]:
                 target = folder / os.path.relpath(place, found.scratch.name)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                found.places[number] = moved[place] = str(target)
+                found.paths[number] = moved[place] = str(target)
                 shutil.move(place, target)
         if moved:
             parts = [split_part(name) for name in found.listing.names]
@@ -243,7 +243,7 @@ class TFRecordFormat(AnnotationFormat):
             with found.open(number) as file:
                 for record, offset, payload, features in read_file(file):
                     if positions[record] >= 0:
-                        masks = self._masks(features, payload, found.places[number], offset + HEADER_BYTES)
+                        masks = self._masks(features, payload, found.paths[number], offset + HEADER_BYTES)
                         yield positions[record], features, masks if self._task == "segmentation" else iter(())
 
     def _class_map(self, masked: bool) -> ClassMap:

@@ -151,7 +151,7 @@ def test_colours(tmp_path, masked):
     palette[1], palette[2], palette[255] = (128, 0, 0), (0, 128, 255), (224, 224, 192)
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", palette[drawn(number)])
-    with pytest.raises(ConfigError, match=r"001.png holds colours \(#800000, #e0e0c0, #000000, #0080ff\). Say which"):
+    with pytest.raises(ConfigError, match=r"001.png holds colours \(#800000, #e0e0c0, #000000, #0080ff\). Give each"):
         run(raw, tmp_path / "out")
     classes = {"Fish": "#800000", "Sugar": "#0080FF", "ignore": "#e0e0c0"}
     manifest = run(changed(raw, classes=classes), tmp_path / "out")
