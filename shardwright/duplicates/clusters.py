@@ -55,7 +55,7 @@ class UnionFind:
             if not differ.any():
                 return
             one, other = np.minimum(ones[differ], others[differ]), np.maximum(ones[differ], others[differ])
-            # A group's first member hangs itself below the least of those it meets; so there are no circles.
+            # The first member of a group points to the least of those it meets; so there are no circles.
             np.minimum.at(self._first, other, one)
             while True:
                 flatter = self._first[self._first]

@@ -191,7 +191,7 @@ def _is_integer(text: str) -> bool:
 def _is_number(text: str) -> bool:
     if _CODE.fullmatch(text) or not _NUMBER.fullmatch(text):
         return False
-    # A whole number beyond 64 bits is somebody's identifier.
+    # A whole number beyond 64 bits is an identifier.
     return abs(float(text)) <= _FLOAT32_MAX and ("." in text or "e" in text.lower() or _is_integer(text))
 
 

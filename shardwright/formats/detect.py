@@ -74,7 +74,7 @@ _RLE_COLUMNS = (
 
 @dataclass(frozen=True)
 class _Request:
-    """What is wanted of annotations: the arguments of `open_source`."""
+    """The arguments of `open_source`, without the path."""
 
     task: str
     options: LabelsConfig

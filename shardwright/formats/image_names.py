@@ -19,7 +19,7 @@ from typing import NamedTuple
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import UsageError
 
-_AMBIGUOUS = -1
+AMBIGUOUS = -1
 _MOST_PIECES = 3
 # Names that patterns are made of, and paths that the pieces of each are looked for in.
 _TRIED_NAMES, _TRIED_PATHS = 3, 1000
@@ -84,9 +84,9 @@ class NameIndex:
         found = self._at(name)
         if found is not None or not name:
             return found
-        for form in (_stem,) if "/" in name else (_base, _stem, _base_stem):
+        for form in (key_stem,) if "/" in name else (_base, key_stem, base_stem):
             found = self._named(form).get(name)
-            if found == _AMBIGUOUS:
+            if found == AMBIGUOUS:
                 both = [key for i, key in enumerate(self._keys) if form(key) == name and i not in self._skip]
                 raise UsageError(
                     f"The annotations name {name!r}, which could be {both[0]} or {both[1]}. "
@@ -109,13 +109,18 @@ class NameIndex:
     def _named(self, form: Callable[[str], str]) -> dict[str, int]:
         """The images by a shorter form of their keys; made when it is first needed."""
         if form not in self._by_form:
-            named: dict[str, int] = {}
-            for i, key in enumerate(self._keys):
-                if i not in self._skip:
-                    short = form(key)
-                    named[short] = _AMBIGUOUS if short in named else i
-            self._by_form[form] = named
+            self._by_form[form] = index_keys(self._keys, self._skip, form)
         return self._by_form[form]
+
+
+def index_keys(keys: Sequence[str], skip: frozenset[int], form: Callable[[str], str]) -> dict[str, int]:
+    """Returns the shorter form of a key -> its position, `AMBIGUOUS` where several keys have it."""
+    named: dict[str, int] = {}
+    for i, key in enumerate(keys):
+        if i not in skip:
+            short = form(key)
+            named[short] = AMBIGUOUS if short in named else i
+    return named
 
 
 def is_text(name: str) -> bool:
@@ -151,12 +156,14 @@ def _base(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-def _stem(key: str) -> str:
+def key_stem(key: str) -> str:
+    """Returns a key without its extension."""
     return os.path.splitext(key)[0]
 
 
-def _base_stem(key: str) -> str:
-    return _stem(_base(key))
+def base_stem(key: str) -> str:
+    """Returns the file name of a key without its extension."""
+    return key_stem(_base(key))
 
 
 class KeyPattern(NamedTuple):

@@ -14,7 +14,6 @@ the mask's path without extension, with a group `image` and, where a file holds 
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.class_folders import is_split_folder
 from shardwright.formats.classes import as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
+from shardwright.formats.image_names import AMBIGUOUS, base_stem, index_keys, key_stem
 
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
@@ -36,7 +36,6 @@ SUFFIXES = {
 }
 _IMAGE_SUFFIX = "_leftImg8bit"
 _SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
-_AMBIGUOUS = -1
 _OVERRIDE = "input.labels.pattern overrides this"
 
 
@@ -58,19 +57,14 @@ class ImageStems:
     def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
         self._keys = keys
         self._skip = skip
-        self._by_stem: dict[str, int] = {}
-        self._by_base: dict[str, int] = {}
-        for i, key in enumerate(keys):
-            if i not in skip:
-                stem = os.path.splitext(key)[0]
-                for named, name in ((self._by_stem, stem), (self._by_base, stem.rpartition("/")[2])):
-                    named[name] = _AMBIGUOUS if name in named else i
+        self._by_stem = index_keys(keys, skip, key_stem)
+        self._by_base = index_keys(keys, skip, base_stem)
 
     def find(self, stem: str, *, bare: bool) -> int | None:
         """Position of an image, -1 where several fit, `None` where none does."""
         found, whole = self._by_stem.get(stem), self.whole(stem)
         if whole is not None and found != whole:
-            return whole if found is None else _AMBIGUOUS
+            return whole if found is None else AMBIGUOUS
         return self._by_base.get(stem) if found is None and bare and "/" not in stem else found
 
     def whole(self, key: str) -> int | None:
@@ -80,7 +74,7 @@ class ImageStems:
 
     def ambiguous(self, mask: str, stem: str) -> UsageError:
         """The error for a mask whose name several images have."""
-        fitting = [key for key in self._keys if stem in (key, _stem(key), _stem(key).rpartition("/")[2])]
+        fitting = [key for key in self._keys if stem in (key, key_stem(key), base_stem(key))]
         return UsageError(
             f"The mask {mask!r} could be that of {fitting[0]} or {fitting[1]}. Give the images names that differ "
             "before the extension, or the mask its whole relative path."
@@ -111,14 +105,14 @@ class MaskLayout:
         Raises:
             UsageError: several images have the name.
         """
-        named = self.names(_stem(mask))
+        named = self.names(key_stem(mask))
         if named is not None and self.exact:
             position = images.whole(named[0])
             return None if position is None else MaskName(position, named[1])
         found = None if named is None else images.find(named[0], bare=not self.by_class)
         if named is None or found is None:
             return None
-        if found == _AMBIGUOUS:
+        if found == AMBIGUOUS:
             raise images.ambiguous(mask, named[0])
         return MaskName(found, named[1])
 
@@ -153,7 +147,7 @@ def detect_mask_layout(
         return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
     for layout in _layouts(images, classes):
-        found = [named for named in map(layout.names, map(_stem, masks)) if named is not None]
+        found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
         hits = [label for stem, label in found if images.find(stem, bare=not layout.by_class) is not None]
         if hits and not (layout.by_class and classes is None and not _may_be_classes(layout, set(hits))):
             fitting.append((len(hits), layout))
@@ -235,7 +229,3 @@ def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str]
 
 def _may_be(label: str, classes: Mapping[str, int | None] | None) -> bool:
     return classes is None or label in classes or as_integer(label) is not None
-
-
-def _stem(key: str) -> str:
-    return os.path.splitext(key)[0]

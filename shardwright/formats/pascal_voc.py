@@ -50,7 +50,7 @@ _CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
     *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
 )
-_PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
+_PLAIN = "classes: the values of the masks, which do not have Pascal VOC's palette; input.classes names them"
 _WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
 
 
@@ -319,9 +319,10 @@ class PascalVoc(AnnotationFormat):
     def _plain_values(
         self, used: Mapping[str, str], masks: list[str], others: list[str], read: int
     ) -> dict[str, int | None]:
-        """Values that are their own names, as `input.classes` would list them, where masks have not VOC's palette."""
+        """Returns values as their own names, like `input.classes`, where masks do not have VOC's palette."""
         if len(others) < read:
-            problem = f"missing, and {len(others)} of {read} masks have not Pascal VOC's palette, e.g. {others[0]}"
+            count = f"{len(others)} of {read} masks"
+            problem = f"missing, and {count} do not have Pascal VOC's palette, e.g. {others[0]}"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
         if used:
             name, where = next(iter(used.items()))

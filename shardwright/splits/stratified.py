@@ -182,7 +182,7 @@ class _Ledger:
         """The part a unit goes to.
 
         Args:
-            label: the class that is being dealt out.
+            label: the class whose images are being divided.
             classes: number of images of each class in the unit.
             tie: hash of the unit.
         """

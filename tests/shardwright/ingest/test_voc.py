@@ -265,7 +265,7 @@ def test_values_without_vocs_palette_get_no_names_of_voc(tmp_path, voc, palette)
     manifest = run(raw, tmp_path / "out", tell=notes.append)
     assert manifest.classes == (str(CAT), str(DOG))
     check_masks(tmp_path / "out", {str(CAT): CAT, str(DOG): DOG})
-    assert any("have not Pascal VOC's palette" in note for note in notes)
+    assert any("do not have Pascal VOC's palette" in note for note in notes)
     assert not any("twenty" in note for note in notes)
 
 
