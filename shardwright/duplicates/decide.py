@@ -65,7 +65,7 @@ class DuplicateDecision:
         rows: position -> why the image is not going to be written.
         clusters: a number per group of images that are the same in any way and remain, -1 for all others; int64 (n,).
         notes: what was found, for the user.
-        kept: position of an image that another stands for -> position of that one; it may itself be such an image.
+        kept: position of a duplicate -> position of the image that is kept for it; that may be a duplicate, too.
     """
 
     rows: dict[int, DuplicateRow]

@@ -4,7 +4,7 @@
 |---|---|
 | `images: data`, `labels.path: data/masks` | what is in `data/masks` (the listing of the images leaves it out) |
 | `images: data/img`, `labels.path: data` | what is not in `data/img` |
-| one folder for both | `x_mask.png` and other suffixes of `mask_layouts`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
+| one folder for both | `x_mask.png` and other suffixes of `mask_names`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
 | Pascal VOC's tree as `images` | what is in `SegmentationClass` and `SegmentationObject` |
 
 `input.labels.pattern` decides where it is given: a file is a mask if the pattern finds its image, another file.

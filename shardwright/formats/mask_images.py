@@ -84,7 +84,7 @@ class MaskImages(AnnotationFormat):
                 placed[i] = place
                 survey.listed[place.image] = 1
             elif self._pattern is None:
-                reason = f"it is the mask of no image, by {layout.name}"
+                reason = f"no image belongs to this mask, by {layout.name}"
                 survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
         check_second(placed, masks, self._images, survey, f"{self.name}: ")
         mapped = self._map(placed, by_class=layout.by_class)
@@ -92,7 +92,7 @@ class MaskImages(AnnotationFormat):
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
         survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
         if self._pattern is not None and len(placed) < len(masks.keys):
-            survey.notes += (f"masks: {len(masks.keys) - len(placed)} files are of no image and are passed over",)
+            survey.notes += (f"masks: {len(masks.keys) - len(placed)} files belong to no image and are passed over",)
         return survey
 
     def annotations(self) -> Iterator[Annotation]:

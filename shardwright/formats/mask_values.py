@@ -94,7 +94,7 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
     """Returns the meaning of values, where `input.classes` is a plain list of names, or not given.
 
     Args:
-        values: every number that occurs -> the first mask it stands in.
+        values: every number that occurs -> the first mask with it.
         classes: name -> `None`, or nothing to take the numbers themselves as names.
         refuse: whether a number that is not a class is an error.
 

@@ -226,7 +226,7 @@ class PascalVoc(AnnotationFormat):
         )
 
     def _placed(self, listing: Listing, survey: Survey) -> Iterator[tuple[int, int]]:
-        """Files and the positions of their images; those of no image are refused."""
+        """Files and the positions of their images; files without an image are refused."""
         for i, key in enumerate(listing.keys):
             position = self._find(key)
             if position is None:

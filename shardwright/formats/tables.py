@@ -294,7 +294,7 @@ class JoinedTable(Table):
         """The same tables when it is known which column names images, and whether they must `agree`.
 
         Raises:
-            UsageError: an older table has no such column.
+            UsageError: an older table does not have the column.
         """
         header = self.header[column]
         for table in self.tables:

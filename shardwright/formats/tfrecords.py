@@ -190,7 +190,7 @@ class TFRecordFormat(AnnotationFormat):
             },
             # Classes of boxes are a set of classes to their image.
             ordered=labels == MULTI and not roles.label.startswith(OBJECTS),
-            # Whoever wrote the records drew the masks for what decoders make of the images.
+            # Masks in records are drawn on the pixels as a decoder returns them.
             frame="stored",
         )
 

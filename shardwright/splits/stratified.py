@@ -7,7 +7,7 @@ salted hash decides what the method leaves open. And once no split lacks a whole
 goes to those splits that lack most images of any kind; otherwise many small classes would all round towards the largest
 split, and the smaller ones would stay empty.
 
-Sets of classes that are frequent enough for every part to get an image of them count as classes too (after Szymański
+Frequent sets of classes, of which every part can get an image, count as classes too (after Szymański
 and Kajdanowicz, "A Network Perspective on Stratification of Multi-Label Data", 2017): else one part would get its share
 of the classes by few images that show many, and another by many that show few.
 
