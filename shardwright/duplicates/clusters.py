@@ -1,6 +1,6 @@
 """Groups of equal or near-equal images: connected components over pairs, as arrays, in bounded memory.
 
-A group is named by its first member, so the same images have the same groups in whatever order their pairs are found.
+A group is named by its first member, so the same images have the same groups in any order of their pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class UnionFind:
     """Groups that grow together: union-find over arrays.
 
     Args:
-        count: members, each a group of its own to begin with.
+        count: members, at first each in a separate group.
     """
 
     def __init__(self, count: int) -> None:
@@ -55,7 +55,7 @@ class UnionFind:
             if not differ.any():
                 return
             one, other = np.minimum(ones[differ], others[differ]), np.maximum(ones[differ], others[differ])
-            # A group's first member hangs itself below the least of those it meets; so there are no circles.
+            # The first member of a group points to the least of those it meets; so there are no circles.
             np.minimum.at(self._first, other, one)
             while True:
                 flatter = self._first[self._first]
@@ -128,10 +128,10 @@ def near_clusters(hashes: Hashes, limit: int, confirm: Hashes | None = None, con
 
 
 def _joined(rows: Hashes, limit: int, others: Hashes | None, others_limit: int) -> Positions:
-    components = UnionFind(len(rows))
+    groups = UnionFind(len(rows))
     for one, other in pairs_within(rows, limit):
         if others is not None:
             near = bit_counts(others[one] ^ others[other]) <= others_limit
             one, other = one[near], other[near]
-        components.join(one, other)
-    return components.firsts()
+        groups.join(one, other)
+    return groups.firsts()

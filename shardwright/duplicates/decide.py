@@ -1,6 +1,6 @@
-"""What becomes of images that are the same: which one is kept, what is told, and who must stay on one side of a split.
+"""Decides about images that are the same: which one is kept, what is reported, and what stays in one split.
 
-All steps are on positions of keys that are sorted, so "the first" is the first by key, whatever order files came in.
+All steps are on positions of keys that are sorted, so "the first" is the first by key, in any order of the files.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from shardwright.duplicates.clusters import UnionFind
 from shardwright.duplicates.hamming import Positions
 from shardwright.errors import CheckFailed
 
-ACTIONS = ("keep", "first", "fail")
-CONFLICT_POLICIES = ("report", "reject", "fail")
 CONFLICTING = "conflicting_duplicates"
 _SHOWN = 3
 
@@ -32,7 +30,7 @@ class DuplicateRule:
         firsts: position of the first image of the same group, int64 (n,).
         action: `keep` all, keep the `first`, or `fail`.
         relation: how an image is like the one that is kept, e.g. `the same bytes as`.
-        labels: position -> what is said of the image, for all in groups; equal where the labels agree.
+        labels: position -> the labels of the image, for all in groups; equal where the labels agree.
     """
 
     code: str
@@ -61,14 +59,13 @@ class DuplicateRow(NamedTuple):
 
 @dataclass
 class DuplicateDecision:
-    """What becomes of duplicates.
+    """The decision about duplicates.
 
     Attributes:
         rows: position -> why the image is not going to be written.
-        clusters: a number per group of images that are the same in any way and remain, -1 for images of their own;
-            int64 (n,).
+        clusters: a number per group of images that are the same in any way and remain, -1 for all others; int64 (n,).
         notes: what was found, for the user.
-        kept: position of an image that another stands for -> position of that one; it may itself be such an image.
+        kept: position of a duplicate -> position of the image that is kept for it; that may be a duplicate, too.
     """
 
     rows: dict[int, DuplicateRow]
@@ -76,7 +73,7 @@ class DuplicateDecision:
     notes: list[str] = field(default_factory=list)
     kept: dict[int, int] = field(default_factory=dict)
 
-    def stands_for(self, image: int) -> int:
+    def kept_image(self, image: int) -> int:
         """Position of the image that is written for one, in the end."""
         while image in self.kept:
             image = self.kept[image]
@@ -84,14 +81,14 @@ class DuplicateDecision:
 
 
 def decide(
-    keys: Sequence[str], alive: npt.NDArray[np.bool_], ways: Sequence[DuplicateRule], conflicts: str
+    keys: Sequence[str], alive: npt.NDArray[np.bool_], rules: Sequence[DuplicateRule], conflicts: str
 ) -> DuplicateDecision:
     """Decides about duplicates.
 
     Args:
         keys: sorted keys of all inputs.
         alive: which of them are going to be written so far.
-        ways: kinds of sameness, the strictest first.
+        rules: the ways in which images can be the same, the strictest first.
         conflicts: what to do where labels within a group disagree: `report`, `reject` the whole group, or `fail`.
 
     Raises:
@@ -99,24 +96,24 @@ def decide(
     """
     alive = alive.copy()
     decision = DuplicateDecision({}, np.full(len(keys), -1))
-    for way in ways:
-        groups = list(groups_of(way.firsts, alive))
+    for rule in rules:
+        groups = list(groups_of(rule.firsts, alive))
         if not groups:
             continue
-        disagreeing = [members for members in groups if len({way.labels.get(i, "") for i in members}) > 1]
-        _note(decision, keys, way, groups, disagreeing, conflicts)
+        disagreeing = [members for members in groups if len({rule.labels.get(i, "") for i in members}) > 1]
+        _note(decision, keys, rule, groups, disagreeing, conflicts)
         for members in disagreeing if conflicts == "reject" else ():
             for i in members:
-                other = next(j for j in members if way.labels.get(j, "") != way.labels.get(i, ""))
-                reason = f"{way.relation(i, other)} {keys[other]}, {_difference(way, i, other)}"
+                other = next(j for j in members if rule.labels.get(j, "") != rule.labels.get(i, ""))
+                reason = f"{rule.relation(i, other)} {keys[other]}, {_difference(rule, i, other)}"
                 decision.rows[i] = DuplicateRow(keys[i], True, CONFLICTING, reason)
                 alive[i] = False
-        for members in groups if way.action == "first" else ():
+        for members in groups if rule.action == "first" else ():
             for i in members[1:].tolist() if alive[members[0]] else ():
-                decision.rows[i] = _duplicate(keys, way, i, int(members[0]))
+                decision.rows[i] = _duplicate(keys, rule, i, int(members[0]))
                 decision.kept[i] = int(members[0])
                 alive[i] = False
-    decision.clusters = _clusters(ways, alive)
+    decision.clusters = _clusters(rules, alive)
     return decision
 
 
@@ -129,48 +126,48 @@ def groups_of(firsts: Positions, alive: npt.NDArray[np.bool_]) -> Iterator[Posit
         yield from np.split(order, np.flatnonzero(np.diff(firsts[order])) + 1)
 
 
-def _clusters(ways: Sequence[DuplicateRule], alive: npt.NDArray[np.bool_]) -> Positions:
-    components = UnionFind(len(alive))
+def _clusters(rules: Sequence[DuplicateRule], alive: npt.NDArray[np.bool_]) -> Positions:
+    groups = UnionFind(len(alive))
     everyone = np.arange(len(alive))
-    for way in ways:
-        components.join(everyone, way.firsts)
+    for rule in rules:
+        groups.join(everyone, rule.firsts)
     clusters = np.full(len(alive), -1)
-    for number, members in enumerate(groups_of(components.firsts(), alive)):
+    for number, members in enumerate(groups_of(groups.firsts(), alive)):
         clusters[members] = number
     return clusters
 
 
-def _duplicate(keys: Sequence[str], way: DuplicateRule, image: int, kept: int) -> DuplicateRow:
-    reason = f"{way.relation(image, kept)} {keys[kept]}, which is kept"
-    if way.labels.get(image, "") == way.labels.get(kept, ""):
-        return DuplicateRow(keys[image], False, way.code, reason)
-    return DuplicateRow(keys[image], False, CONFLICTING, f"{reason}; {_difference(way, image, kept)}")
+def _duplicate(keys: Sequence[str], rule: DuplicateRule, image: int, kept: int) -> DuplicateRow:
+    reason = f"{rule.relation(image, kept)} {keys[kept]}, which is kept"
+    if rule.labels.get(image, "") == rule.labels.get(kept, ""):
+        return DuplicateRow(keys[image], False, rule.code, reason)
+    return DuplicateRow(keys[image], False, CONFLICTING, f"{reason}; {_difference(rule, image, kept)}")
 
 
-def _difference(way: DuplicateRule, image: int, other: int) -> str:
-    return f"but its labels are {way.labels.get(image, '')}, not {way.labels.get(other, '')}"
+def _difference(rule: DuplicateRule, image: int, other: int) -> str:
+    return f"but its labels are {rule.labels.get(image, '')}, not {rule.labels.get(other, '')}"
 
 
 def _note(
     decision: DuplicateDecision,
     keys: Sequence[str],
-    way: DuplicateRule,
+    rule: DuplicateRule,
     groups: list[Positions],
     disagreeing: list[Positions],
     conflicts: str,
 ) -> None:
     count = sum(len(members) for members in groups)
     within = "1 group" if len(groups) == 1 else f"{len(groups)} groups"
-    found = f"{way.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
-    if way.action == "fail":
-        raise CheckFailed(f"{found}. {way.option} is fail: remove all but one of each, or set it to first or keep.")
-    what = "kept, each group on one side of the split" if way.action == "keep" else "the first of each is kept"
+    found = f"{rule.code}: {count} images in {within}, e.g. {_shown(keys, groups)}"
+    if rule.action == "fail":
+        raise CheckFailed(f"{found}. {rule.option} is fail: remove all but one of each, or set it to first or keep.")
+    what = "kept, each group on one side of the split" if rule.action == "keep" else "the first of each is kept"
     decision.notes.append(f"{found}: {what}")
     if not disagreeing:
         return
     found = f"{CONFLICTING}: {len(disagreeing)} of these groups disagree on labels, e.g. {_shown(keys, disagreeing)}"
     if conflicts == "fail":
-        raise CheckFailed(f"{found}. duplicates.conflicts is fail: mend the labels, or set it to report or reject.")
+        raise CheckFailed(f"{found}. duplicates.conflicts is fail: fix the labels, or set it to report or reject.")
     decision.notes.append(found)
 
 

@@ -1,4 +1,4 @@
-"""Which images of an input are the same, by bytes, pixels or looks, and what `duplicates` says about it."""
+"""Finds images of an input that are the same, by bytes, pixels or looks, and applies the options of `duplicates`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from shardwright.duplicates.decide import DuplicateDecision, DuplicateRule, deci
 from shardwright.duplicates.hashes import BITS, ImageHashes, distance
 
 _OPTIONS = {"exact": "exact", "pixel": "pixels", "near": "near_action"}
+_Firsts = npt.NDArray[np.int64]
+_Alive = npt.NDArray[np.bool_]
 
 
 class PixelHashes(Protocol):
-    """What the pixels of n images tell."""
+    """The hashes of the pixels of n images."""
 
     @property
     def pixels(self) -> npt.NDArray[Any]:
@@ -35,10 +37,6 @@ class PixelHashes(Protocol):
         ...
 
 
-_Firsts = npt.NDArray[np.int64]
-_Alive = npt.NDArray[np.bool_]
-
-
 def find_duplicates(
     options: DuplicatesConfig,
     keys: Sequence[str],
@@ -53,7 +51,7 @@ def find_duplicates(
         options: `duplicates` of a recipe.
         keys: sorted keys of all images, n of them.
         digests: the hash of each file, (n,) or (n, bytes).
-        probed: what the pixels tell; needed where the options look at them.
+        probed: the hashes of their pixels; needed where the options use them.
         alive: which images are going to be written so far, bool (n,); the files of all of them can be read.
         labels_of: positions -> position -> the classes of an image and a word for its masks.
 
@@ -73,19 +71,19 @@ def find_duplicates(
         found.append(("near", options.near_action, _near_looks(options.near_hash, hashes), firsts))
     members = {i for _, _, _, firsts in found for group in groups_of(firsts, alive) for i in group.tolist()}
     labels = labels_of(members) if members else {}
-    ways = [
+    rules = [
         DuplicateRule(
             code=f"{name}_duplicate",
             option=f"duplicates.{_OPTIONS[name]}",
             firsts=firsts,
             action=action,
             relation=relation,
-            # Of pictures that only look alike, masks are rarely the same to the pixel.
+            # The masks of images that only look alike are rarely the same to the pixel.
             labels={i: classes if name == "near" else classes + masks for i, (classes, masks) in labels.items()},
         )
         for name, action, relation, firsts in found
     ]
-    return decide(keys, alive, ways, options.conflicts)
+    return decide(keys, alive, rules, options.conflicts)
 
 
 def _same_bytes(image: int, other: int) -> str:

@@ -26,12 +26,13 @@ _AT_ONCE = 1 << 16
 # A band's buckets are a table; more bits than these would make it larger than the hashes.
 _WIDEST_BAND = 22
 _MOST_BANDS = 8
-# What looking up a hash's bucket costs, and beginning with another pattern of bits, measured in comparisons of a pair.
+# The cost of looking up a hash's bucket, and of beginning with another pattern of bits, in comparisons of a pair.
 _VISIT = 1.5
 _PATTERN = 2000
 
 _numpy: Any = np  # numpy 1 has no `bitwise_count`, and its stubs know of none.
 _COUNTS_BITS = hasattr(np, "bitwise_count")
+_Plan: TypeAlias = "list[tuple[tuple[int, ...], int]]"
 
 
 def bit_counts(values: Hashes) -> Hashes:
@@ -72,9 +73,6 @@ def pairs_within(hashes: Hashes, limit: int) -> Iterator[tuple[Positions, Positi
 def search_cost(hashes: Hashes, limit: int) -> float:
     """About how many pairs `pairs_within` compares at most."""
     return sum(_band_cost(hashes, band, radius) for band, radius in _plan(hashes, limit))
-
-
-_Plan: TypeAlias = "list[tuple[tuple[int, ...], int]]"
 
 
 def _plan(hashes: Hashes, limit: int) -> _Plan:

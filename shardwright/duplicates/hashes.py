@@ -34,7 +34,7 @@ class ImageHashes(NamedTuple):
     Attributes:
         average: a bit an 8x8 block: brighter than the mean of all.
         perceptual: a bit for each of the 8x8 lowest frequencies of the picture at 32x32: above their median.
-        difference: a bit for each two neighbours in a row of the picture at 9x8: the right one is brighter.
+        difference: a bit for each two neighbours in each row of the picture at 9x8: the right one is brighter.
         wavelet: a bit an 8x8 block: brighter than the median block.
     """
 
@@ -97,7 +97,7 @@ def _blocks(values: npt.NDArray[np.int64], side: int) -> npt.NDArray[np.int64]:
 
 
 def _above_median(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Tells which of 64 numbers of a picture lie above their median, the mean of the two in the middle."""
+    """Returns which of 64 numbers of a picture are above their median, the mean of the two in the middle."""
     ordered = np.sort(values.reshape(-1, BITS), axis=1)
     middle = ordered[:, BITS // 2 - 1] + ordered[:, BITS // 2]
     above: npt.NDArray[np.bool_] = 2 * values > middle[:, None, None]

@@ -1,16 +1,18 @@
-"""What every input format is turned into.
+"""The interface of annotation formats, and the data that they return.
 
-A source is read twice: `survey` finds the classes, the images that are annotated and everything that is wrong;
-`annotations` then streams what is said about the images, in the order of the table. Masks stay the text they are
-until a shard's writer, who knows the image's true size, parses them, so a table of a million rows never sits in memory.
+A format is read twice: `survey` finds the classes, the annotated images and everything that is wrong; `annotations`
+then streams the annotations in the order of the table. Masks stay text until the writer of a shard, which knows the
+image's true size, parses them. So a table of a million rows is never in memory.
 
-Images and nothing else.
+`Unlabelled` is the format of images without annotations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -19,11 +21,13 @@ from shardwright.masks.dialects import Dialect
 from shardwright.masks.rle import Runs
 from shardwright.storage import Listing, Refusal
 
-# Indices of no class: a region that neither loss nor metric counts; a row that says nothing of a class.
+# Indices that are not a class: a region that neither loss nor metric counts; a row without a class.
 IGNORE: Final = -1
 NO_LABEL: Final = -2
-# Row of what stands in no table.
+# The row of an annotation that is not in a table.
 NO_ROW: Final = -1
+# Names of images in a survey, and names in a message.
+SHOWN_NAMES: Final = 3
 
 # Further features of a row: name -> numbers or texts.
 Values: TypeAlias = Mapping[str, "list[int] | list[float] | list[str]"]
@@ -36,7 +40,7 @@ class Images:
 
     Attributes:
         keys: sorted keys of the listing.
-        skip: positions that are no images.
+        skip: positions that are not images.
         size_of: height and width of the image at a position, `None` where it cannot be read.
         max_pixels: the most pixels an image, or a mask of one, may have.
         paths: absolute paths of the images where the folder of the masks holds some of them; these are not masks.
@@ -53,9 +57,9 @@ class Mask(NamedTuple):
     """One row's mask of one image.
 
     Attributes:
-        label: index of the class, or `IGNORE`; `NO_LABEL` where the text itself says the classes.
+        label: index of the class, or `IGNORE`; `NO_LABEL` where the text itself contains the classes.
         text: the mask as the source has it, not empty.
-        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; `NO_ROW` for a file of its own.
+        row: line of the table, from 1; in a COCO file, position in `annotations`, from 0; `NO_ROW` for a separate file.
     """
 
     label: int
@@ -64,13 +68,13 @@ class Mask(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """What one row says about one image.
+    """The annotation of one image in one row.
 
     Attributes:
         image: position of the image's key in the listing.
         label: index of the class, `IGNORE` or `NO_LABEL`.
         text: the mask as the source has it, or `None` where the whole image is of the class.
-        row: line of the table, from 1; in a COCO file, place in `annotations`, from 0; 0 where the image's key says it;
+        row: line of the table, from 1; in a COCO file, position in `annotations`, from 0; 0 where the key states it;
             `NO_ROW` where the text is the name of a file.
         values: further features; the lists of an image's rows are joined in the order of the rows.
     """
@@ -84,7 +88,7 @@ class Annotation(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageSample:
-    """One image and all that is said about it.
+    """One image and its annotations.
 
     Attributes:
         key: its key.
@@ -105,19 +109,19 @@ class ImageSample:
 
 @dataclass
 class Survey:
-    """What reading a source once tells.
+    """The result of reading the annotations once.
 
     Attributes:
         classes: names in the order of their indices.
-        listed: one byte per key, 1 where the source says something about the image, if only that it has no masks.
+        listed: one byte per key, 1 where the image is annotated, if only as an image without masks.
         rejected: position of a key -> why the image cannot be used as the source has it.
-        refused: what the source names and is no image of the listing.
+        refused: what the annotations name and the listing does not contain.
         names: first few names of images that the source uses, for messages.
-        notes: what was told from the data, for the user.
+        notes: what was detected in the data, for the user.
         labels: `manifest.SINGLE`, `MULTI` or `NONE`: how many classes a whole image has.
         ignore: whether masks may mark regions that are not to be counted (`IGNORE`).
         features: name -> kind (`int64`, `float32`, `bytes`) of the features in `Annotation.values`.
-        splits: position of a key -> name of the split that the source says it belongs to.
+        splits: position of a key -> name of the split that the annotations state.
         frame: what `input.labels.frame: auto` means here; see `shardwright.masks.coordinate_frame`.
         hint: what may help where nothing matches an image, a whole line without its end.
         ordered: whether the classes of an image are a list, whose order and repeats count, and not a set.
@@ -142,7 +146,7 @@ class MaskCode(Protocol):
     """How the text of a mask is written. Picklable."""
 
     def size(self, text: str) -> tuple[int, int] | None:
-        """Height and width that the mask itself tells, or `None`."""
+        """Height and width that the mask itself states, or `None`."""
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """Reads what a text draws on an image of `height` x `width`.
@@ -157,35 +161,34 @@ class MaskCode(Protocol):
             Index of a class (or `IGNORE`) and its runs, column by column, int64 (n, 2). Most codes hold one class.
 
         Raises:
-            RleError: it is no such text, or does not fit the image; `code` is what the ledger calls it.
+            RleError: the text is not a mask, or does not fit the image; `code` is what the ledger calls it.
         """
 
 
 @runtime_checkable
 class ClassesInText(Protocol):
-    """A code of masks whose rows may have no label, since the text itself says the classes."""
+    """A code of masks whose rows may have no label, since the text itself contains the classes."""
 
     def classes(self, text: str) -> Iterable[int]:
         """Indices of the classes that occur in a text."""
 
 
-class AnnotationFormat(Protocol):
+class AnnotationFormat(ABC):
     """An input format.
 
     Attributes:
         unlisted: what `input.unlisted: auto` means here: `empty` or `fail`.
         name: what errors call it: the table's file name, or empty.
         mask_column: header of the column of masks, or empty.
+        dialect: how masks are written, where there are any; final after `survey`.
     """
 
-    unlisted: str
-    name: str
-    mask_column: str
+    unlisted = "fail"
+    name = ""
+    mask_column = ""
+    dialect: MaskCode = Dialect()
 
-    @property
-    def dialect(self) -> MaskCode:
-        """How masks are written, where there are any."""
-
+    @abstractmethod
     def survey(self) -> Survey:
         """Reads everything once.
 
@@ -193,33 +196,31 @@ class AnnotationFormat(Protocol):
             UsageError: an unknown class, an ambiguous name, a broken table.
         """
 
+    @abstractmethod
     def annotations(self) -> Iterator[Annotation]:
-        """Streams what is said about images of the listing. Called after `survey`."""
+        """Streams the annotations of images of the listing. Called after `survey`."""
 
     def attachments(self) -> Listing | None:
         """Further files that the annotations consist of, such as mask images; their content counts like the input's."""
+        return None
 
 
-class Unlabelled:
+class Unlabelled(AnnotationFormat):
     """See `AnnotationFormat`: every image of the listing belongs to the dataset, without a class."""
-
-    unlisted = "fail"
-    name = ""
-    mask_column = ""
-    dialect = Dialect()
 
     def __init__(self, images: Images) -> None:
         self._images = images
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
-        count = len(self._images.keys)
-        return Survey(classes=(), listed=bytearray(b"\1") * count, names=list(self._images.keys[:3]), labels=NONE)
+        """See `AnnotationFormat.survey`."""
+        keys = self._images.keys
+        return Survey(classes=(), listed=bytearray(b"\1") * len(keys), names=list(keys[:SHOWN_NAMES]), labels=NONE)
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         return iter(())
 
-    def attachments(self) -> Listing | None:
-        """See `Source.attachments`."""
-        return None
+
+def shorten(names: Collection[str], most: int = SHOWN_NAMES) -> str:
+    """Returns names for a message: the first ones, with an ellipsis where there are more."""
+    return ", ".join(islice(names, most)) + (", …" if len(names) > most else "")

@@ -14,7 +14,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import Images
 from shardwright.formats.classes import ClassMap
 from shardwright.formats.image_names import NameIndex, is_text
-from shardwright.formats.rows import CAPTION_FEATURE, CsvSource, RawAnnotation, RowSource
+from shardwright.formats.rows import CAPTION_FEATURE, CsvFormat, RawAnnotation, RowFormat
 from shardwright.formats.tables import CAPTION, IMAGE, TableRow, choose_role
 from shardwright.storage import open_table
 
@@ -23,8 +23,8 @@ _LONGEST_LINE = 1 << 24
 _SHOWN = 40
 
 
-class CaptionCsv(CsvSource):
-    """See `CsvSource`."""
+class CaptionCsv(CsvFormat):
+    """See `CsvFormat`."""
 
     kind = NONE
 
@@ -37,14 +37,14 @@ class CaptionCsv(CsvSource):
         return ClassMap((), {})
 
 
-class CaptionJsonl(RowSource):
-    """See `RowSource`.
+class CaptionJsonl(RowFormat):
+    """See `RowFormat`.
 
     Args:
         path: the file.
         images: what is listed.
         names: how lines name images.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
         columns: `input.labels.columns`: names of the members for `image` and `caption`, where they are unusual.
     """
 
@@ -62,7 +62,7 @@ class CaptionJsonl(RowSource):
     def _features(self) -> tuple[dict[str, str], list[str]]:
         return {CAPTION_FEATURE: "bytes"}, []
 
-    def _statements(self) -> Iterator[RawAnnotation]:
+    def _raw_annotations(self) -> Iterator[RawAnnotation]:
         with open_table(self._path) as file:
             number = 0
             try:
@@ -84,19 +84,19 @@ class CaptionJsonl(RowSource):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
-            return RawAnnotation(number, "", None, problem="is no JSON" if line else "is longer than 16 MiB")
+            return RawAnnotation(number, "", None, problem="is not JSON" if line else "is longer than 16 MiB")
         if not isinstance(entry, dict):
-            return RawAnnotation(number, "", None, problem="is no JSON object")
+            return RawAnnotation(number, "", None, problem="is not a JSON object")
         image, caption = (choose_role(role, list(entry), self._members) for role in (IMAGE, CAPTION))
         name = entry.get(image)
         if not isinstance(name, str) or not name.strip() or not is_text(name):
             return RawAnnotation(number, "", None, problem="names no image")
-        said = entry.get(caption)
-        texts = said if isinstance(said, list) else [said]
+        value = entry.get(caption)
+        texts = value if isinstance(value, list) else [value]
         captions = tuple(text.strip() for text in texts if isinstance(text, str) and is_text(text))
         problem = ""
-        if said is None:
-            problem = f"holds no caption, only {', '.join(map(ascii, list(entry)[:5]))[:_SHOWN]}"
+        if value is None:
+            problem = f"contains no caption, only {', '.join(map(ascii, list(entry)[:5]))[:_SHOWN]}"
         elif len(captions) < len(texts):
             problem = "its caption is neither text nor a list of texts"
         return RawAnnotation(

@@ -1,6 +1,8 @@
-"""Labels in file names: `cat_0.png` is a cat, or whatever a pattern with a group `label` finds.
+"""Formats without a file of labels: the key of an image states its class, by a folder or by the name of the file.
 
-Class folders: one folder of an image's key is its class, the first one unless the first ones are splits.
+File names: `cat_0.png` is a cat, or a pattern with a group `label` finds the class.
+
+Class folders: one folder of the key is the class, the first one unless the first ones are splits.
 
 | tree | class |
 |---|---|
@@ -8,50 +10,43 @@ Class folders: one folder of an image's key is its class, the first one unless t
 | `train/daisy/1.jpg`, `val/rose/2.jpg`, also `train2017/` | the folder below the split |
 | `images/train/daisy/1.jpg` | likewise; a folder `images` around everything is passed over |
 | `train/1.jpg`, `car/2.jpg`, `bus/3.jpg` | the first folder: one class among others may be called `train` |
-| `train/1.jpg`, `val/2.jpg`; `train/a/1.jpg`, `car/b/2.jpg` | both readings fit, so the input is refused |
+| `train/1.jpg`, `val/2.jpg`; `train/a/1.jpg`, `car/b/2.jpg` | both readings fit: an error |
 
-Where `input.classes` has the names of one reading only, that reading is taken.
+If `input.classes` has the names of one reading only, that reading is taken.
 
-Whether folders or file names say the classes, where there is no file of labels and the configuration says neither.
-
-Folders come first: files called `IMG_0001.jpg` fit `label_number` as well as `cat_1.jpg` does. Names are taken where no
-image lies in a folder, or where `input.classes` knows them and not the folders. Where both may be meant it is an error.
-
-What the formats without a file of labels share: the key of an image says its class.
+Which of the two states the classes with `format: auto`, is detected in `shardwright.formats.detect`.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.config.split import split_word
 from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, Survey
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Survey, shorten
 from shardwright.formats.classes import as_integer, map_classes
-from shardwright.masks.dialects import Dialect
-from shardwright.storage import Listing, Refusal
+from shardwright.storage import Refusal
 
-_SHOWN_NAMES = 3
+# All before the last `_<number>`.
+_LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)_[0-9]+(?:\.[^./]*)?\Z")
+_AROUND = "images"
+_PREDEFINED = "  split: {by: predefined}"
+_NO_LABELS = "  input: {labels: {format: none}}"
 
 
-class KeySource(ABC):
+class KeyFormat(AnnotationFormat):
     """A source without a table; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images; they make no class.
+        skip: positions that are not images; they add no class.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
     """
-
-    unlisted = "fail"
-    name = ""
-    mask_column = ""
-    dialect = Dialect()
 
     def __init__(
         self,
@@ -68,19 +63,19 @@ class KeySource(ABC):
 
     @abstractmethod
     def _label(self, key: str) -> str:
-        """The class that a key says, or an empty text."""
+        """The class that a key states, or an empty text."""
 
     @abstractmethod
     def _place(self, key: str, label: str) -> str:
-        """Where that stands, for messages."""
+        """The position of the class in the key, for messages."""
 
     @abstractmethod
     def _unlabelled(self) -> tuple[str, str]:
-        """Code and reason of an image whose key says no class."""
+        """Code and reason of an image whose key states no class."""
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
-        survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=list(self._keys[:_SHOWN_NAMES]))
+        """See `AnnotationFormat.survey`."""
+        survey = Survey(classes=(), listed=bytearray(len(self._keys)), names=list(self._keys[:SHOWN_NAMES]))
         values: dict[str, str] = {}
         for i, label in self._labels():
             survey.listed[i] = 1
@@ -95,14 +90,10 @@ class KeySource(ABC):
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         for i, label in self._labels():
             if label:
                 yield Annotation(i, self._index[label], None, 0)
-
-    def attachments(self) -> Listing | None:
-        """See `Source.attachments`."""
-        return None
 
     def _labels(self) -> Iterator[tuple[int, str]]:
         for i, key in enumerate(self._keys):
@@ -110,16 +101,12 @@ class KeySource(ABC):
                 yield i, self._label(key)
 
 
-# All before the last `_<number>`.
-_LABEL_NUMBER = re.compile(r"(?:^|/)(?P<label>[^/]+)_[0-9]+(?:\.[^./]*)?\Z")
-
-
-class FileNames(KeySource):
-    """See `KeySource`.
+class FileNames(KeyFormat):
+    """See `KeyFormat`.
 
     Args:
-        pattern: `input.labels.pattern`: a regular expression with a group `label`, searched in the key; `None` for what
-            stands before the last `_<number>` of the file name.
+        pattern: `input.labels.pattern`: a regular expression with a group `label`, searched in the key; `None` for the
+            text before the last `_<number>` of the file name.
     """
 
     def __init__(
@@ -146,19 +133,13 @@ class FileNames(KeySource):
 
 
 def name_label(key: str) -> str:
-    """What stands before the last `_<number>` of a key's file name, or an empty text."""
+    """Returns the text before the last `_<number>` of a key's file name, or an empty text."""
     return _find(_LABEL_NUMBER, key)
 
 
 def _find(pattern: re.Pattern[str] | LimitedPattern, key: str) -> str:
     match = pattern.search(key)
     return (match["label"] or "") if match else ""
-
-
-_AROUND = "images"
-_SHOWN = 3
-_PREDEFINED = "  split: {by: predefined}"
-_NO_LABELS = "  input: {labels: {format: none}}"
 
 
 class FolderLevel(NamedTuple):
@@ -175,8 +156,8 @@ class FolderLevel(NamedTuple):
     problem: str = ""
 
 
-class ClassFolders(KeySource):
-    """See `KeySource`.
+class ClassFolders(KeyFormat):
+    """See `KeyFormat`.
 
     Args:
         keys: sorted keys of the listing.
@@ -213,7 +194,7 @@ class ClassFolders(KeySource):
         return f"{key}, folder {label}"
 
     def _unlabelled(self) -> tuple[str, str]:
-        return "no_class_folder", "the image lies in no class folder; move it into one"
+        return "no_class_folder", "the image is not in a class folder; move it into one"
 
 
 def class_folder(key: str, level: int = 0) -> str:
@@ -231,7 +212,7 @@ def class_level(
         keys: sorted keys of the listing.
         skip: positions that are not images.
         classes: `input.classes`.
-        asked: whether the configuration says `format: class_folders`.
+        asked: whether `format: class_folders` is set.
     """
     folders = [key.split("/")[:-1] for i, key in enumerate(keys) if i not in skip]
     level = int(_is_around(folders, 0))
@@ -247,15 +228,15 @@ def class_level(
     if below and (not others or by_below > by_first):
         inner = level + 1
         inner += int(_is_around([path for path in folders if path[level : level + 1]], inner))
-        note = f"folders: {_shown(splits)} are splits, and the folders below are the classes"
+        note = f"folders: {shorten(sorted(splits))} are splits, and the folders below are the classes"
         return FolderLevel(
             inner, f"{note}. split.by: predefined keeps these splits; any other divides the images again"
         )
     if not below and not others and asked:
         return FolderLevel(level)
     if not below and others and len(splits) == 1:
-        names = f"{_shown(others)}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
-        return FolderLevel(level, f"folders: {_shown(splits)} is a class, since {names}")
+        names = f"{shorten(sorted(others))}, next to it, {'are not splits' if len(others) > 1 else 'is not a split'}"
+        return FolderLevel(level, f"folders: {shorten(sorted(splits))} is a class, since {names}")
     return FolderLevel(level, problem=_either(splits, others, below, level))
 
 
@@ -270,17 +251,17 @@ def fit(values: Iterable[str], classes: Mapping[str, int | None] | None) -> int:
 
 
 def check_either(found: FolderLevel) -> None:
-    """Refuses a tree that has two readings.
+    """Checks that a tree has one reading.
 
     Raises:
-        UsageError: it has; the message holds the configuration of each.
+        UsageError: it has two; the message contains the configuration of each.
     """
     if found.problem:
         raise UsageError(found.problem)
 
 
 def _is_around(folders: Sequence[Sequence[str]], level: int) -> bool:
-    """Whether every image is in a folder `images` at a level, and some in a further folder below."""
+    """Returns whether every image is in a folder `images` at a level, and some in a further folder below."""
     around = bool(folders) and all(path[level : level + 1] == [_AROUND] for path in folders)
     return around and any(len(path) > level + 1 for path in folders)
 
@@ -293,12 +274,12 @@ def _either(splits: set[str], others: set[str], below: set[str], level: int) -> 
         as_class = _pattern(f"^{above}(?P<label>[^/]+)/")
     if below:
         as_split = _pattern(f"^{above}(?:{'|'.join(sorted(splits))})/(?P<label>[^/]+)/")
-    among = f", next to {_shown(others)}," if others else ""
+    among = f", next to {shorten(sorted(others))}," if others else ""
     direct = "" if below else " with the images directly in them"
     labels = "" if below else " (without labels; or give their file by input.labels.path)"
     return (
-        f"input.labels: the folders ({_shown(splits)}){among} may be splits or classes{direct}. Paste one of these:"
-        f"\n\n# The folders are splits{labels}.\n{as_split}\n{_PREDEFINED}"
+        f"input.labels: the folders ({shorten(sorted(splits))}){among} may be splits or classes{direct}. "
+        f"Paste one of these:\n\n# The folders are splits{labels}.\n{as_split}\n{_PREDEFINED}"
         f"\n\n# The folders are classes.\n{as_class}"
     )
 
@@ -307,70 +288,6 @@ def _pattern(pattern: str) -> str:
     return f"  input: {{labels: {{format: file_name, pattern: '{pattern}'}}}}"
 
 
-def _shown(names: set[str]) -> str:
-    return ", ".join(sorted(names)[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-
-
-CLASS_FOLDERS, FILE_NAME = "class_folders", "file_name"
-_EITHER = "Set input.labels.format: class_folders or file_name."
-
-
-def detect_key_format(
-    keys: Sequence[str], skip: frozenset[int], classes: Mapping[str, int | None] | None, found: FolderLevel
-) -> tuple[str, str]:
-    """Tells the format of an input without a file of labels.
-
-    Args:
-        keys: sorted keys of the listing.
-        skip: positions that are no images.
-        classes: `input.classes`.
-        found: which folder may be the class.
-
-    Returns:
-        `class_folders` or `file_name`, and why, for the user.
-
-    Raises:
-        UsageError: folders and names say different classes, and either may be meant.
-    """
-    no_path = "input.labels.path is not given"
-    both = [(class_folder(key, found.level), name_label(key), key) for i, key in enumerate(keys) if i not in skip]
-    folders = {folder for folder, _, _ in both if folder}
-    labels = {label for _, label, _ in both if label}
-    named = sum(bool(label) for _, label, _ in both)
-    if both and not folders and not named:
-        raise UsageError(
-            f"input.labels: no folder and no file name says a class, e.g. {both[0][2]}. Give a file of labels by "
-            "input.labels.path, or set input.labels.format: none for images alone."
-        )
-    # One label alone is a camera's prefix, unless it is known to be a class.
-    if 2 * named <= len(both) or (len(labels) < 2 and fit(labels, classes) < 2):
-        check_either(found)
-        return CLASS_FOLDERS, no_path
-    if not folders:
-        return FILE_NAME, f"{no_path}, no image lies in a folder, and {named} of {len(both)} names hold a label"
-    if found.problem and not all(is_split_folder(folder) for folder in folders):
-        check_either(found)
-    contrary = next((said for said in both if all(said[:2]) and said[0] != said[1]), None)
-    if contrary is None:
-        return CLASS_FOLDERS, f"{no_path}; the file names say the same"
-    folder, label, key = contrary
-    differ = f"{key} is {folder!r} by its folder and {label!r} by its name"
-    by_folder, by_name = fit(folders, classes), fit(labels, classes)
-    if by_name > by_folder:
-        return FILE_NAME, f"{no_path}, and input.classes knows the labels in the names, not the folders: {differ}"
-    if classes is None and (len(folders) == 1 or all(map(is_split_folder, folders))):
-        raise UsageError(
-            f"input.labels: {differ}, and the folders ({_shown_folders(folders)}) may be no classes. {_EITHER}"
-        )
-    if by_name == by_folder and by_name > 0:
-        raise UsageError(f"input.labels: {differ}, and input.classes knows both. {_EITHER}")
-    return CLASS_FOLDERS, f"{no_path} ({differ}; input.labels.format: file_name takes the names)"
-
-
 def is_split_folder(name: str) -> bool:
-    """Whether a folder says what images are for, not what is on them."""
+    """Returns whether a folder is named for the use of images (`train`, `images`), not for a class."""
     return split_word(name) is not None or name.lower() == "images"
-
-
-def _shown_folders(folders: set[str]) -> str:
-    return ", ".join(sorted(folders)[:3]) + (", …" if len(folders) > 3 else "")

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 
 from shardwright.config.parsing import may_be_named
 from shardwright.errors import UsageError
+from shardwright.formats.base import shorten
 
-_SHOWN = 20
+# Names of classes in a message.
+SHOWN_CLASSES = 20
+# More distinct values cannot be classes: the wrong column or feature was taken.
+MOST_CLASSES = 10_000
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?")
 
 
@@ -20,7 +24,7 @@ class ClassMap:
     Attributes:
         names: class names in the order of their indices.
         index: what the annotations write -> index.
-        notes: what was told from the data.
+        notes: what was detected in the data.
     """
 
     names: tuple[str, ...]
@@ -38,24 +42,24 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
     """Maps every value that annotations use for a class.
 
     Args:
-        values: value -> where it first stands, e.g. `train.csv, row 5`.
-        classes: name -> id, or name -> `None` for a plain list of names; `None` to tell the names from the values.
+        values: value -> its first position, e.g. `train.csv, row 5`.
+        classes: name -> id, or name -> `None` for a plain list of names; `None` to take the names from the values.
 
     Returns:
-        The map. Told names are sorted, as numbers when all are. A plain list with whole numbers as values counts from
-        0 or from 1, and a note says which.
+        The map. Detected names are sorted, as numbers when all are. A plain list with whole numbers as values counts
+        from 0 or from 1; a note states which.
 
     Raises:
-        UsageError: a value is no class; names the place, the value and the known classes.
+        UsageError: a value is not a class; names the position, the value and the known classes.
     """
     if classes is None:
-        return _told(values)
+        return _detect_classes(values)
     names = tuple(classes)
     by_name = {name: i for i, name in enumerate(names)}
     by_id = {number: i for i, number in enumerate(classes.values()) if number is not None}
     if by_id:
         pairs = [f"{number} is {name}" for name, number in classes.items()]
-        note = f"ids by input.classes: {', '.join(pairs[:_SHOWN])}" + (", …" if len(pairs) > _SHOWN else "")
+        note = f"ids by input.classes: {shorten(pairs, SHOWN_CLASSES)}"
         index = {value: _by_id(value, where, classes, by_id) for value, where in values.items()}
         return ClassMap(names, index, (note,))
     rest = [value for value in values if value not in by_name]
@@ -70,7 +74,7 @@ def map_classes(values: Mapping[str, str], classes: Mapping[str, int | None] | N
 
 
 def check_names(names: Mapping[str, str]) -> None:
-    """Refuses names of classes, each with where it stands, that cannot be part of a feature's name."""
+    """Checks that names of classes, each with its first position, can be part of a feature's name."""
     for name, where in names.items():
         if not may_be_named(name):
             raise UsageError(f"{where}: the class {name!r} cannot be part of a feature's name. Rename it.")
@@ -93,23 +97,23 @@ def _by_position(names: tuple[str, ...], values: Mapping[str, str], numbers: Map
             known = [f"{name} ({base + i})" for i, name in enumerate(names)]
             raise _unknown(value, values[value], known)
     why = "0 occurs" if base == 0 else "0 does not occur"
-    note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to say otherwise"
+    note = f"class ids count from {base} ({why}): {base} is {names[0]}; write classes as {{name: id}} to override this"
     return ClassMap(names, {value: number - base for value, number in numbers.items()}, (note,))
 
 
-def _told(values: Mapping[str, str]) -> ClassMap:
+def _detect_classes(values: Mapping[str, str]) -> ClassMap:
     numbers = [as_integer(value) for value in values]
     numeric = all(number is not None for number in numbers)
     names = tuple(sorted(values, key=lambda value: (as_integer(value) or 0, value) if numeric else (0, value)))
     check_names({name: values[name] for name in names})
     if not names:
         raise UsageError("input.classes: none are given, and the annotations name none. Write classes: [A, B].")
-    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return ClassMap(names, {name: i for i, name in enumerate(names)}, (f"{len(names)} classes told: {shown}",))
+    shown = shorten(names, SHOWN_CLASSES)
+    return ClassMap(names, {name: i for i, name in enumerate(names)}, (f"{len(names)} classes detected: {shown}",))
 
 
 def _unknown(value: str, where: str, known: tuple[str, ...] | list[str]) -> UsageError:
-    shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
+    shown = shorten(known, SHOWN_CLASSES)
     return UsageError(
-        f"{where}: the class {value!r} is not in input.classes. Known are: {shown}. Add it or mend the row."
+        f"{where}: the class {value!r} is not in input.classes. Known are: {shown}. Add it or fix the row."
     )

@@ -2,7 +2,7 @@
 
 Images are found by `file_name`; an image in `images` without annotations has no masks. Every annotation is a mask of
 its category, crowds (`iscrowd`) too, and masks of one category in one image are joined. Classes are the categories in
-the order of their ids, unless `input.classes` says otherwise: as a list, by name; as a mapping, by id.
+the order of their ids, unless `input.classes` is given: as a list, by name; as a mapping, by id.
 
 Where `input.labels.boxes` asks for them, `bbox` ([x, y, width, height] from the corner of the first pixel) and
 `iscrowd` become the features of `shardwright.images.boxes`. For the task classification they come without masks, and an
@@ -23,15 +23,13 @@ from typing import Any, NamedTuple
 
 from shardwright.dataset.manifest import MULTI
 from shardwright.errors import UsageError
-from shardwright.formats.base import Annotation, Images, Survey, Values
-from shardwright.formats.classes import ClassMap, as_integer, check_names, map_classes
+from shardwright.formats.base import SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey, Values, shorten
+from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names, map_classes
 from shardwright.formats.image_names import NameIndex, is_text
 from shardwright.images.boxes import Box, BoxError, box_features, box_values
 from shardwright.masks.coco import CocoMasks, mask_text
-from shardwright.storage import Listing, Refusal, limits, open_table
+from shardwright.storage import Refusal, limits, open_table
 
-_SHOWN_NAMES = 3
-_SHOWN_CLASSES = 20
 _SHOWN_BOX = 80
 _CROWD = "is_crowd"
 _FLAGS = (_CROWD,)
@@ -40,7 +38,7 @@ _PARTS = ("images", "annotations", "categories")
 
 
 class _Instance(NamedTuple):
-    """What is kept of an annotation; the segmentation as JSON, `null` where there is none or no masks are wanted."""
+    """The needed part of an annotation; the segmentation as JSON, `null` where there is none or masks are unwanted."""
 
     image: object
     category: object
@@ -50,14 +48,14 @@ class _Instance(NamedTuple):
 
 
 class _Image(NamedTuple):
-    """An image of `images`: its position in the listing, if it is there, and the size that the file tells."""
+    """An image of `images`: its position in the listing, if it is there, and the size that the file states."""
 
     position: int | None
     size: tuple[int, int] | None
     name: str
 
 
-class CocoJson:
+class CocoJson(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -65,13 +63,11 @@ class CocoJson:
         images: what is listed.
         names: how the file names images.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
         boxes: whether boxes become features.
         masks: whether masks are read.
     """
 
-    unlisted = "fail"
-    mask_column = ""
     dialect = CocoMasks()
 
     def __init__(
@@ -98,14 +94,14 @@ class CocoJson:
         self._sound_ones: list[tuple[int, _Image, str, _Instance]] = []
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         document = _load(self._path, masks=self._masks, boxes=self._boxes)
         survey = Survey(classes=(), listed=bytearray(len(self._keys)))
         images = self._read_images(document["images"], survey)
         categories = self._read_categories(document["categories"])
         sound = list(self._sound(document["annotations"], images, categories, survey))
         if self._masks and sound and all(instance.segmentation in _NO_MASKS for *_, instance in sound):
-            self._refuse_boxes_only(sound)
+            self._check_masks_present(sound)
         used: dict[str, str] = {}
         for i, _, category, _ in sound:
             used.setdefault(category, f"{self._path}, annotations[{i}]")
@@ -122,21 +118,17 @@ class CocoJson:
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         assert self._map is not None, "survey comes first"
         for i, image, category, instance in self._sound_ones:
             assert image.position is not None
-            said = (image.position, self._map.index[category])
+            labelled = (image.position, self._map.index[category])
             text = mask_text(image.size, instance.segmentation) if self._masks else None
             try:
                 values = self._box(image, category, instance) if self._boxes else None
             except BoxError:  # Its image was rejected.
                 values = None
-            yield Annotation(*said, text, i) if values is None else Annotation(*said, text, i, values)
-
-    def attachments(self) -> Listing | None:
-        """See `Source.attachments`."""
-        return None
+            yield Annotation(*labelled, text, i) if values is None else Annotation(*labelled, text, i, values)
 
     def _box(self, image: _Image, category: str, instance: _Instance) -> Values:
         """The features of an annotation's box."""
@@ -148,7 +140,7 @@ class CocoJson:
         left, top, width, height = sides
         size = image.size or self._images.size_of(image.position)
         if size is None:
-            raise BoxError("the size of the image is unknown: the file does not tell it, and the image cannot be read")
+            raise BoxError("the size of the image is unknown: the file does not state it, and the image cannot be read")
         index = self._map.index[category]
         return box_values(
             Box(left, top, left + width, top + height),
@@ -171,9 +163,9 @@ class CocoJson:
         for image in {image.position: image for _, image, _, _ in self._sound_ones}.values():
             true = self._images.size_of(image.position) if image.size and image.position is not None else None
             if true is not None and true != image.size:
-                told, found = ("x".join(map(str, size)) for size in (image.size or (), true))
+                stated, found = ("x".join(map(str, size)) for size in (image.size or (), true))
                 self._reject(
-                    survey, image, "size_mismatch", f"the image has {told} (height x width) there, its file {found}"
+                    survey, image, "size_mismatch", f"the image has {stated} (height x width) there, its file {found}"
                 )
 
     def _reject(self, survey: Survey, image: _Image, code: str, reason: str) -> None:
@@ -181,7 +173,7 @@ class CocoJson:
             key = self._keys[image.position]
             survey.rejected[image.position] = Refusal(key, code, f"{self.name}, {reason}")
 
-    def _refuse_boxes_only(self, sound: list[tuple[int, _Image, str, _Instance]]) -> None:
+    def _check_masks_present(self, sound: list[tuple[int, _Image, str, _Instance]]) -> None:
         boxes = sum(instance.box is not None for *_, instance in sound)
         if boxes:
             raise UsageError(
@@ -190,7 +182,7 @@ class CocoJson:
             )
 
     def _read_images(self, entries: list[Any], survey: Survey) -> dict[str, _Image]:
-        """Id -> image. Tells what is wrong with `images`."""
+        """Id -> image; adds what is wrong with `images` to the survey."""
         images: dict[str, _Image] = {}
         missing: dict[str, int] = {}
         for i, entry in enumerate(entries):
@@ -201,12 +193,12 @@ class CocoJson:
                 continue
             if number in images:
                 raise UsageError(
-                    f"{self._path}, images[{i}]: the id {number} is that of {images[number].name!r}, too. "
-                    "Give every image an id of its own."
+                    f"{self._path}, images[{i}]: the id {number} is also that of {images[number].name!r}. "
+                    "Give every image its own id."
                 )
             position = self._names.find(name)
             images[number] = _Image(position, _size_of(entry), name)
-            if len(survey.names) < _SHOWN_NAMES:
+            if len(survey.names) < SHOWN_NAMES:
                 survey.names.append(name)
             if position is None:
                 missing.setdefault(name, i)
@@ -229,7 +221,7 @@ class CocoJson:
             if not number or not isinstance(name, str) or not name.strip() or not is_text(name):
                 raise UsageError(f"{where}: has no id or no name. Write {{'id': 1, 'name': 'cat'}}.")
             if number in categories:
-                raise UsageError(f"{where}: the id {number} stands there twice. Give every category its own.")
+                raise UsageError(f"{where}: the id {number} occurs twice. Give every category its own id.")
             categories[number] = name
         numeric = all(as_integer(number) is not None for number in categories)
         return dict(sorted(categories.items(), key=lambda item: ((numeric and as_integer(item[0])) or 0, item[0])))
@@ -237,7 +229,7 @@ class CocoJson:
     def _sound(
         self, entries: list[Any], images: Mapping[str, _Image], categories: Mapping[str, str], survey: Survey
     ) -> Iterator[tuple[int, _Image, str, _Instance]]:
-        """Annotations that name an image and a category; tells what is wrong with the others."""
+        """Returns annotations that name an image and a category; adds what is wrong with the others to the survey."""
         unknown: set[str] = set()
         for i, entry in enumerate(entries):
             number = _identity(entry.image) if isinstance(entry, _Instance) else ""
@@ -255,7 +247,7 @@ class CocoJson:
             if category and category not in categories:
                 raise UsageError(
                     f"{self._path}, annotations[{i}]: the category id {category!a} is not in categories. Known are: "
-                    f"{_shown(categories)}. Add it or mend the annotation."
+                    f"{_shown(categories)}. Add it or fix the annotation."
                 )
             if category:
                 yield i, images[number], category, entry
@@ -265,7 +257,7 @@ class CocoJson:
     def _map_categories(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
         """Category id -> index of the class, for the ids that are used."""
         if self._classes is None:
-            return self._told(categories, used)
+            return self._detect_categories(categories, used)
         ids = {name: number for name, number in self._classes.items() if number is not None}
         by_category = {name: number for number, name in categories.items()}
         for name, identity in ids.items():
@@ -281,7 +273,7 @@ class CocoJson:
         index = {number: by_name.index[categories[number]] for number in used}
         return ClassMap(by_name.names, index, by_name.notes)
 
-    def _told(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
+    def _detect_categories(self, categories: Mapping[str, str], used: Mapping[str, str]) -> ClassMap:
         if not categories:
             raise UsageError(f"{self._path}: 'categories' is empty. Add the categories of the annotations.")
         names = tuple(categories.values())
@@ -290,10 +282,10 @@ class CocoJson:
         if twice:
             raise UsageError(
                 f"{self._path}: two categories have one name: {', '.join(twice[:2])}. Write input.classes: as a list "
-                "of names to join them, as {name: id} to say which is meant."
+                "of names to join them, or as {name: id} to choose one."
             )
         check_names({name: f"{self._path}, category {number}" for number, name in categories.items()})
-        notes = [f"{len(names)} classes told, in the order of the category ids: {_shown(categories)}"]
+        notes = [f"{len(names)} classes detected, in the order of the category ids: {_shown(categories)}"]
         unused = {number: name for number, name in categories.items() if number not in used}
         if unused:
             notes.append(f"without annotations: {_shown(unused)}; input.classes leaves them out")
@@ -310,7 +302,7 @@ def _load(path: str, *, masks: bool, boxes: bool) -> dict[str, Any]:
         with open_table(path, limits.MOST_JSON_BYTES) as file:
             document = json.load(file, object_hook=partial(_slim, masks=masks, boxes=boxes))
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is no JSON in UTF-8 ({error}). Mend the file, or give a CSV.") from None
+        raise UsageError(f"{path}: is not JSON in UTF-8 ({error}). Fix the file, or give a CSV.") from None
     found = document if isinstance(document, dict) else {}
     missing = [part for part in _PARTS if not isinstance(found.get(part), list)]
     if missing:
@@ -340,7 +332,7 @@ def _is_image(entry: object) -> bool:
 
 
 def _identity(value: object) -> str:
-    """An id as text, since some exporters write numbers in quotes; empty where it is none."""
+    """An id as text, since some exporters write numbers in quotes; empty where it is not an id."""
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
 
 
@@ -350,5 +342,4 @@ def _size_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _shown(categories: Mapping[str, str]) -> str:
-    shown = [f"{name} ({number})" for number, name in list(categories.items())[:_SHOWN_CLASSES]]
-    return ", ".join(shown) + (", …" if len(categories) > _SHOWN_CLASSES else "")
+    return shorten([f"{name} ({number})" for number, name in categories.items()], SHOWN_CLASSES)

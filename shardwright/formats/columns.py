@@ -1,27 +1,27 @@
 """Further columns of a table as features: `image/meta/<column>`, typed by all their values.
 
-Where all rows of an image say the same in a column, the image has it once; where they differ, it has a list in the
-order of the rows, without those that say nothing. Of an image only the hash of its first value is kept: nine bytes for
-each column.
+Where all rows of an image have the same value in a column, the image has it once. Where they differ, it has a list in
+the order of the rows, without empty values. Of an image only the hash of its first value is kept: nine bytes for each
+column.
 
-Of which type the values of a table's column are: told from all of them, as one row decides.
+The type of a column is detected from all of its values, since a single row decides.
 
 | type | values | feature |
 |---|---|---|
 | `int` | whole numbers of 64 bits; one with leading zeros (`007`) is a code, so text | int64 |
 | `float` | decimal numbers within float32, rounded to it | float32 |
 | `ints`, `floats` | lists of them, with or without brackets, split at `|`, `;`, `,` or spaces | int64, float32 |
-| `texts` | lists of texts, split likewise; never told, as a sentence looks like one | bytes |
+| `texts` | lists of texts, split likewise; never detected, as a sentence looks like one | bytes |
 | `text` | anything else | bytes, UTF-8 |
 
-An empty field, and `nan` among numbers, says nothing.
+An empty field, and `nan` among numbers, is not a value.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ from shardwright.dataset.features import PREFIX, feature_name
 from shardwright.errors import ConfigError, UsageError
 from shardwright.fingerprint import text_number
 from shardwright.formats.base import Values
-from shardwright.formats.tables import Table, TableRow, shown_header
+from shardwright.formats.tables import Table, TableRow
 
 List: TypeAlias = "list[int] | list[float] | list[str]"
 
@@ -43,6 +43,8 @@ _BRACKETS = {"[": "]", "(": ")"}
 _INT64 = range(-(2**63), 2**63)
 _FLOAT32_MAX = 3.4028234663852886e38
 _SHOWN = 40
+# In `input.labels.features`: all columns that have no role; the type of a column is detected.
+ALL, AUTO = "*", "auto"
 
 
 class ValueType(NamedTuple):
@@ -50,8 +52,8 @@ class ValueType(NamedTuple):
 
     Attributes:
         name: one of `VALUE_TYPES`.
-        separator: what splits a list; empty for the types that are none, and for lists of numbers that are split by
-            whatever each of them holds.
+        separator: what splits a list; empty for types that are not lists, and for lists of numbers, where each field
+            is split by the separator that it contains.
     """
 
     name: str
@@ -63,7 +65,7 @@ class ValueType(NamedTuple):
         return KINDS[self.name]
 
     def read(self, field: str) -> List:
-        """The values of a field, none for one that says nothing.
+        """The values of a field; none for an empty one.
 
         Raises:
             ValueError: it is not of the type.
@@ -74,17 +76,17 @@ class ValueType(NamedTuple):
         if self.name == TEXT:
             return [text]
         if self.name == TEXTS:
-            return [part.strip() for part in split_list(text, self.separator) if part.strip()]
+            return split_list(text, self.separator, blank=False)
         if text.lower() == "nan":
             return []
         parts = [text]
         if self.name in (INTS, FLOATS):
-            parts = [part.strip() for part in split_list(text, self.separator or _separator_in(text))]
+            parts = split_list(text, self.separator or _first_separator(text))
         return [_integer(part) for part in parts] if self.name in (INT, INTS) else [_number(part) for part in parts]
 
 
 class TypeVotes:
-    """What the values of a column that were seen so far can be."""
+    """The types that the values of a column fit so far."""
 
     def __init__(self) -> None:
         self.seen = False
@@ -101,7 +103,7 @@ class TypeVotes:
 
         Args:
             field: as the table has it.
-            where: where it stands, for the reason.
+            where: its position, for the reason.
         """
         text = field.strip()
         if not text or text.lower() == "nan":
@@ -118,7 +120,7 @@ class TypeVotes:
 
     def _add_list(self, text: str, where: str) -> None:
         for separator, whole in list(self._lists.items()):
-            parts = [part.strip() for part in split_list(text, separator)]
+            parts = split_list(text, separator)
             if all(map(_is_integer, parts)):
                 continue
             if whole and all(map(_is_number, parts)):
@@ -131,10 +133,10 @@ class TypeVotes:
             self._contrary = f"{where} holds {text[:_SHOWN]!r}"
 
     def separator(self) -> str:
-        """What splits the values where they are lists: the first of `SEPARATORS` that occurs."""
-        return next((separator for separator in SEPARATORS if separator in self._split_by), SEPARATORS[-1])
+        """The separator of the values where they are lists: the first of `SEPARATORS` that occurs."""
+        return _first_separator(self._split_by)
 
-    def tell(self, column: str) -> tuple[ValueType, str]:
+    def detect(self, column: str) -> tuple[ValueType, str]:
         """The type of the column, and why it is that one where a value decided it; empty where none did.
 
         Args:
@@ -159,19 +161,26 @@ class TypeVotes:
         return ValueType(INTS if whole else FLOATS, separator), f"{separator_name(separator)} splits its values"
 
 
-def split_list(text: str, separator: str) -> list[str]:
-    """Splits a list, without the brackets around it. An empty part stays one, but for those between spaces."""
+def split_list(text: str, separator: str, *, blank: bool = True) -> list[str]:
+    """Splits a list, without the brackets around it, into stripped parts.
+
+    Args:
+        text: the list.
+        separator: its separator.
+        blank: whether blank parts are kept; there are none between spaces.
+    """
     if len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
         text = text[1:-1]
-    return text.split() if separator == " " or not text.strip() else text.split(separator)
+    parts = text.split() if separator == " " or not text.strip() else text.split(separator)
+    return [stripped for part in parts if (stripped := part.strip()) or blank]
 
 
-def _separator_in(text: str) -> str:
-    return next((separator for separator in SEPARATORS if separator in text), SEPARATORS[-1])
+def _first_separator(found: Container[str]) -> str:
+    return next((separator for separator in SEPARATORS if separator in found), SEPARATORS[-1])
 
 
 def separator_name(separator: str) -> str:
-    """What messages call a separator."""
+    """The name of a separator in messages."""
     return "a space" if separator == " " else repr(separator)
 
 
@@ -182,24 +191,22 @@ def _is_integer(text: str) -> bool:
 def _is_number(text: str) -> bool:
     if _CODE.fullmatch(text) or not _NUMBER.fullmatch(text):
         return False
-    # A whole number beyond 64 bits is somebody's identifier.
+    # A whole number beyond 64 bits is an identifier.
     return abs(float(text)) <= _FLOAT32_MAX and ("." in text or "e" in text.lower() or _is_integer(text))
 
 
 def _integer(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,30}", text) or int(text) not in _INT64:
-        raise ValueError(f"{text[:_SHOWN]!r} is no whole number of 64 bits")
+        raise ValueError(f"{text[:_SHOWN]!r} is not a whole number of 64 bits")
     return int(text)
 
 
 def _number(text: str) -> float:
     if not _NUMBER.fullmatch(text) or abs(float(text)) > _FLOAT32_MAX:
-        raise ValueError(f"{text[:_SHOWN]!r} is no number within float32")
+        raise ValueError(f"{text[:_SHOWN]!r} is not a number within float32")
     return float(text)
 
 
-# In `input.labels.features`: all columns that no role has; a column's type is told.
-ALL, AUTO = "*", "auto"
 _TEXT = ValueType(TEXT)
 
 
@@ -213,7 +220,7 @@ class _Column:
     wanted: str
     first: array[int]
     differs: bytearray
-    evidence: TypeVotes = field(default_factory=TypeVotes)
+    votes: TypeVotes = field(default_factory=TypeVotes)
     type: ValueType = _TEXT
 
     def __post_init__(self) -> None:
@@ -222,7 +229,7 @@ class _Column:
 
 
 class FurtherColumns:
-    """Reads them in two passes: `look` at every row, then `tell`; then give every row to a `reader`, in the same order.
+    """Reads them in two passes: `look` at every row, then `resolve_types`; then a `reader` gets the same rows again.
 
     Args:
         table: the table.
@@ -246,7 +253,7 @@ class FurtherColumns:
 
     @property
     def given(self) -> bool:
-        """Whether there are any."""
+        """Returns `True` if there are any."""
         return bool(self._columns)
 
     def look(self, image: int, row: TableRow) -> None:
@@ -255,14 +262,14 @@ class FurtherColumns:
             text = row.fields[column.number].strip()
             if not text:
                 continue
-            column.evidence.add(text, f"row {row.line}")
-            said = text_number(text)
+            column.votes.add(text, f"row {row.line}")
+            number = text_number(text)
             if not column.first[image]:
-                column.first[image] = said
-            elif column.first[image] != said:
+                column.first[image] = number
+            elif column.first[image] != number:
                 column.differs[image] = 1
 
-    def tell(self) -> tuple[dict[str, str], list[str]]:
+    def resolve_types(self) -> tuple[dict[str, str], list[str]]:
         """Decides on the types, after all rows.
 
         Returns:
@@ -275,20 +282,20 @@ class FurtherColumns:
         for column in self._columns:
             reason = ""
             if column.wanted == AUTO:
-                column.type, reason = column.evidence.tell(f"{self._table.path}, column {column.header!r}")
+                column.type, reason = column.votes.detect(f"{self._table.path}, column {column.header!r}")
             elif column.wanted == TEXTS:
-                column.type = ValueType(TEXTS, column.evidence.separator())
+                column.type = ValueType(TEXTS, column.votes.separator())
             why = f", since {reason}" if reason else ""
             notes.append(f"{column.feature} from column {column.header!r}: {column.type.name}{why}")
         return {column.feature: column.type.kind for column in self._columns}, notes
 
     def problem(self, row: TableRow) -> str:
-        """What is wrong with a row's values, or nothing; only a type that was declared can be wrong."""
+        """The problem of a row's values, or an empty text; only a type that was declared can be wrong."""
         for column in self._columns:
             try:
                 column.type.read(row.fields[column.number])
             except ValueError as error:
-                return f"column {column.header}: {error}, as input.labels.features says"
+                return f"column {column.header}: {error}, which input.labels.features requires"
         return ""
 
     def reader(self) -> Callable[[int, TableRow], Values]:
@@ -297,12 +304,12 @@ class FurtherColumns:
 
         def values(image: int, row: TableRow) -> Values:
             found: dict[str, list[int] | list[float] | list[str]] = {}
-            for column, told in passed:
-                if told[image] and not column.differs[image]:
+            for column, done in passed:
+                if done[image] and not column.differs[image]:
                     continue
                 read = column.type.read(row.fields[column.number])
                 if read:
-                    told[image] = 1
+                    done[image] = 1
                     found[column.feature] = read
             return found
 
@@ -320,12 +327,7 @@ def _choose(table: Table, wanted: Mapping[str, str], taken: Collection[int]) -> 
         if header == ALL:
             continue
         path = f"input.labels.features.{header}"
-        if table.header.count(header) != 1:
-            how_often = "no" if header not in table.header else "more than one"
-            raise ConfigError(
-                path, f"{table.path} has {how_often} such column", f"It has: {shown_header(table.header)}."
-            )
-        number = table.header.index(header)
+        number = table.find_column(path, header)
         if number in taken:
             raise ConfigError(path, "the column is read as image, class, mask or caption", "Leave it out.")
         chosen[number] = (feature_name(header), kind)

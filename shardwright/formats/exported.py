@@ -1,4 +1,4 @@
-"""What `shardwright export` wrote, as a source: the annotations by their own format, and what `features.jsonl` adds."""
+"""The format that `shardwright export` writes: annotations in their format, with the features of `features.jsonl`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import MASKS, MULTI, NONE, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Images, MaskCode, Survey
+from shardwright.formats.base import NO_LABEL, Annotation, AnnotationFormat, Images, Survey
 from shardwright.formats.export_record import LABELS, RECORD_FILE, ExportRecord, FoundExport
 from shardwright.formats.image_names import NameIndex
 from shardwright.storage import Listing, open_table
 from shardwright.untrusted import parse_untrusted_json
 
 
-class Exported:
+class Exported(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -31,33 +31,30 @@ class Exported:
         self.unlisted = found.record.unlisted
         self.name = inner.name
         self.mask_column = inner.mask_column
+        self.dialect = inner.dialect
         self._found = found
         self._images = images
 
-    @property
-    def dialect(self) -> MaskCode:
-        """See `Source.dialect`."""
-        return self.inner.dialect
-
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         survey, record = self.inner.survey(), self._found.record
+        self.dialect = self.inner.dialect
         survey.features = {**survey.features, **record.features}
         survey.labels = survey.labels if record.labels == MASKS else record.labels
         survey.ordered = record.labels == MULTI
         # Masks and boxes are those of the stored pixels.
         survey.frame = "stored"
-        survey.notes = (*survey.notes, f"labels: {RECORD_FILE} says how `shardwright export` wrote them")
+        survey.notes = (*survey.notes, f"labels: {RECORD_FILE} states how `shardwright export` wrote them")
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         yield from self.inner.annotations()
         if self._found.features_path:
             yield from self._features(self._found.features_path)
 
     def attachments(self) -> Listing | None:
-        """See `Source.attachments`."""
+        """See `AnnotationFormat.attachments`."""
         return self.inner.attachments()
 
     def _features(self, path: str) -> Iterator[Annotation]:
@@ -102,7 +99,7 @@ def features_line(image: str, values: Mapping[str, Any]) -> str:
 def export_options(
     record: ExportRecord, options: LabelsConfig, classes: Mapping[str, int | None] | None
 ) -> tuple[LabelsConfig, Mapping[str, int | None] | None]:
-    """Returns `input.labels` and `input.classes` as the export says them, where the configuration does not."""
+    """Returns `input.labels` and `input.classes`, completed by the export where the configuration does not set them."""
     if classes is None and record.labels != NONE and options.format in ("auto", "rle_csv", "label_csv", "mask_images"):
         classes = dict.fromkeys(record.classes) or None
     listed = options.path is not None and record.file == LABELS and record.labels in (SINGLE, MULTI)

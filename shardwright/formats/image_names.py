@@ -1,10 +1,9 @@
-"""How a table names images by parts of their paths, where it names none by path or file name: told from both.
+"""Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
 
+Where the table names no image by path or file name, its names are parts of paths, and the pattern is detected.
 UW-Madison's `case123_day20_slice_0001` is `case123/case123_day20/scans/slice_0001_266_266_1.50_1.50.png`. A name is cut
-at its underscores, and the pieces are looked for in a path, one behind the other; what surrounds and joins them there,
-with any digits for its own, is the pattern. It counts only where it finds no name twice.
-
-Which image a table means: by its whole key, or by file name, by either without extension where one image fits.
+at its underscores, and the pieces are searched for in a path, one after the other. The text around and between them,
+with any digits in place of its digits, is the pattern. It counts only where it finds no name twice.
 """
 
 from __future__ import annotations
@@ -20,7 +19,15 @@ from typing import NamedTuple
 from shardwright.config.limited_pattern import LimitedPattern
 from shardwright.errors import UsageError
 
-_AMBIGUOUS = -1
+AMBIGUOUS = -1
+_MOST_PIECES = 3
+# Names that patterns are made of, and paths that the pieces of each are looked for in.
+_TRIED_NAMES, _TRIED_PATHS = 3, 1000
+# Longer ones are cut in too many ways.
+_MOST_UNDERSCORES = 12
+_DIGITS = re.compile(r"[0-9]+")
+# No piece begins or ends within a word of the path: case12 is not in case123.
+_BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
 
 
 class NameIndex:
@@ -28,7 +35,7 @@ class NameIndex:
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images: found by their whole key, since a table may name them, never by file name.
+        skip: positions that are not images: found by their whole key, since a table may name them, never by file name.
         pattern: `input.labels.key_pattern`: images are named by what the groups of this regular expression find in
             their keys, joined by `_`, and in no other way.
         exact: whether images are named by their whole keys and in no other way, as in an export of ours.
@@ -62,7 +69,7 @@ class NameIndex:
         """
         if self._by_pattern is not None:
             return self._by_pattern.get(unicodedata.normalize("NFC", name.strip()))
-        # Rows about an image mostly stand together.
+        # Rows about an image are mostly consecutive.
         if self._last[0] != name:
             self._last = (name, self._find(name))
         return self._last[1]
@@ -77,9 +84,9 @@ class NameIndex:
         found = self._at(name)
         if found is not None or not name:
             return found
-        for form in (_stem,) if "/" in name else (_base, _stem, _base_stem):
+        for form in (key_stem,) if "/" in name else (_base, key_stem, base_stem):
             found = self._named(form).get(name)
-            if found == _AMBIGUOUS:
+            if found == AMBIGUOUS:
                 both = [key for i, key in enumerate(self._keys) if form(key) == name and i not in self._skip]
                 raise UsageError(
                     f"The annotations name {name!r}, which could be {both[0]} or {both[1]}. "
@@ -102,17 +109,22 @@ class NameIndex:
     def _named(self, form: Callable[[str], str]) -> dict[str, int]:
         """The images by a shorter form of their keys; made when it is first needed."""
         if form not in self._by_form:
-            named: dict[str, int] = {}
-            for i, key in enumerate(self._keys):
-                if i not in self._skip:
-                    short = form(key)
-                    named[short] = _AMBIGUOUS if short in named else i
-            self._by_form[form] = named
+            self._by_form[form] = index_keys(self._keys, self._skip, form)
         return self._by_form[form]
 
 
+def index_keys(keys: Sequence[str], skip: frozenset[int], form: Callable[[str], str]) -> dict[str, int]:
+    """Returns the shorter form of a key -> its position, `AMBIGUOUS` where several keys have it."""
+    named: dict[str, int] = {}
+    for i, key in enumerate(keys):
+        if i not in skip:
+            short = form(key)
+            named[short] = AMBIGUOUS if short in named else i
+    return named
+
+
 def is_text(name: str) -> bool:
-    """Whether UTF-8 can hold a name: JSON can escape halves of characters."""
+    """Returns whether UTF-8 can encode a name: JSON can escape halves of characters."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -130,11 +142,13 @@ def _by_pattern(keys: Sequence[str], skip: frozenset[int], pattern: LimitedPatte
         if named.setdefault(name, i) != i:
             raise UsageError(
                 f"input.labels.key_pattern: {pattern.pattern!r} finds {name!r} in both {keys[named[name]]} and {key}. "
-                "Add a group for what tells them apart."
+                "Add a group for the part that differs."
             )
     if not named:
         shown = ", ".join([key for i, key in enumerate(keys) if i not in skip][:3])
-        raise UsageError(f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Mend it.")
+        raise UsageError(
+            f"input.labels.key_pattern: {pattern.pattern!r} finds nothing in any image: {shown}. Change the pattern."
+        )
     return named
 
 
@@ -142,22 +156,14 @@ def _base(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-def _stem(key: str) -> str:
+def key_stem(key: str) -> str:
+    """Returns a key without its extension."""
     return os.path.splitext(key)[0]
 
 
-def _base_stem(key: str) -> str:
-    return _stem(_base(key))
-
-
-_MOST_PIECES = 3
-# Names that patterns are made of, and paths that the pieces of each are looked for in.
-_TRIED_NAMES, _TRIED_PATHS = 3, 1000
-# Longer ones are cut in too many ways.
-_MOST_UNDERSCORES = 12
-_DIGITS = re.compile(r"[0-9]+")
-# No piece begins or ends within a word of the path: case12 is not in case123.
-_BEGIN, _END = r"(?<![^\W_])", r"(?![^\W_])"
+def base_stem(key: str) -> str:
+    """Returns the file name of a key without its extension."""
+    return key_stem(_base(key))
 
 
 class KeyPattern(NamedTuple):
@@ -180,7 +186,7 @@ def detect_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozense
     Args:
         names: different names of the table, none of which is a path or a file name.
         keys: sorted keys of the listing.
-        skip: positions that are no images.
+        skip: positions that are not images.
 
     Returns:
         The pattern that finds most of the names; `None` where none finds any, or two find other images for a name.
@@ -204,7 +210,7 @@ def detect_key_pattern(names: Sequence[str], keys: Sequence[str], skip: frozense
 
 
 def _patterns(name: str, keys: Sequence[str], skip: frozenset[int]) -> Iterator[str]:
-    """A pattern for each way to cut a name whose pieces stand in a path, few pieces first."""
+    """A pattern for each way to cut a name whose pieces are in a path, few pieces first."""
     cuts = [place for place, character in enumerate(name) if character == "_"]
     if len(cuts) > _MOST_UNDERSCORES:
         return
@@ -226,7 +232,7 @@ def _patterns(name: str, keys: Sequence[str], skip: frozenset[int]) -> Iterator[
 
 
 def _any_digits(text: str) -> str:
-    """A regular expression for a text, with any digits in the places of its own."""
+    """A regular expression for a text, with any digits in the places of its digits."""
     return r"\d+".join(map(re.escape, _DIGITS.split(text)))
 
 

@@ -4,7 +4,7 @@
 |---|---|
 | `images: data`, `labels.path: data/masks` | what is in `data/masks` (the listing of the images leaves it out) |
 | `images: data/img`, `labels.path: data` | what is not in `data/img` |
-| one folder for both | `x_mask.png` and other suffixes of `mask_layouts`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
+| one folder for both | `x_mask.png` and other suffixes of `mask_names`; `x.png` of `x.jpg`; `x_car.png` of `x.jpg` |
 | Pascal VOC's tree as `images` | what is in `SegmentationClass` and `SegmentationObject` |
 
 `input.labels.pattern` decides where it is given: a file is a mask if the pattern finds its image, another file.
@@ -69,13 +69,13 @@ def without_masks(images: Listing, options: LabelsConfig, labels: str) -> tuple[
             shown = ", ".join([images.keys[i] for i in both][:_SHOWN])
             raise UsageError(
                 f"input.labels.path: images and masks are in one folder, and no name shows which are masks: {shown}. "
-                "Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask', or give the masks a folder of their own."
+                "Set input.labels.pattern, e.g. '(?P<image>.+)_mask', or put the masks into a separate folder."
             )
     return _split(images, [i in found for i in range(len(images.keys))], how)
 
 
 def _overlap(images: str, labels: str) -> bool:
-    """Whether one of two folders is, or is in, the other."""
+    """Returns whether one of two folders is, or is in, the other."""
     one, other = (path.rstrip("/") + "/" for path in (images, labels))
     return one.startswith(other) or other.startswith(one)
 

@@ -1,9 +1,8 @@
 """Classes of images in a table: one or several, in one field or in rows.
 
-Whether the label fields of a table name one class or several, and what separates those: told from all of them.
-
-`|` and `;` are in no class's name, so they separate. Commas and spaces may be. Numbers they do separate. Of words, each
-must be a label by itself elsewhere (or, between commas, recur): where that is so of all fields with several words they
+Whether the label fields of a table name one class or several, and their separator, is detected from all of them. `|`
+and `;` are never part of a class's name, so they separate. Commas and spaces separate numbers. They separate words if
+each word is also a label elsewhere (or, between commas, recurs): where that is so of all fields with several words they
 are lists, where it is so of none they are names, and otherwise both fit, which is an error.
 """
 
@@ -22,7 +21,7 @@ from shardwright.formats.base import Survey
 from shardwright.formats.classes import as_integer
 from shardwright.formats.columns import SEPARATORS, separator_name, split_list
 from shardwright.formats.export_record import ExportRecord
-from shardwright.formats.rows import CsvSource, RawAnnotation, TableInput
+from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, LABEL, TableRow, label_columns
 
 _NEVER_IN_NAMES = ("|", ";")
@@ -30,6 +29,8 @@ _EITHER = "Set input.labels.separator: to what is between the classes, or to '' 
 # At least so many images, and that share of all, have rows of several classes where that is meant: less are mistakes.
 _SEVERAL, _SHARE, _DOUBTFUL = 3, 0.2, 0.05
 _SHOWN = 40
+# A table with more different fields than this is read by the first ones.
+_MOST_FIELDS = 100_000
 
 
 class SeparatorGuess(NamedTuple):
@@ -38,7 +39,7 @@ class SeparatorGuess(NamedTuple):
     Attributes:
         multi: whether an image may have any number of classes.
         separator: what is between classes in a field; empty where a field is one class.
-        reason: how that was told, or empty.
+        reason: why it is read so, or empty.
         exact: whether a field of several is a list as an export writes it: order, repeats and blanks count.
     """
 
@@ -53,16 +54,11 @@ class SeparatorGuess(NamedTuple):
             return tuple(field.split(self.separator)) if field else ()
         if not self.separator:
             return (field,) if field else ()
-        return tuple(dict.fromkeys(split_labels(field, self.separator)))
-
-
-def split_labels(field: str, separator: str) -> list[str]:
-    """The parts of a field that are not blank."""
-    return [part.strip() for part in split_list(field, separator) if part.strip()]
+        return tuple(dict.fromkeys(split_list(field, self.separator, blank=False)))
 
 
 def detect_separator(fields: Collection[str], classes: Collection[str] | None, where: str) -> tuple[str, str]:
-    """Tells what separates the classes in label fields.
+    """Detects the separator of the classes in label fields.
 
     Args:
         fields: different fields, not blank.
@@ -76,22 +72,22 @@ def detect_separator(fields: Collection[str], classes: Collection[str] | None, w
         UsageError: two readings fit.
     """
     for separator in SEPARATORS:
-        lists = {field: parts for field in fields if len(parts := split_labels(field, separator)) > 1}
+        lists = {field: parts for field in fields if len(parts := split_list(field, separator, blank=False)) > 1}
         if not lists:
             continue
         if classes is not None:
-            told = _by_classes(fields, lists, classes, where)
+            is_list = _by_classes(fields, lists, classes, where)
         elif separator in _NEVER_IN_NAMES:
-            told = True
+            is_list = True
         else:
-            told = _by_fields(separator, fields, lists, where)
-        if told:
+            is_list = _by_fields(separator, fields, lists, where)
+        if is_list:
             return separator, f"{separator_name(separator)} is between classes, as in {next(iter(lists))[:_SHOWN]!r}"
     return "", ""
 
 
 def detect_multi_label(images: int, several: int, where: str) -> bool:
-    """Tells from rows whether an image may have several classes.
+    """Detects from rows whether an image may have several classes.
 
     Args:
         images: number of images with a label.
@@ -112,7 +108,7 @@ def detect_multi_label(images: int, several: int, where: str) -> bool:
 
 
 def _by_classes(fields: Collection[str], lists: Mapping[str, list[str]], classes: Collection[str], where: str) -> bool:
-    """Whether `input.classes` knows all parts, and all fields that are none of several."""
+    """Returns whether `input.classes` has all parts, and all fields that are not lists."""
 
     def known(name: str) -> bool:
         return name in classes or as_integer(name) is not None
@@ -143,33 +139,29 @@ def _by_fields(separator: str, fields: Collection[str], lists: Mapping[str, list
     return bool(good)
 
 
-# A table with more different fields than this is read by the first ones.
-_MOST_FIELDS = 100_000
-
-
-class LabelTable(CsvSource):
+class LabelTable(CsvFormat):
     """A table of classes. Where an image has one, an image with two is rejected; rows that repeat another are fine."""
 
     def __init__(self, given: TableInput) -> None:
         super().__init__(given)
-        # Line of the first row about each image and the number of what it says: 12 bytes an image, not a string.
+        # Line of the first row about each image and the number of its label: 12 bytes an image, not a string.
         self._first_line = array("q", bytes(8 * len(given.images.keys)))
-        self._said = array("i", bytes(4 * len(given.images.keys)))
+        self._label_number = array("i", bytes(4 * len(given.images.keys)))
         self._labels: dict[str, int] = {}
 
-    def _conflict(self, image: int, statement: RawAnnotation) -> str:
+    def _conflict(self, image: int, annotation: RawAnnotation) -> str:
         if self.kind == MULTI:
             return ""
-        (label,) = statement.labels
+        (label,) = annotation.labels
         number = self._labels.setdefault(label, len(self._labels))
         line = self._first_line[image]
         if not line:
-            self._first_line[image], self._said[image] = statement.line, number
+            self._first_line[image], self._label_number[image] = annotation.line, number
             return ""
-        if self._said[image] == number:
+        if self._label_number[image] == number:
             return ""
-        before = next(label for label, known in self._labels.items() if known == self._said[image])
-        return f"says {label!r}, row {line} says {before!r}; an image has one class"
+        before = next(label for label, known in self._labels.items() if known == self._label_number[image])
+        return f"states {label!r}, row {line} states {before!r}; an image has one class"
 
 
 class LabelCsv(LabelTable):
@@ -185,43 +177,43 @@ class LabelCsv(LabelTable):
         super().__init__(given)
         self._record = record
         self._options = options
-        self._reading = SeparatorGuess(False)
-        self._beside = _names_beside(given)
+        self._guess = SeparatorGuess(False)
+        self._name_columns = _columns_of_names(given)
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
-        self._reading = self._tell()
-        self.kind = MULTI if self._reading.multi else SINGLE
-        if self._reading.reason:
+        """See `AnnotationFormat.survey`."""
+        self._guess = self._detect_separator()
+        self.kind = MULTI if self._guess.multi else SINGLE
+        if self._guess.reason:
             self._notes += (
-                f"an image may have several classes, since {self._reading.reason} (input.labels.multi and separator "
-                "say otherwise)",
+                f"an image may have several classes, since {self._guess.reason} (input.labels.multi and separator "
+                "override this)",
             )
         return super().survey()
 
     def _take_apart(self, row: TableRow) -> RawAnnotation:
         name = row.fields[self._columns[IMAGE]]
-        labels = self._reading.split(row.fields[self._columns[LABEL]].strip())
+        labels = self._guess.split(row.fields[self._columns[LABEL]].strip())
         problem = "names no image" if not name.strip() else ""
-        if not labels and not self._reading.multi:
+        if not labels and not self._guess.multi:
             problem = problem or "names no class"
-        for column, ids in self._beside.items():
+        for column, ids in self._name_columns.items():
             self._check_name(row, column, ids, labels)
         return RawAnnotation(row.line, name, self._names.find(name), labels, problem=problem)
 
     def _check_name(self, row: TableRow, column: int, ids: Mapping[str, int], labels: tuple[str, ...]) -> None:
-        """Holds the name of a class that stands beside its id against `input.classes`."""
-        said = row.fields[column].strip()
+        """Compares the name of a class next to its id with `input.classes`."""
+        name = row.fields[column].strip()
         number = as_integer(labels[0]) if len(labels) == 1 else None
-        if said in ids and number in ids.values() and ids[said] != number:
+        if name in ids and number in ids.values() and ids[name] != number:
             known = next(name for name, known in ids.items() if known == number)
             raise UsageError(
-                f"{self._path}, row {row.line}: the class {number} is {said!r} by column "
-                f"{self._table.header[column]!r}, but {known!r} by input.classes. Mend the one that is wrong."
+                f"{self._path}, row {row.line}: the class {number} is {name!r} by column "
+                f"{self._table.header[column]!r}, but {known!r} by input.classes. Fix the one that is wrong."
             )
 
-    def _tell(self) -> SeparatorGuess:
-        """How fields are read, by all of them as far as the configuration does not say it."""
+    def _detect_separator(self) -> SeparatorGuess:
+        """Detects how fields are read, by all of them, where it is not configured."""
         multi, separator = self._options.multi, self._options.separator
         if multi is False:
             return SeparatorGuess(False)
@@ -258,7 +250,7 @@ class LabelCsv(LabelTable):
         return fields, len(first) - first.count(0), sum(differs)
 
 
-def _names_beside(given: TableInput) -> dict[int, dict[str, int]]:
+def _columns_of_names(given: TableInput) -> dict[int, dict[str, int]]:
     """Columns that may hold the names of the classes whose ids are read, each with the ids of `input.classes`."""
     ids = {name: number for name, number in (given.classes or {}).items() if number is not None}
     taken = (*given.columns.values(), *given.captions)

@@ -1,15 +1,15 @@
-"""Mask images in a folder of their own: one file for all classes of an image, or one per class.
+"""Mask images in a separate folder: one file for all classes of an image, or one per class.
 
-Which image a mask belongs to is told from the names (`mask_layouts`), what its values mean from `input.classes` or, if
-that gives no ids, from the values that occur in all masks (`mask_values`): then every mask is decoded twice, once to
-find them and once when its image is written. A mask must have the size of its image.
+The names of the files state the image of a mask (`mask_names`). The meaning of values is in `input.classes` or, if that
+gives no ids, detected from the values that occur in all masks (`mask_values`): then every mask is decoded twice, once
+to find them and once when its image is written. A mask must have the size of its image.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from shardwright.config.input import REFUSE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import UsageError
-from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey
 from shardwright.formats.classes import map_classes
 from shardwright.formats.export_record import ExportRecord
 from shardwright.formats.mask_names import ImageStems, MaskName, detect_mask_layout, exported_layout
@@ -27,25 +27,23 @@ from shardwright.storage import Listing, Refusal, list_inputs, map_threads, read
 
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
 LOSSY = (".jpg", ".jpeg")
-_SHOWN_NAMES = 3
 _SHOWN_COLOURS = 5
 
 
-class MaskImages:
+class MaskImages(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
-        folder: where the masks lie.
+        folder: the folder of the masks.
         images: the images.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
         pattern: `input.labels.pattern`.
         others: `input.labels.others`.
         record: of the export of ours that the masks are a part of.
     """
 
-    unlisted = "fail"
-    mask_column = ""
+    dialect: MaskFiles
 
     def __init__(
         self,
@@ -63,30 +61,30 @@ class MaskImages:
         self._notes = notes
         self._pattern = pattern
         self._record = record if pattern is None else None
-        self._listing = _without(list_masks(folder), images.paths)
+        self._listing = list_masks(folder, images.paths)
         self.dialect = MaskFiles(self._listing.root, {}, images.max_pixels, others)
         self._annotations: list[Annotation] = []
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         masks = self._listing
         stems = ImageStems(self._images.keys, self._images.skip)
         if self._record is None:
             layout = detect_mask_layout(masks.keys, stems, self._classes, self._pattern)
         else:
             layout = exported_layout(self._record)
-        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:_SHOWN_NAMES]))
+        survey = Survey(classes=(), listed=bytearray(len(self._images.keys)), names=list(masks.keys[:SHOWN_NAMES]))
         survey.refused = [Refusal(f"{self.name}/{key}", code, reason) for key, code, reason in masks.refused]
         placed: dict[int, MaskName] = {}
         for i, key in enumerate(masks.keys):
             place = layout.place(key, stems)
             if place is not None and layout.by_class and not place.label:
-                survey.refused.append(Refusal(f"{self.name}/{key}", "bad_row", "its name says no class"))
+                survey.refused.append(Refusal(f"{self.name}/{key}", "bad_row", "its name contains no class"))
             elif place is not None:
                 placed[i] = place
                 survey.listed[place.image] = 1
             elif self._pattern is None:
-                reason = f"it is the mask of no image, by {layout.name}"
+                reason = f"no image belongs to this mask, by {layout.name}"
                 survey.refused.append(Refusal(f"{self.name}/{key}", "missing_image", reason))
         check_second(placed, masks, self._images, survey, f"{self.name}: ")
         mapped = self._map(placed, by_class=layout.by_class)
@@ -94,15 +92,15 @@ class MaskImages:
         survey.ignore = mapped.ignore or (self.dialect.others == IGNORED and not layout.by_class)
         survey.notes = (*self._notes, f"masks: named by {layout.name}, since {layout.reason}", *mapped.notes)
         if self._pattern is not None and len(placed) < len(masks.keys):
-            survey.notes += (f"masks: {len(masks.keys) - len(placed)} files are of no image and are passed over",)
+            survey.notes += (f"masks: {len(masks.keys) - len(placed)} files belong to no image and are passed over",)
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         yield from self._annotations
 
     def attachments(self) -> Listing:
-        """See `Source.attachments`."""
+        """See `AnnotationFormat.attachments`."""
         return self._listing
 
     def _map(self, placed: Mapping[int, MaskName], *, by_class: bool) -> ValueMap:
@@ -113,11 +111,11 @@ class MaskImages:
                 used.setdefault(place.label, f"{self.name}/{self._listing.keys[i]}")
             counts = self._record is not None and not self._record.ignored
             ignore = None if counts else used.pop(IGNORED, None)
-            told = map_classes(used, self._classes)
-            index = {**told.index, **({} if ignore is None else {IGNORED: IGNORE})}
+            by_name = map_classes(used, self._classes)
+            index = {**by_name.index, **({} if ignore is None else {IGNORED: IGNORE})}
             self._annotations = [Annotation(p.image, index[p.label], names[i], NO_ROW) for i, p in placed.items()]
             keeps = ignore is not None or (self._record is not None and self._record.ignored)
-            return ValueMap(told.names, {0: IGNORE} if keeps else {}, told.notes)
+            return ValueMap(by_name.names, {0: IGNORE} if keeps else {}, by_name.notes)
         self._annotations = [Annotation(place.image, NO_LABEL, names[i], NO_ROW) for i, place in placed.items()]
         if not placed:
             return ValueMap(tuple(self._classes or ()), {})
@@ -147,8 +145,12 @@ def check_second(
             survey.rejected.setdefault(place.image, Refusal(images.keys[place.image], "two_masks", reason))
 
 
-def list_masks(folder: str) -> Listing:
+def list_masks(folder: str, images: frozenset[str] = frozenset()) -> Listing:
     """Lists the mask images of a folder; JPEGs only where there is nothing else, so that they are refused by name.
+
+    Args:
+        folder: the folder.
+        images: paths of the files that are images, not masks.
 
     Raises:
         UsageError: there is no such folder, or no image in it.
@@ -160,38 +162,22 @@ def list_masks(folder: str) -> Listing:
     for endings in (_LOSSLESS, LOSSY):
         chosen = [i for i, key in enumerate(listing.keys) if key.lower().endswith(endings)]
         if chosen:
-            return select(listing, chosen)
-    raise UsageError(f"input.labels.path: {folder} holds no PNG, BMP or TIFF. Give the folder of the masks.")
-
-
-def _without(masks: Listing, images: frozenset[str]) -> Listing:
-    """The masks without the files that are images."""
-    kept = [i for i in range(len(masks.keys)) if masks.path(i) not in images] if images else []
-    return select(masks, kept) if images else masks
-
-
-def select(listing: Listing, chosen: Sequence[int]) -> Listing:
-    """The same listing with the files at some positions only."""
-    return dataclasses.replace(
-        listing,
-        keys=[listing.keys[i] for i in chosen],
-        names=[listing.names[i] for i in chosen],
-        sizes=[listing.sizes[i] for i in chosen],
-        pins=tuple(listing.pins[i] for i in chosen) if listing.pins else (),
-    )
+            kept = [i for i in chosen if listing.path(i) not in images]
+            return dataclasses.replace(listing.part(kept), refused=listing.refused)
+    raise UsageError(f"input.labels.path: {folder} contains no PNG, BMP or TIFF. Give the folder of the masks.")
 
 
 def detect_values(files: MaskFiles, names: list[str], where: str, classes: Mapping[str, int | None] | None) -> ValueMap:
-    """What the values of masks mean, from `input.classes` or from the masks.
+    """Detects the meaning of the values of masks, from `input.classes` or from the masks.
 
     Args:
         files: reads them.
         names: the masks.
-        where: what errors call their folder; empty where a mask's own name says enough.
+        where: what errors call their folder; empty where the names of masks are enough.
         classes: `input.classes`.
 
     Raises:
-        UsageError: a value is no class, or masks hold colours that nobody explained.
+        UsageError: a value is not a class, or masks hold colours that are not explained.
     """
     if classes is not None and have_ids(classes):
         return map_ids(classes)
@@ -211,7 +197,7 @@ def _values(files: MaskFiles, name: str) -> tuple[list[int], bool]:
     try:
         mask = files.read(name)
     except MaskFileError:
-        return [], False  # Why, the ledger says when its image is due.
+        return [], False  # The ledger states why, when the image is due.
     values, counts = _counted(mask)
     order = np.lexsort((values, -counts))
     return values[order].tolist(), mask.coloured

@@ -1,4 +1,4 @@
-"""Which image a mask file belongs to, and whether its name says a class, told from the names alone.
+"""Which image a mask file belongs to, and the class in its name, detected from the names alone.
 
 | layout | mask of `street/a.jpg` |
 |---|---|
@@ -8,13 +8,12 @@
 | class suffix | `street/a_car.png` |
 
 The layout in which most masks find their image is taken; where two are even it is an error. A bare name finds its image
-in any folder where the layout says no class. `input.labels.pattern` says it outright: a regular expression, searched in
+in any folder where the layout has no classes. `input.labels.pattern` overrides this: a regular expression, searched in
 the mask's path without extension, with a group `image` and, where a file holds one class, a group `label`.
 """
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from shardwright.errors import UsageError
 from shardwright.formats.class_folders import is_split_folder
 from shardwright.formats.classes import as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
+from shardwright.formats.image_names import AMBIGUOUS, base_stem, index_keys, key_stem
 
 # Suffix of the mask -> what the image's name has in its place.
 SUFFIXES = {
@@ -36,12 +36,11 @@ SUFFIXES = {
 }
 _IMAGE_SUFFIX = "_leftImg8bit"
 _SAME, _FOLDER, _CLASS_SUFFIX = "same path", "folder per class", "class suffix"
-_AMBIGUOUS = -1
-_OVERRIDE = "input.labels.pattern says otherwise"
+_OVERRIDE = "input.labels.pattern overrides this"
 
 
 class MaskName(NamedTuple):
-    """Where a mask belongs: position of its image, and the class that its name says, or an empty text."""
+    """The image of a mask: its position, and the class in the mask's name, or an empty text."""
 
     image: int
     label: str
@@ -52,25 +51,20 @@ class ImageStems:
 
     Args:
         keys: sorted keys of the listing.
-        skip: positions that are no images.
+        skip: positions that are not images.
     """
 
     def __init__(self, keys: Sequence[str], skip: frozenset[int]) -> None:
         self._keys = keys
         self._skip = skip
-        self._by_stem: dict[str, int] = {}
-        self._by_base: dict[str, int] = {}
-        for i, key in enumerate(keys):
-            if i not in skip:
-                stem = os.path.splitext(key)[0]
-                for named, name in ((self._by_stem, stem), (self._by_base, stem.rpartition("/")[2])):
-                    named[name] = _AMBIGUOUS if name in named else i
+        self._by_stem = index_keys(keys, skip, key_stem)
+        self._by_base = index_keys(keys, skip, base_stem)
 
     def find(self, stem: str, *, bare: bool) -> int | None:
         """Position of an image, -1 where several fit, `None` where none does."""
         found, whole = self._by_stem.get(stem), self.whole(stem)
         if whole is not None and found != whole:
-            return whole if found is None else _AMBIGUOUS
+            return whole if found is None else AMBIGUOUS
         return self._by_base.get(stem) if found is None and bare and "/" not in stem else found
 
     def whole(self, key: str) -> int | None:
@@ -80,7 +74,7 @@ class ImageStems:
 
     def ambiguous(self, mask: str, stem: str) -> UsageError:
         """The error for a mask whose name several images have."""
-        fitting = [key for key in self._keys if stem in (key, _stem(key), _stem(key).rpartition("/")[2])]
+        fitting = [key for key in self._keys if stem in (key, key_stem(key), base_stem(key))]
         return UsageError(
             f"The mask {mask!r} could be that of {fitting[0]} or {fitting[1]}. Give the images names that differ "
             "before the extension, or the mask its whole relative path."
@@ -94,7 +88,7 @@ class MaskLayout:
     Attributes:
         name: for messages.
         reason: why it is taken, for the user.
-        by_class: whether a file holds one class, which its name says.
+        by_class: whether a file holds one class, which its name states.
         names: from a mask's path without extension to the image's and a class.
         exact: whether the image's path has its extension.
     """
@@ -106,19 +100,19 @@ class MaskLayout:
     exact: bool = False
 
     def place(self, mask: str, images: ImageStems) -> MaskName | None:
-        """Where a mask belongs; `None` where it is of no image.
+        """Returns the image of a mask; `None` where there is none.
 
         Raises:
             UsageError: several images have the name.
         """
-        named = self.names(_stem(mask))
+        named = self.names(key_stem(mask))
         if named is not None and self.exact:
             position = images.whole(named[0])
             return None if position is None else MaskName(position, named[1])
         found = None if named is None else images.find(named[0], bare=not self.by_class)
         if named is None or found is None:
             return None
-        if found == _AMBIGUOUS:
+        if found == AMBIGUOUS:
             raise images.ambiguous(mask, named[0])
         return MaskName(found, named[1])
 
@@ -130,13 +124,13 @@ def exported_layout(record: ExportRecord) -> MaskLayout:
         folder, _, image = stem.partition("/")
         return (image, record.folders[folder]) if folder in record.folders else None
 
-    return MaskLayout(_FOLDER, f"{RECORD_FILE} says so", True, names, exact=True)
+    return MaskLayout(_FOLDER, f"{RECORD_FILE} states it", True, names, exact=True)
 
 
 def detect_mask_layout(
     masks: Sequence[str], images: ImageStems, classes: Mapping[str, int | None] | None, pattern: str | None
 ) -> MaskLayout:
-    """Tells the layout of a folder of masks.
+    """Detects the layout of a folder of masks.
 
     Args:
         masks: their paths below the folder.
@@ -153,7 +147,7 @@ def detect_mask_layout(
         return MaskLayout("pattern", "input.labels.pattern is given", "label" in compiled.groupindex, by_pattern)
     fitting = []
     for layout in _layouts(images, classes):
-        found = [named for named in map(layout.names, map(_stem, masks)) if named is not None]
+        found = [named for named in map(layout.names, map(key_stem, masks)) if named is not None]
         hits = [label for stem, label in found if images.find(stem, bare=not layout.by_class) is not None]
         if hits and not (layout.by_class and classes is None and not _may_be_classes(layout, set(hits))):
             fitting.append((len(hits), layout))
@@ -165,7 +159,7 @@ def detect_mask_layout(
         shown = " or ".join(layout.name for layout in best)
         raise UsageError(
             f"input.labels: the masks may be named by {shown}: as many ({most} of {len(masks)}) find an image either "
-            "way. Say it by input.labels.pattern, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
+            "way. Set input.labels.pattern, e.g. '(?P<image>.+)_mask' or '(?P<label>[^/]+)/(?P<image>.+)'."
         )
     reason = f"{most} of {len(masks)} find their image so; {_OVERRIDE}"
     return MaskLayout(best[0].name, reason, best[0].by_class, best[0].names)
@@ -180,7 +174,7 @@ def _layouts(images: ImageStems, classes: Mapping[str, int | None] | None) -> It
 
 
 def _may_be_classes(layout: MaskLayout, labels: set[str]) -> bool:
-    """Whether folders or suffixes that nobody named can be classes."""
+    """Returns whether folders or suffixes can be classes where `input.classes` names none."""
     if layout.name == _FOLDER:
         return not all(map(is_split_folder, labels))
     return len(labels) > 1 and not any(f"_{label}" in SUFFIXES for label in labels)
@@ -235,7 +229,3 @@ def pattern_names(pattern: LimitedPattern, images: ImageStems) -> Callable[[str]
 
 def _may_be(label: str, classes: Mapping[str, int | None] | None) -> bool:
     return classes is None or label in classes or as_integer(label) is not None
-
-
-def _stem(key: str) -> str:
-    return os.path.splitext(key)[0]

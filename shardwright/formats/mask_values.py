@@ -1,10 +1,9 @@
 """From the numbers and colours in mask images to classes, the background and what is to be ignored.
 
-0 (black, in colours) is the background unless a class has it, 255 is ignored unless a class has it or it is the only
-value beside 0, or numbers above it occur. A class called `ignore` names another value to be ignored.
+0 (black, in colours) is the background unless a class has it. 255 is ignored unless a class has it, it is the only
+value other than 0, or numbers above it occur. A class called `ignore` names another value to be ignored.
 
-Masks that are files of their own: what a writer needs to read them.
-
+`MaskFiles` reads masks that are separate files, for the writer of a shard.
 The text of a mask is its file's name, or checksum and name (`pin_mask`): then the file must be what it was.
 """
 
@@ -21,7 +20,7 @@ import numpy as np
 from shardwright.config.input import REFUSE
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import CheckFailed, ConfigError
-from shardwright.formats.base import IGNORE, NO_LABEL
+from shardwright.formats.base import IGNORE, NO_LABEL, shorten
 from shardwright.formats.classes import as_integer, map_classes
 from shardwright.images.colours import COLOUR, show_value
 from shardwright.masks.mask_images import (
@@ -42,15 +41,17 @@ WHITE = 255
 _ONE_CLASS = "mask"
 _LARGEST = 0xFFFF
 _BACKGROUNDS = frozenset(("background", "_background_", "bg", "void", "unlabeled", "unlabelled"))
+_START = 64
+_SHOWN = 4
 
 
 class ValueMap(NamedTuple):
-    """What the values of masks mean.
+    """The meaning of the values of masks.
 
     Attributes:
         names: class names in the order of their indices.
         labels: value -> index of the class, `IGNORE`, or `None` for the background.
-        notes: what was told from the data.
+        notes: what was detected in the data.
     """
 
     names: tuple[str, ...]
@@ -59,12 +60,12 @@ class ValueMap(NamedTuple):
 
     @property
     def ignore(self) -> bool:
-        """Whether a value is to be ignored."""
+        """Returns whether a value is to be ignored."""
         return IGNORE in self.labels.values()
 
 
 def have_ids(classes: Mapping[str, int | None] | None) -> bool:
-    """Whether `input.classes` says the values itself, so that no mask has to be looked into."""
+    """Returns whether `input.classes` states the values itself, so that no mask has to be read."""
     return classes is not None and any(number is not None for number in classes.values())
 
 
@@ -77,7 +78,7 @@ def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
     ids = {name: number for name, number in classes.items() if number is not None}
     for name, number in ids.items():
         if not (0 <= number <= _LARGEST or COLOUR <= number < 2 * COLOUR):
-            raise ConfigError(f"input.classes.{name}", f"{number} is no value of a mask", f"Use 0 to {_LARGEST}.")
+            raise ConfigError(f"input.classes.{name}", f"{number} is not a value of a mask", f"Use 0 to {_LARGEST}.")
     coloured = {number >= COLOUR for number in ids.values()}
     if len(coloured) > 1:
         raise ConfigError("input.classes", "some classes have numbers and some colours", "Give one kind to all.")
@@ -90,23 +91,25 @@ def map_ids(classes: Mapping[str, int | None]) -> ValueMap:
 
 
 def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | None, *, refuse: bool = True) -> ValueMap:
-    """Tells what values mean, where `input.classes` is a plain list of names, or not given.
+    """Returns the meaning of values, where `input.classes` is a plain list of names, or not given.
 
     Args:
-        values: every number that occurs -> the first mask it stands in.
+        values: every number that occurs -> the first mask with it.
         classes: name -> `None`, or nothing to take the numbers themselves as names.
-        refuse: whether a number that is no class is an error.
+        refuse: whether a number that is not a class is an error.
 
     Raises:
-        UsageError: a number is no class, or there is none.
+        UsageError: a number is not a class, or there is none.
         ConfigError: a class without an id is called `ignore`.
     """
     if classes is not None and IGNORED in classes:
-        raise ConfigError("input.classes", f"{IGNORED!r} is no class of masks", "Write {name: id}, or leave it out.")
+        raise ConfigError(
+            "input.classes", f"{IGNORED!r} cannot be the name of a class of masks", "Write {name: id}, or leave it out."
+        )
     shown = {value: where for value, where in values.items() if value}
     if set(shown) == {WHITE} and (classes is None or len(classes) == 1):
         name = _ONE_CLASS if classes is None else next(iter(classes))
-        note = f"masks: 255 is {name}, since no other value occurs beside 0; write classes: {{{name}: 1}} to ignore it"
+        note = f"masks: 255 is {name}, since 0 and 255 are the only values; write classes: {{{name}: 1}} to ignore it"
         return _map({name: WHITE}, None, 0, (note,))
     ids, note = listed_ids(tuple(classes)) if classes is not None else ({}, "")
     ignored = WHITE if WHITE in shown and max(shown) == WHITE and WHITE not in ids.values() else None
@@ -122,7 +125,7 @@ def map_values(values: Mapping[int, str], classes: Mapping[str, int | None] | No
 
 
 def listed_ids(names: tuple[str, ...]) -> tuple[dict[str, int], str]:
-    """The values that a plain list of names stands for, and how they were told.
+    """Returns the values of a plain list of names, and a note why.
 
     Names that are numbers stand for themselves; others count from 1, or from 0 where the first is the background.
     """
@@ -144,22 +147,18 @@ def _map(ids: Mapping[str, int], ignored: int | None, background: int, notes: tu
 
 
 def colours_error(mask: str, colours: list[int]) -> ConfigError:
-    """The error for masks of colours that nobody explained; names those that cover most pixels."""
+    """The error for masks of colours that are not explained; names those that cover most pixels."""
     shown = ", ".join(map(show_value, colours))
     return ConfigError(
         "input.classes",
         f"the mask {mask} holds colours ({shown})",
-        'Say which class each is, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a '
-        "class called ignore is not counted",
+        'Give each a class, e.g. classes: {road: "#804080", car: "#00008e"}; black is the background, and a class '
+        "called ignore is not counted",
     )
 
 
-_START = 64
-_SHOWN = 4
-
-
 class MaskSizeError(RleError):
-    """A mask has not the size of its image."""
+    """A mask does not have the size of its image."""
 
     code = "size_mismatch"
 
@@ -186,7 +185,7 @@ class MaskFiles:
         try:
             return png_size(read_start(path, _START)) or mask_size(read_bytes(path), max_pixels=self.max_pixels)
         except (OSError, MaskFileError):
-            return None  # Why, `masks` says.
+            return None  # `masks` reports why.
 
     def classes(self, text: str) -> tuple[int, ...]:
         """Indices of the classes that occur in a file; none where it cannot be read."""
@@ -201,7 +200,7 @@ class MaskFiles:
         """Reads a file: all classes by their values, or the one that `label` names by all that is not 0.
 
         Raises:
-            RleError: the file cannot be read, has another size, or holds a value that is no class.
+            RleError: the file cannot be read, has another size, or holds a value that is not a class.
         """
         try:
             mask = self.read(text)
@@ -219,12 +218,12 @@ class MaskFiles:
 
     def _by_value(self, mask: MaskImage) -> Iterable[tuple[int, Runs]]:
         others = IGNORE if self.others == IGNORED else None
-        # Colours where numbers were said, or the other way round, are no other classes but another kind of mask.
+        # Colours instead of numbers, or numbers instead of colours, are another kind of mask.
         other_kind = not any((value >= COLOUR) == mask.coloured for value in self.labels)
         return label_runs(mask, self.labels, others=others, refuse=other_kind or self.others == REFUSE).items()
 
     def shown(self, text: str) -> str:
-        """What messages call a mask."""
+        """The name of a mask in messages."""
         return self.name(text)
 
     def read(self, text: str) -> MaskImage:
@@ -260,21 +259,21 @@ def _one_class(mask: MaskImage) -> Runs:
     found, runs = value_runs(mask.values & np.uint32(COLOUR - 1) if mask.coloured else mask.values)
     values = np.unique(found[found != 0]).tolist()
     if len(values) > 1:
-        shown = ", ".join(map(str, values[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
+        shown = shorten([str(value) for value in values], _SHOWN)
         raise MaskFileError(
-            f"it holds the {len(values)} values {shown} beside 0; a mask of one class has one (was it smoothed or "
+            f"it holds the {len(values)} values {shown} besides 0; a mask of one class has one (was it smoothed or "
             "compressed with loss?)"
         )
     return runs[found != 0]
 
 
 def check_size(name: str, what: str, size: tuple[int, int], height: int, width: int) -> None:
-    """Refuses what was made for an image of another size.
+    """Checks that an annotation has the size of its image.
 
     Args:
         name: the file, for messages.
         what: what it is, for messages.
-        size: height and width that it tells.
+        size: height and width that it states.
         height: rows of the image.
         width: columns of the image.
 

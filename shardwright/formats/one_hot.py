@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from shardwright.dataset.manifest import MULTI, SINGLE
 from shardwright.errors import UsageError
-from shardwright.formats.classes import ClassMap, as_integer, check_names
+from shardwright.formats.base import shorten
+from shardwright.formats.classes import SHOWN_CLASSES, ClassMap, as_integer, check_names
 from shardwright.formats.label_csv import LabelTable
 from shardwright.formats.rows import RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, Table, TableRow, shown_header
@@ -27,9 +28,9 @@ class OneHot:
 
     Attributes:
         columns: number of the column -> class.
-        zero: what stands where an image is not of the class: 0 or -1.
+        zero: the value where an image is not of the class: 0 or -1.
         multi: whether an image may have any number of classes.
-        reason: how that was told.
+        reason: how that was detected.
     """
 
     columns: Mapping[int, str]
@@ -41,7 +42,7 @@ class OneHot:
 def detect_one_hot(
     table: Table, taken: Collection[int], classes: Collection[str] | None, multi: bool | None
 ) -> OneHot | None:
-    """Tells whether the columns of a table are classes, by all rows.
+    """Detects whether the columns of a table are classes, by all rows.
 
     Args:
         table: the table.
@@ -50,7 +51,7 @@ def detect_one_hot(
         multi: `input.labels.multi`.
 
     Returns:
-        The classes, or `None` where it is no such table.
+        The classes, or `None` where the columns are not classes.
 
     Raises:
         UsageError: some columns hold 0 and 1 only, others do not.
@@ -83,17 +84,17 @@ def detect_one_hot(
         shown = shown_header([columns[i] for i in sound[:3]])
         raise UsageError(
             f"{table.path}: no column of classes was found. The columns {shown} "
-            f"may be one class each, but {columns[column]!r} is none ({found}). Name the classes in input.classes, or "
+            f"may be one class each, but {columns[column]!r} is not ({found}). Name the classes in input.classes, or "
             "the column of classes in input.labels.columns.label."
         )
     counted = "every row has one 1" if one_each else "not every row has one 1"
     reason = f"the columns {'of input.classes' if named else 'hold 0 and 1 only'}; {counted}"
-    told = not one_each if multi is None else multi
-    return OneHot(columns, -1 if -1 in values and not mixed else 0, told, reason)
+    several = not one_each if multi is None else multi
+    return OneHot(columns, -1 if -1 in values and not mixed else 0, several, reason)
 
 
 def flag(field: str) -> int | None:
-    """The number a field of a column of classes holds: `1`, `1.0`, `true`; `None` where it is none."""
+    """The number in a field of a column of classes: `1`, `1.0`, `true`; `None` where it is not a number."""
     text = field.strip()
     return _FLAGS.get(text.lower(), as_integer(text))
 
@@ -115,8 +116,8 @@ class OneHotCsv(LabelTable):
             if value == 1:
                 labels.append(label)
             elif value != self._one_hot.zero:
-                told = f"column {label} holds {row.fields[i][:_SHOWN]!r}, neither 1 nor {self._one_hot.zero}"
-                problem = problem or told
+                found = f"column {label} holds {row.fields[i][:_SHOWN]!r}, neither 1 nor {self._one_hot.zero}"
+                problem = problem or found
         if not self._one_hot.multi and len(labels) != 1:
             problem = problem or f"names {'several classes' if labels else 'no class'}"
         return RawAnnotation(row.line, name, self._names.find(name), tuple(labels), problem=problem)
@@ -126,6 +127,6 @@ class OneHotCsv(LabelTable):
         headers = tuple(self._one_hot.columns.values())
         check_names(dict.fromkeys(headers, f"{self._path}, header"))
         names = headers if self._classes is None else tuple(self._classes)
-        shown = shown_header(names[:20]) + (", …" if len(names) > 20 else "")
-        note = (f"{len(names)} classes told, in the order of the columns: {shown}",)
+        shown = shorten([repr(name) for name in names], SHOWN_CLASSES)
+        note = (f"{len(names)} classes detected, in the order of the columns: {shown}",)
         return ClassMap(names, {name: i for i, name in enumerate(names)}, note if self._classes is None else ())

@@ -1,14 +1,13 @@
 """Pascal VOC: masks in `SegmentationClass/`, boxes in XML files in `Annotations/`, lists of images in `ImageSets/`.
 
 Masks are PNGs of palette indices, or of the colours that VOC's palette has for them; 255 (pale, around objects and over
-what is hard to tell) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette,
-and else the values themselves. Boxes become features in the layout
-of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is annotated when it has a mask. The lists
-in `ImageSets/Segmentation` say which split an image is of. Source: the VOC2012 development kit (see `voc_xml`).
+unclear regions) is ignored. Without `input.classes` they are VOC's own twenty where the masks have VOC's palette, and
+else the values themselves: without the palette, the values need not be VOC's classes.
 
-Texts of Pascal VOC for a shard's writer: masks, and the sizes of the images that boxes were drawn on.
-
-Whether masks have Pascal VOC's palette: without it, nothing says that their values are the twenty classes of VOC.
+Boxes become features in the layout of the TensorFlow Object Detection API (`shardwright.images.boxes`). An image is
+annotated when it has a mask. The lists in `ImageSets/Segmentation` state the split of an image. Source: the VOC2012
+development kit (see `voc_xml`). The text of an annotation is the name of a mask, or the size of the image that boxes
+were drawn on.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,42 +24,58 @@ import numpy as np
 
 from shardwright.dataset.manifest import IGNORED
 from shardwright.errors import ConfigError, UsageError
-from shardwright.formats.base import NO_LABEL, NO_ROW, Annotation, Images, Survey
+from shardwright.formats.base import NO_LABEL, NO_ROW, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey
 from shardwright.formats.classes import map_classes
-from shardwright.formats.mask_images import check_second, detect_values, list_masks, select
+from shardwright.formats.mask_images import check_second, detect_values, list_masks
 from shardwright.formats.mask_names import ImageStems, MaskName
 from shardwright.formats.mask_values import MaskFiles, ValueMap, check_size, have_ids, listed_ids, map_ids
 from shardwright.formats.voc_xml import FLAGS, MOST_XML_BYTES, VocError, VocImage, read_voc
 from shardwright.images.boxes import AnnotationError, box_features, box_values
 from shardwright.images.colours import COLOUR
+from shardwright.images.header import ImageError
+from shardwright.images.png import PNG_SIGNATURE, png_chunks
 from shardwright.masks.mask_images import MaskFileError
 from shardwright.masks.rle import RleError, Runs
 from shardwright.storage import EmptyListing, Listing, Refusal, list_inputs, map_threads, read_bytes, readers
 from shardwright.storage.limits import MOST_LIST_BYTES, TooLarge
 
+_INDEXED, _RGB, _RGBA = 3, 2, 6
+_VOC_CLASSES = 20
+_BORDER = 255
+MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
+_BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
+# A union of two others.
+_UNION = "trainval"
+_CLASSES = (
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
+)
+_PLAIN = "classes: the values of the masks, which do not have Pascal VOC's palette; input.classes names them"
+_WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
+
 
 @dataclass(frozen=True)
 class VocFiles(MaskFiles):
-    """Reads a mask, or holds an image to the size that its XML file tells.
+    """Reads a mask, or compares the size of an image with that in its XML file.
 
     A text is the name of a mask below the root, or `<height> <width> <name of an XML file>`.
     """
 
     def size(self, text: str) -> tuple[int, int] | None:
         """See `MaskCode.size`."""
-        told = _told_size(text)
-        return super().size(text) if told is None else told[:2]
+        stated = _stated_size(text)
+        return super().size(text) if stated is None else stated[:2]
 
     def classes(self, text: str) -> tuple[int, ...]:
         """See `ClassesInText.classes`."""
-        return super().classes(text) if _told_size(text) is None else ()
+        return super().classes(text) if _stated_size(text) is None else ()
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """See `MaskCode.masks`."""
-        told = _told_size(text)
-        if told is None:
+        stated = _stated_size(text)
+        if stated is None:
             return super().masks(label, text, height=height, width=width)
-        check_size(told[2], "the annotation", told[:2], height, width)
+        check_size(stated[2], "the annotation", stated[:2], height, width)
         return ()
 
 
@@ -68,8 +84,8 @@ def size_text(image: VocImage, name: str) -> str:
     return f"{image.height} {image.width} {name}"
 
 
-def _told_size(text: str) -> tuple[int, int, str] | None:
-    """Height, width and name of a text that `size_text` wrote; masks lie in a folder, whose name is no number."""
+def _stated_size(text: str) -> tuple[int, int, str] | None:
+    """Height, width and name of a text that `size_text` wrote; masks are in a folder, whose name is not a number."""
     parts = text.split(" ", 2)
     return (int(parts[0]), int(parts[1]), parts[2]) if parts[0].isdecimal() else None
 
@@ -84,10 +100,6 @@ def palette_colour(value: int) -> int:
     return COLOUR + (red << 16 | green << 8 | blue)
 
 
-_PNG = b"\x89PNG\r\n\x1a\n"
-_INDEXED, _RGB, _RGBA = 3, 2, 6
-_VOC_CLASSES = 20
-_BORDER = 255
 _COLOURS = {palette_colour(value) for value in (*range(_VOC_CLASSES + 1), _BORDER)}
 
 
@@ -101,18 +113,18 @@ def without_palette(files: VocFiles, names: Sequence[str]) -> tuple[list[str], i
     Returns:
         The masks that have another palette or none, and how many masks could be read.
     """
-    told = list(map_threads(lambda name: _has_palette(files, name), names, readers(files.root)))
-    known = [(name, found) for name, found in zip(names, told, strict=True) if found is not None]
+    looked = list(map_threads(lambda name: _has_palette(files, name), names, readers(files.root)))
+    known = [(name, found) for name, found in zip(names, looked, strict=True) if found is not None]
     return [name for name, found in known if not found], len(known)
 
 
 def _has_palette(files: VocFiles, name: str) -> bool | None:
-    """Whether a mask has it; `None` where the mask cannot be read, which its image's row of the ledger says."""
+    """Returns whether a mask has it; `None` where the mask cannot be read, which the ledger states."""
     try:
         data = read_bytes(os.path.join(files.root, name))
-        kind = data[25] if data.startswith(_PNG) and len(data) > 25 else None
+        kind = data[25] if data.startswith(PNG_SIGNATURE) and len(data) > 25 else None
         if kind == _INDEXED:
-            return _is_vocs(next(_chunks(data, b"PLTE"), b""))
+            return _is_vocs(_palette(data))
         if kind in (_RGB, _RGBA):
             return set(np.unique(files.read(name).values).tolist()) <= _COLOURS
         files.read(name)
@@ -122,48 +134,33 @@ def _has_palette(files: VocFiles, name: str) -> bool | None:
 
 
 def _is_vocs(palette: bytes) -> bool:
-    """Whether a palette begins as VOC's does, with the background and one class at least."""
+    """Returns whether a palette begins as VOC's does, with the background and one class at least."""
     colours = [int.from_bytes(palette[i : i + 3], "big") for i in range(0, len(palette) - 2, 3)][: _VOC_CLASSES + 1]
     whole = 1 << 24
     return len(colours) > 1 and all(whole + found == palette_colour(value) for value, found in enumerate(colours))
 
 
-def _chunks(data: bytes, kind: bytes) -> Iterator[bytes]:
-    """Contents of the chunks of a kind in a PNG."""
-    at = len(_PNG)
-    while at + 8 <= len(data):
-        length = int.from_bytes(data[at : at + 4], "big")
-        if data[at + 4 : at + 8] == kind:
-            yield data[at + 8 : at + 8 + length]
-        at += length + 12
+def _palette(data: bytes) -> bytes:
+    """Returns the palette of a PNG, or nothing."""
+    with suppress(ImageError):
+        for chunk in png_chunks(data):
+            if chunk.kind == "PLTE":
+                return data[chunk.body : chunk.end - 4]
+    return b""
 
 
-MASKS, OBJECTS = "SegmentationClass", "SegmentationObject"
-_BOXES, _LISTS = "Annotations", "ImageSets/Segmentation"
-# A union of two others.
-_UNION = "trainval"
-_CLASSES = (
-    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
-    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
-)
-_SHOWN_NAMES = 3
-_PLAIN = "classes: the values of the masks, which have not Pascal VOC's palette; input.classes names them"
-_WRITE_CLASSES = "Write the classes in the order of the masks' values: value 1 is the first."
-
-
-class PascalVoc:
+class PascalVoc(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
         folder: what holds `SegmentationClass`.
         images: the images, those of `JPEGImages`.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
         others: `input.labels.others`.
     """
 
-    unlisted = "fail"
-    mask_column = ""
+    dialect: VocFiles
 
     def __init__(
         self,
@@ -185,9 +182,9 @@ class PascalVoc:
         self._annotations: list[Annotation] = []
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         survey = Survey(
-            classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:_SHOWN_NAMES])
+            classes=(), listed=bytearray(len(self._images.keys)), names=list(self._masks.keys[:SHOWN_NAMES])
         )
         for listing in (self._masks, self._xml, self._lists):
             survey.refused += listing.refused
@@ -213,11 +210,11 @@ class PascalVoc:
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         yield from self._annotations
 
     def attachments(self) -> Listing:
-        """See `Source.attachments`."""
+        """See `AnnotationFormat.attachments`."""
         parts = (self._masks, self._xml, self._lists)
         return Listing(
             root=self._masks.root,
@@ -229,7 +226,7 @@ class PascalVoc:
         )
 
     def _placed(self, listing: Listing, survey: Survey) -> Iterator[tuple[int, int]]:
-        """Files and the positions of their images; those of no image are refused."""
+        """Files and the positions of their images; files without an image are refused."""
         for i, key in enumerate(listing.keys):
             position = self._find(key)
             if position is None:
@@ -245,7 +242,7 @@ class PascalVoc:
         return position
 
     def _read_boxes(self, survey: Survey) -> dict[int, tuple[int, VocImage]]:
-        """Number of an XML file -> position of its image, and what it says."""
+        """Number of an XML file -> position of its image, and its content."""
         found = {}
         placed = list(self._placed(self._xml, survey))
         images = map_threads(self._read_xml, [i for i, _ in placed], readers(self._xml.root))
@@ -298,7 +295,7 @@ class PascalVoc:
         survey.rejected.setdefault(position, Refusal(self._images.keys[position], error.code, reason))
 
     def _map(self, used: Mapping[str, str], masks: list[str]) -> ValueMap:
-        """What values mean. `used` are the names of boxes, each with its first file."""
+        """Returns the meaning of values. `used` are the names of boxes, each with its first file."""
         note = ""
         if self._classes is not None and have_ids(self._classes):
             mapped = map_ids(self._classes)
@@ -311,7 +308,7 @@ class PascalVoc:
                 return map_ids(self._plain_values(used, masks, others, read))._replace(notes=(_PLAIN,))
             other = next((name for name in used if name not in _CLASSES), None)
             if other is not None:
-                problem = f"missing, and {used[other]} names {other!r}, which is none of Pascal VOC's twenty classes"
+                problem = f"missing, and {used[other]} names {other!r}, which is not one of Pascal VOC's twenty classes"
                 raise ConfigError("input.classes", problem, _WRITE_CLASSES)
             mapped = map_ids({name: i + 1 for i, name in enumerate(_CLASSES)})
             note = "classes: the twenty of Pascal VOC, since the masks have its palette; input.classes names others"
@@ -322,9 +319,10 @@ class PascalVoc:
     def _plain_values(
         self, used: Mapping[str, str], masks: list[str], others: list[str], read: int
     ) -> dict[str, int | None]:
-        """Values that are their own names, as `input.classes` would list them, where masks have not VOC's palette."""
+        """Returns values as their own names, like `input.classes`, where masks do not have VOC's palette."""
         if len(others) < read:
-            problem = f"missing, and {len(others)} of {read} masks have not Pascal VOC's palette, e.g. {others[0]}"
+            count = f"{len(others)} of {read} masks"
+            problem = f"missing, and {count} do not have Pascal VOC's palette, e.g. {others[0]}"
             raise ConfigError("input.classes", problem, _WRITE_CLASSES)
         if used:
             name, where = next(iter(used.items()))
@@ -345,7 +343,7 @@ class PascalVoc:
             try:
                 text = read_bytes(self._lists.path(i), self._lists.pin(i), MOST_LIST_BYTES).decode("utf-8-sig")
             except UnicodeDecodeError:
-                raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Mend the list.") from None
+                raise UsageError(f"{self._lists.path(i)}: is not UTF-8 text. Save it in UTF-8.") from None
             except OSError:
                 raise UsageError(f"{self._lists.path(i)}: cannot be read. Check its permissions.") from None
             stems = [line.split()[0] for line in re.split("[\r\n]+", text) if line.strip()]
@@ -372,7 +370,8 @@ def _list(folder: str, part: str, ending: str) -> Listing:
         listing = list_inputs(path)
     except EmptyListing:
         return Listing(path, [], [], [], [])
-    return select(listing, [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)])
+    kept = [i for i, key in enumerate(listing.keys) if key.lower().endswith(ending)]
+    return dataclasses.replace(listing.part(kept), refused=listing.refused)
 
 
 def _within(folder: str, part: str, listing: Listing) -> Listing:

@@ -1,6 +1,6 @@
 """The records of TFRecord files as a listing: an image is a part of a file, and every record an input.
 
-A key is what the record's own feature says, where it is safe and nothing else has it yet; else `<file>/<number>`.
+A key is the record's own feature, where it is safe and not yet taken; else `<file>/<number>`.
 Compressed files are unpacked to a temporary folder, since nothing in them can be read by its place.
 """
 
@@ -26,26 +26,26 @@ NOT_RECORDS = "not_records"
 # The first bytes of a compressed file are tables; the first record's header comes after them.
 _LOOK_INTO = 4096
 _FILES_SAMPLED, _RECORDS_SAMPLED = 8, 8
-# Files at a time. To unpack an image takes ten times as long as to walk past one, and threads share it out.
+# Files read concurrently. To unpack an image takes ten times as long as to scan past one, so threads share the work.
 _SCANNED_AT_ONCE = max(4, os.cpu_count() or 1)
 _ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records", ".gz")
 
 
 @dataclass
 class RecordFiles:
-    """What TFRecord files hold.
+    """The content of TFRecord files.
 
     Attributes:
         files: the files.
         listing: the images of the records that can be used, by key.
         roles: which feature is what.
-        scan: what all of the files hold, as far as it is no list of records.
+        scan: the summary of all files, without the lists that have an entry per record.
         positions: for each file, number of a record -> its position in `listing`, -1 for one that cannot be used.
         labelled: one byte per key; see `FileScan`.
         refused: records that cannot be used.
-        places: for each file, where its unpacked bytes lie: its name, or an absolute path.
+        paths: for each file, where its unpacked bytes are: its name, or an absolute path.
         scratch: holds what was unpacked until it is dropped.
-        notes: what was told, for the user.
+        notes: what was detected, for the user.
     """
 
     files: Listing
@@ -55,13 +55,13 @@ class RecordFiles:
     positions: list[array[int]]
     labelled: bytearray
     refused: list[Refusal]
-    places: list[str]
+    paths: list[str]
     scratch: tempfile.TemporaryDirectory[str] | None
     notes: tuple[str, ...]
 
     def open(self, number: int) -> IO[bytes]:
         """Opens a file, unpacked."""
-        return open_file(os.path.join(self.files.root, self.places[number]), self.files.pin(number))
+        return open_file(os.path.join(self.files.root, self.paths[number]), self.files.pin(number))
 
 
 def holds_records(files: Listing) -> str:
@@ -73,7 +73,7 @@ def holds_records(files: Listing) -> str:
 
 
 def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> RecordFiles:
-    """Walks all files once.
+    """Scans all files once.
 
     Args:
         found: the files.
@@ -87,28 +87,28 @@ def list_records(found: Listing, *, task: str, columns: Mapping[str, str]) -> Re
     samples = _samples(files)
     roles = detect_roles(samples, task, columns)
     scratch = None
-    places = list(files.names)
+    paths = list(files.names)
     for i in range(len(files.keys)):
         if is_compressed(_start(files, i)):
             scratch = scratch or tempfile.TemporaryDirectory(prefix="shardwright-")
-            places[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
+            paths[i] = os.path.join(scratch.name, f"{i:06d}", os.path.basename(files.names[i]))
 
     def scan(number: int) -> FileScan:
         with open_file(files.path(number), files.pin(number)) as file:
-            if places[number] == files.names[number]:
+            if paths[number] == files.names[number]:
                 return scan_file(file, None, files.keys[number], roles)
-            os.makedirs(os.path.dirname(places[number]))
-            with open(places[number], "wb") as copy:
+            os.makedirs(os.path.dirname(paths[number]))
+            with open(paths[number], "wb") as copy:
                 return scan_file(file, copy, files.keys[number], roles)
 
-    whole = _Whole(files, roles, places, trusted=KEY in columns)
+    whole = _Whole(files, roles, paths, trusted=KEY in columns)
     for number, one in enumerate(map_threads(scan, range(len(files.keys)), _SCANNED_AT_ONCE)):
         whole.add(number, one)
     listing, positions, labelled = whole.sorted(refused)
     notes = (roles.note(), *whole.notes())
     if scratch is not None:
         notes = (*notes, "tfrecord: compressed files are unpacked to a temporary folder")
-    return RecordFiles(files, listing, roles, whole.scan, positions, labelled, whole.refused, places, scratch, notes)
+    return RecordFiles(files, listing, roles, whole.scan, positions, labelled, whole.refused, paths, scratch, notes)
 
 
 def _start(files: Listing, position: int) -> bytes:
@@ -119,7 +119,7 @@ def _start(files: Listing, position: int) -> bytes:
 
 
 def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
-    """The files to be walked, and what else lies there. Of a dataset of our own only shards are input."""
+    """The files to be scanned, and the refused rest. Of a dataset of ours only shards are input."""
     shards = _own_shards(found)
     kept, refused = [], list(found.refused)
     for i, key in enumerate(found.keys):
@@ -128,7 +128,7 @@ def _record_files(found: Listing) -> tuple[Listing, list[Refusal]]:
         if found.sizes[i] == 0 or key.lower().endswith(_ENDINGS) or begins_as_records(_start(found, i)):
             kept.append(i)
         else:
-            refused.append(Refusal(key, NOT_RECORDS, "the file is no TFRecord file"))
+            refused.append(Refusal(key, NOT_RECORDS, "the file is not a TFRecord file"))
     return found.part(kept), refused
 
 
@@ -139,7 +139,7 @@ def _own_shards(found: Listing) -> frozenset[str]:
     try:
         manifest = Manifest.from_json(read_bytes(found.path(position), found.pin(position)).decode("utf-8"))
     except (DatasetError, OSError, UnicodeDecodeError):
-        return frozenset()  # Somebody else's manifest.
+        return frozenset()  # The manifest of another program.
     return frozenset(shard.path for shard in manifest.shards)
 
 
@@ -148,15 +148,15 @@ def _samples(files: Listing) -> list[Sampled]:
     problem = ""
     for i in range(min(len(files.keys), _FILES_SAMPLED)):
         with open_file(files.path(i), files.pin(i)) as file:
-            for walked in islice(scan_records(file), _RECORDS_SAMPLED):
-                where = f"{files.keys[i]}, {walked.where}"
+            for record in islice(scan_records(file), _RECORDS_SAMPLED):
+                where = f"{files.keys[i]}, {record.where}"
                 try:
-                    samples.append(Sampled(where, features_of(walked)))
+                    samples.append(Sampled(where, features_of(record)))
                 except UnusableError as error:
                     problem = problem or f"{where}: {error}"
     if not samples:
-        told = f"no tf.train.Example among the first records. {problem}" if problem else "no records"
-        raise UsageError(f"input.images: {files.root}: {told}.")
+        found = f"no tf.train.Example among the first records. {problem}" if problem else "no records"
+        raise UsageError(f"input.images: {files.root}: {found}.")
     return samples
 
 
@@ -166,7 +166,7 @@ class _Whole:
 
     files: Listing
     roles: Roles
-    places: list[str]
+    paths: list[str]
     trusted: bool
     scan: FileScan = field(default_factory=FileScan)
     refused: list[Refusal] = field(default_factory=list)
@@ -206,7 +206,7 @@ class _Whole:
         listing = Listing(
             self.files.root,
             [keys[i] for i in usable],
-            [part_path(self.places[file_of[i]], scan.starts[i], scan.starts[i] + scan.sizes[i]) for i in usable],
+            [part_path(self.paths[file_of[i]], scan.starts[i], scan.starts[i] + scan.sizes[i]) for i in usable],
             [scan.sizes[i] for i in usable],
             refused,
             tuple(self.files.pins[file_of[i]] for i in usable) if self.files.pins else (),
@@ -248,7 +248,7 @@ class _Whole:
                 yield f"{file}/{number}"
 
     def notes(self) -> tuple[str, ...]:
-        """What the user should know."""
+        """Messages for the user."""
         if not self.unnamed:
             return ()
-        return (f"tfrecord: {self.unnamed} records have no safe key of their own; they are called FILE/NUMBER",)
+        return (f"tfrecord: {self.unnamed} records have no safe key; they are called FILE/NUMBER",)

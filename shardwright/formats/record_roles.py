@@ -1,7 +1,7 @@
-"""What the features of a tf.train.Example are, told from their names and values: image, class, key, masks, captions.
+"""Detects the features of a tf.train.Example, by their names and values: image, class, key, masks, captions.
 
 Names are those of TF Model Garden, the Object Detection API, TFDS, Kaggle and Shardwright itself. Where two features
-fit equally it is an error, and `input.labels.columns` says which.
+fit equally it is an error, and `input.labels.columns` decides.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from shardwright.errors import ConfigError, UsageError
+from shardwright.formats.base import shorten
 from shardwright.tfrecords.records import DecodedFeature
 from shardwright.tfrecords.scan import is_image
 
 IMAGE, LABEL, KEY, MASK, CAPTION = "image", "label", "key", "mask", "caption"
 ROLES = (IMAGE, LABEL, KEY, MASK, CAPTION)
 
-# How masks are written, and what says their class.
+# How masks are written, and where their class is stated.
 RUNS, TEXTS, IMAGES = "runs", "texts", "images"
 BY_NAME, BY_LABEL, BY_VALUE = "name", "label", "value"
 
@@ -42,7 +43,7 @@ _LABELS = (
 )
 _CAPTIONS = ("image/caption/text", "image/caption", "image/captions", "caption", "captions")
 _OBJECT_MASKS = f"{OBJECTS}mask"
-# A mask of every class in a feature of its own, and how it is written.
+# A mask of every class in a separate feature, and how it is written.
 _MASKS_BY_NAME = (
     (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle"), RUNS),
     (re.compile(r"image/segmentation/(?P<name>[^/]+)/rle_text"), TEXTS),
@@ -74,9 +75,9 @@ class Roles:
         key: what names it.
         label: its class or classes: numbers or names.
         number: numbers of the classes that `label` names, one by one.
-        mask: masks; where every class has a feature of its own, a pattern with a group `name`.
+        mask: masks; where every class has a separate feature, a pattern with a group `name`.
         form: how they are written: `RUNS`, `TEXTS` or `IMAGES`.
-        classed: what says the class of a mask: `BY_NAME`, `BY_LABEL` (none: there is one class) or `BY_VALUE`.
+        classed: where the class of a mask is stated: `BY_NAME`, `BY_LABEL` (none: there is one class) or `BY_VALUE`.
         caption: texts about the image.
     """
 
@@ -90,15 +91,15 @@ class Roles:
     caption: str = ""
 
     def note(self) -> str:
-        """What was told, for the user."""
-        said = {
+        """Returns what was detected, for the user."""
+        features = {
             IMAGE: self.image,
             "class": self.label,
             "class number": self.number,
             KEY: self.key,
             CAPTION: self.caption,
         }
-        shown = [f"{role} from feature {name!r}" for role, name in said.items() if name]
+        shown = [f"{role} from feature {name!r}" for role, name in features.items() if name]
         if self.mask:
             name = self.mask.replace("(?P<name>[^/]+)", "<class>")
             shown.append(f"masks ({self.form}) from feature {name!r}")
@@ -106,7 +107,7 @@ class Roles:
 
 
 def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, str]) -> Roles:
-    """Tells the roles of features.
+    """Detects the roles of features.
 
     Args:
         samples: a few records, at least one.
@@ -135,7 +136,7 @@ def detect_roles(samples: Sequence[Sampled], task: str, columns: Mapping[str, st
         if classed == BY_LABEL and mask == _OBJECT_MASKS and LABEL not in columns:
             label, number = _label(found, {image}, _LABELS[-1:])
         return Roles(image, key, label, number, mask, form, classed, caption)
-    # Where the usual names are there and say nothing, no record has a class.
+    # If the usual names are there and empty, no record has a class.
     silent = bool(set(_LABELS[0]) & set(found.names))
     if not label and not caption and not silent and (candidates := found.possible_labels({image, key})):
         raise UsageError(
@@ -170,25 +171,25 @@ class _Found:
         return max(kinds, key=lambda kind: (kinds[kind], kind), default="")
 
     def images(self, name: str) -> bool:
-        """Whether most values are images."""
+        """Returns whether most values are images."""
         lists = self.names.get(name, [])
         return 2 * sum(bool(_bytes(values)) and all(map(is_image, _bytes(values))) for values in lists) > len(lists)
 
     def texts(self, name: str) -> bool:
-        """Whether the values are UTF-8 text."""
+        """Returns whether the values are UTF-8 text."""
         if self.kind(name) != "bytes" or self.images(name):
             return False
         return all(is_text(value) for values in self.names[name] for value in _bytes(values))
 
     def classes(self, name: str) -> bool:
-        """Whether values can be classes: whole numbers or short texts."""
+        """Returns whether values can be classes: whole numbers or short texts."""
         if self.kind(name) == "int64":
             return True
         lists = self.names.get(name, [])
         return self.texts(name) and all(len(value) <= _LONGEST_NAME for values in lists for value in _bytes(values))
 
     def names_records(self, name: str) -> bool:
-        """Whether values can be keys: one each, all different."""
+        """Returns whether values can be keys: one each, all different."""
         lists = self.names.get(name, [])
         if not lists or not self.classes(name) or any(len(values) != 1 for values in lists):
             return False
@@ -211,11 +212,11 @@ class _Found:
     def shown(self) -> str:
         """Names with kinds, for messages."""
         names = [f"{name} ({self.kind(name) or 'empty'})" for name in self.names]
-        return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+        return shorten(names, _SHOWN)
 
 
 def is_text(value: bytes) -> bool:
-    """Whether bytes are UTF-8 text."""
+    """Returns whether bytes are UTF-8 text."""
     try:
         value.decode("utf-8")
     except UnicodeDecodeError:
@@ -237,7 +238,7 @@ def _image(found: _Found) -> str:
         return candidates[0]
     if candidates:
         raise UsageError(
-            f"{found.where}: {' and '.join(candidates)} hold images. Say which is meant by input.labels.columns: "
+            f"{found.where}: {' and '.join(candidates)} hold images. Choose one by input.labels.columns: "
             f"{{image: {candidates[0]}}}."
         )
     raise UsageError(
@@ -255,7 +256,7 @@ def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]
         for several in (numbers, texts):
             if len(several) > 1:
                 raise UsageError(
-                    f"{found.where}: {' and '.join(several)} may be the class. Say which by input.labels.columns: "
+                    f"{found.where}: {' and '.join(several)} may be the class. Choose one by input.labels.columns: "
                     f"{{label: {several[0]}}}."
                 )
         if texts:
@@ -266,7 +267,7 @@ def _label(found: _Found, taken: Collection[str], groups: Sequence[Sequence[str]
 
 
 def _mask(found: _Found, columns: Mapping[str, str], image: str) -> tuple[str, str, str]:
-    """Name or pattern of the masks, how they are written, and what says their class."""
+    """Name or pattern of the masks, how they are written, and where their class is stated."""
     if MASK in columns:
         name = columns[MASK]
         form = _form(found, name)

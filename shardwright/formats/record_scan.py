@@ -1,4 +1,4 @@
-"""One pass over a TFRecord file of tf.train.Examples: where its images lie and what there is to know beforehand.
+"""One pass over a TFRecord file of tf.train.Examples: where its images are, and a summary of its features.
 
 Nothing of a record is kept but its key, the place of its image, and what is new in it: classes and kinds of features.
 """
@@ -17,6 +17,7 @@ import numpy as np
 
 from shardwright.dataset.features import COMMON_FEATURES
 from shardwright.errors import UsageError
+from shardwright.formats.classes import MOST_CLASSES
 from shardwright.formats.record_roles import BY_LABEL, BY_NAME, OBJECTS, RUNS, TEXTS, Roles, is_text, kind_of
 from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 from shardwright.tfrecords.scan import OtherRecordError, ScannedRecord, read_example, scan_records
@@ -28,16 +29,14 @@ LABELLED = 2
 
 Features = Mapping[str, DecodedFeature]
 
-# More different ones are no classes: the wrong feature was taken.
-_MOST_CLASSES = 10_000
 _MOST_FEATURES = 1000
 _LONGEST_KEY = 512
 _NOWHERE = -1
 # Names of keys that are names of files.
 _FILE_NAMES = frozenset(("filename", "file_name", "image_name", "path", "image/path"))
-# Of masks, and of pixels by the probe.
-_MADE_ANEW = ("image/segmentation/", "segmentation_mask/", "image/quality/", "image/hash/")
-# Of the preset `kaggle_flowers`.
+# Features of masks, and of pixels by the probe, which the ingest makes.
+_RECREATED = ("image/segmentation/", "segmentation_mask/", "image/quality/", "image/hash/")
+# Features of the preset `kaggle_flowers`.
 _DERIVED = ("size", "one_hot_class")
 
 
@@ -56,7 +55,7 @@ class UnusableError(ValueError):
 
 @dataclass
 class FileScan:
-    """What a file holds; lists and arrays have an entry per record, readable or not.
+    """The content of a file; lists and arrays have an entry per record, readable or not.
 
     Attributes:
         keys: what names the record, or an empty text.
@@ -65,7 +64,7 @@ class FileScan:
         labelled: `LABELLED` where it has a class, 1 where it has the feature of it without a value, else 0.
         problems: number -> code and reason, for records that cannot be used.
         classes: class as the records write it -> the first record with it.
-        numbers: class -> the numbers that stand beside it.
+        numbers: class -> the numbers next to it.
         several: whether a record has several classes.
         filed: whether a record holds the name of its file.
         kinds: feature -> kinds it occurs in: those of `record_roles.kind_of`, or `BINARY`.
@@ -95,20 +94,20 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
         roles: which feature is what.
     """
     scan = FileScan()
-    for walked in scan_records(file, copy):
-        where = f"{name}, {walked.where}"
+    for record in scan_records(file, copy):
+        where = f"{name}, {record.where}"
         start, image, key, labelled = _NOWHERE, b"", "", 0
         try:
-            features = features_of(walked)
+            features = features_of(record)
             image = image_of(features, roles)
             labels = labels_of(features, roles.label)
             key = _key(features, roles.key)
             _add(scan, features, roles, labels, where)
-            assert walked.payload is not None
-            start = walked.offset + HEADER_BYTES + place_in(walked.payload, image)
+            assert record.payload is not None
+            start = record.offset + HEADER_BYTES + place_in(record.payload, image)
             labelled = LABELLED if labels else int(roles.label in features)
         except UnusableError as error:
-            scan.problems[walked.number] = (error.code, f"{where}: {error}")
+            scan.problems[record.number] = (error.code, f"{where}: {error}")
         scan.keys.append(key)
         scan.starts.append(start)
         scan.sizes.append(len(image))
@@ -116,27 +115,27 @@ def scan_file(file: IO[bytes], copy: IO[bytes] | None, name: str, roles: Roles) 
     return scan
 
 
-def features_of(walked: ScannedRecord) -> Features:
+def features_of(record: ScannedRecord) -> Features:
     """The features of a record.
 
     Raises:
-        UnusableError: it cannot be read, or is no Example.
+        UnusableError: it cannot be read, or is not an Example.
     """
-    if walked.payload is None:
-        raise UnusableError(walked.code, walked.reason)
+    if record.payload is None:
+        raise UnusableError(record.code, record.reason)
     try:
-        return read_example(walked.payload)
+        return read_example(record.payload)
     except OtherRecordError as error:
         raise UnusableError(NO_EXAMPLE, str(error)) from None
 
 
 def read_file(file: IO[bytes]) -> Iterator[tuple[int, int, bytes, Features]]:
     """Number, offset, payload and features of the records of a file that was scanned, those that are Examples."""
-    for walked in scan_records(file):
+    for record in scan_records(file):
         with suppress(UnusableError):
-            features = features_of(walked)
-            assert walked.payload is not None
-            yield walked.number, walked.offset, walked.payload, features
+            features = features_of(record)
+            assert record.payload is not None
+            yield record.number, record.offset, record.payload, features
 
 
 def image_of(features: Features, roles: Roles) -> bytes:
@@ -164,13 +163,13 @@ def labels_of(features: Features, name: str) -> list[str]:
         return [str(value) for value in values.tolist()]
     if not all(map(is_text, values)):
         raise UnusableError(
-            BAD_FEATURE, f"feature {name!r} holds bytes that are no UTF-8; a class is a number or a text"
+            BAD_FEATURE, f"feature {name!r} holds bytes that are not UTF-8; a class is a number or a text"
         )
     return [text for value in values if (text := value.decode("utf-8").strip())]
 
 
 def place_in(payload: bytes, value: bytes) -> int:
-    """Where bytes of a feature lie in the payload; equal bytes before them are as good."""
+    """Position of a feature's bytes in the payload; equal bytes before them are as good."""
     place = payload.find(value[:64])
     while payload[place : place + len(value)] != value:
         place = payload.find(value[:64], place + 1)
@@ -178,13 +177,13 @@ def place_in(payload: bytes, value: bytes) -> int:
 
 
 def further_features(features: Features, roles: Roles) -> Iterator[tuple[str, str, DecodedFeature]]:
-    """Name, kind and values of what is carried through: all that has no role and that is not made anew."""
+    """Name, kind and values of the features that are kept: those without a role that the ingest does not make."""
     taken = {roles.image, roles.key, roles.mask, roles.caption}
     # Boxes need their classes, also where these are the classes of the image.
     taken |= {name for name in (roles.label, roles.number) if not name.startswith(OBJECTS)}
     for name, values in features.items():
         derived = roles.image == "image" and name in _DERIVED
-        if len(values) and not (name in taken or name in COMMON_FEATURES or name.startswith(_MADE_ANEW) or derived):
+        if len(values) and not (name in taken or name in COMMON_FEATURES or name.startswith(_RECREATED) or derived):
             text = isinstance(values, np.ndarray) or all(map(is_text, values))
             yield name, kind_of(values) if text else BINARY, values
 
@@ -204,12 +203,12 @@ def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], wh
     for text in labels:
         if text not in scan.classes:
             scan.classes[text] = where
-            if len(scan.classes) > _MOST_CLASSES:
+            if len(scan.classes) > MOST_CLASSES:
                 raise UsageError(
-                    f"{where}: more than {_MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
-                    "Say which feature holds them by input.labels.columns."
+                    f"{where}: more than {MOST_CLASSES} different classes in feature {roles.label!r}, e.g. {text!r}. "
+                    "Name the feature of classes in input.labels.columns."
                 )
-    # Boxes of one class are no several classes of their image; a list that repeats one is a list.
+    # Boxes of one class are one class of their image; a list that repeats a class is a list.
     scan.several = scan.several or len(set(labels) if roles.label.startswith(OBJECTS) else labels) > 1
     numbers = features.get(roles.number)
     if isinstance(numbers, np.ndarray) and len(numbers) == len(labels):
@@ -226,7 +225,7 @@ def _add(scan: FileScan, features: Features, roles: Roles, labels: list[str], wh
 
 
 def masks_of(features: Features, roles: Roles) -> Iterator[tuple[str, DecodedFeature]]:
-    """Class (empty where the name of the feature says none) and values of every feature of masks."""
+    """Class (empty where the name of the feature contains none) and values of every feature of masks."""
     if roles.classed != BY_NAME:
         yield "", features.get(roles.mask, [])
         return
@@ -242,14 +241,14 @@ def _check_masks(features: Features, roles: Roles, labels: list[str]) -> None:
         if len(values) and kind_of(values) != kind:
             raise UnusableError(BAD_FEATURE, f"feature {feature} holds {_amount(values)}; masks are {kind} elsewhere")
         if roles.form == TEXTS and isinstance(values, list) and not all(map(is_text, values)):
-            raise UnusableError(BAD_FEATURE, f"feature {feature} holds bytes that are no run lengths")
+            raise UnusableError(BAD_FEATURE, f"feature {feature} holds bytes that are not run lengths")
         masks = 1 if roles.form == RUNS else len(values)
         if roles.classed == BY_LABEL and roles.label and len(labels) not in (1, masks) and len(values):
             raise UnusableError(BAD_FEATURE, f"{masks} masks, but {len(labels)} classes")
 
 
 def _key(features: Features, name: str) -> str:
-    """The text or number that names a record, in the spelling of keys, or nothing where it is no safe one."""
+    """The text or number that names a record, in the spelling of keys, or nothing where it is not safe."""
     values = features.get(name, [])
     if len(values) != 1:
         return ""

@@ -10,15 +10,14 @@
 | Sartorius | `id`, `annotation`, and columns that describe the image; a row a cell |
 | UW-Madison | `id`, `class`, `segmentation` |
 
-Any other names do as well: see `shardwright.formats.rle_csv` for how the code is told. An empty field is an empty
-mask, and where the header does not say the set, so is `-1`. Several rows of one class about one image mean their union.
+Other names work too. An empty field is an empty mask, and so is `-1` where the header is not that of a known set.
+Several rows of one class about one image mean their union.
 
-Which run-length dialect a table is written in: what its header says, what its values say, how smooth its masks are.
-
-The same numbers draw a mask column by column as well as row by row, and what runs past the end does so in both. The
-outline of the masks tells: objects hang together, while in the wrong order each of their runs lies alone, and the
-outline is several times longer. (A run that crosses the end of a line adds to the outline, too: its pieces lie apart.)
-Where images are square, one order shows the other's mask transposed, and only the header or the user can tell.
+The run-length dialect is detected from the header, from the values and from the outlines of the masks. The same numbers
+draw a mask column by column as well as row by row, and what runs past the end does so in both. But objects are
+connected, while in the wrong order each of their runs is separate, and the outline is several times longer. (A run that
+crosses the end of a line adds to the outline, too: its pieces are apart.) Where images are square, one order shows the
+other's mask transposed, and only the header or the user can decide.
 """
 
 from __future__ import annotations
@@ -34,17 +33,25 @@ from shardwright.errors import UsageError
 from shardwright.formats.base import IGNORE, Survey
 from shardwright.formats.classes import ClassMap, as_integer
 from shardwright.formats.export_record import RECORD_FILE, ExportRecord
-from shardwright.formats.rows import CsvSource, RawAnnotation, TableInput
+from shardwright.formats.rows import CsvFormat, RawAnnotation, TableInput
 from shardwright.formats.tables import IMAGE, IMAGE_LABEL, LABEL, MASK, Table, TableRow, reduce_header
 from shardwright.masks.dialects import ABSOLUTE, COCO, COLUMN, COUNTS, RELATIVE, ROW, SIIM, Dialect, dialect_of_header
 from shardwright.masks.rle import RleError, perimeter, read_numbers
 
-# An outline counts as longer from this ratio on, and from the larger one where the header says the opposite; so that a
+# An outline counts as longer from this ratio on, and from the larger one where the header is contrary; so that a
 # handful of pixels decides nothing, it must be longer by some edges as well.
 _CLEAR, _CONTRARY, _EDGES = 1.3, 2.0, 100
 # Codes that fit one meaning only must be that many, and that many times as many as those that fit the other only.
 _SEVERAL, _MAJORITY = 3, 10
 _NO_MASK = "-1"
+_ENCODED_PIXELS = "encodedpixels"
+_ONE_CLASS = "mask"
+# Columns next to image and mask that are not a class of the mask: those of Data Science Bowl's and Sartorius' tables.
+_DESCRIBING = frozenset(
+    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
+)
+# Enough rows to detect a dialect, and read in a moment.
+_MOST_SAMPLES, _IMAGES, _TRIED_IMAGES = 256, 32, 256
 
 
 class SampleCell(NamedTuple):
@@ -65,12 +72,12 @@ class SampleCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table of run lengths is.
+    """How a table of run lengths is read.
 
     Attributes:
         dialect: how its codes are written.
-        unlisted: what an image without a row is, unless the configuration says it: `empty` or `fail`.
-        reason: how that was told, for the user.
+        unlisted: what an image without a row is, unless it is configured: `empty` or `fail`.
+        reason: how that was detected, for the user.
     """
 
     dialect: Dialect
@@ -93,19 +100,18 @@ _SETS = {
     ("id", "", "annotation"): _Set("Sartorius", ROW),
     ("id", "class", "segmentation"): _Set("UW-Madison", ROW),
 }
-_ENCODED_PIXELS = "encodedpixels"
 
 
 def detect_layout(
-    path: str, headers: Mapping[str, str], specimens: Sequence[SampleCell], code: Mapping[str, str | int]
+    path: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> Layout:
-    """Tells the layout of a table.
+    """Detects the layout of a table.
 
     Args:
         path: the table, for messages.
         headers: role -> header of the columns that are used.
-        specimens: some of its rows.
-        code: `runs`, `order` and `base` as far as the configuration says them; they win.
+        samples: some of its rows.
+        code: `runs`, `order` and `base` where they are configured; they win.
 
     Raises:
         UsageError: two dialects fit equally, or the masks contradict the header. Names the option that decides.
@@ -113,25 +119,25 @@ def detect_layout(
     where = f"{path}, column {headers[MASK]!r}"
     named = dialect_of_header(headers[MASK])
     if named is not None and not code:
-        return Layout(named, "empty" if LABEL in headers else "fail", "the header says so")
-    runs, why_runs = _detect_runs(where, headers, specimens, code)
-    known = _known_set(headers, runs, specimens)
+        return Layout(named, "empty" if LABEL in headers else "fail", "the header states it")
+    runs, why_runs = _detect_runs(where, headers, samples, code)
+    known = _known_set(headers, runs, samples)
     if known is not None:
         unlisted, why_set = known.unlisted, f"the header is that of {known.name}"
     else:
         unlisted, why_set = "empty" if LABEL in headers else "fail", ""
     if runs == COUNTS:
         return Layout(COCO, unlisted, why_runs)
-    base, why_base = _detect_base(known, runs, specimens, code)
-    # Whatever the first rows hold: a marker may come late.
-    empty = ("",) if runs == ABSOLUTE and _says_absolute(headers) else SIIM.empty
+    base, why_base = _detect_base(known, runs, samples, code)
+    # This holds for any first rows: a marker may come late.
+    empty = ("",) if runs == ABSOLUTE and _is_absolute(headers) else SIIM.empty
     dialect = Dialect(runs, COLUMN, base, empty)
-    order, why_order = _detect_order(where, known, dialect, specimens, code)
+    order, why_order = _detect_order(where, known, dialect, samples, code)
     reasons = [why for why in (why_set, why_runs, why_base, why_order) if why]
     return Layout(Dialect(runs, order, base, empty), unlisted, "; ".join(reasons))
 
 
-def _known_set(headers: Mapping[str, str], runs: str, specimens: Sequence[SampleCell]) -> _Set | None:
+def _known_set(headers: Mapping[str, str], runs: str, samples: Sequence[SampleCell]) -> _Set | None:
     image, label, mask = (reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
     one_class = LABEL not in headers and IMAGE_LABEL not in headers
     if runs == RELATIVE:
@@ -145,52 +151,52 @@ def _known_set(headers: Mapping[str, str], runs: str, specimens: Sequence[Sample
         return _SETS.get((image, label, mask))
     if not one_class:
         return _Set("Severstal", unlisted="empty")
-    if specimens and not any(specimen.extension for specimen in specimens):
+    if samples and not any(sample.extension for sample in samples):
         return _Set("Data Science Bowl 2018")
     return _Set("Airbus ships", unlisted="empty")
 
 
 def _detect_runs(
-    where: str, headers: Mapping[str, str], specimens: Sequence[SampleCell], code: Mapping[str, str | int]
+    where: str, headers: Mapping[str, str], samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[str, str]:
-    """What the numbers mean, and why."""
+    """The meaning of the numbers, and why."""
     if "runs" in code:
-        return str(code["runs"]), "input.labels.runs says so"
+        return str(code["runs"]), "input.labels.runs is set"
     if "base" in code:
         return ABSOLUTE, ""
-    counts = sum(_is_counts(specimen) for specimen in specimens)
-    # No other code can be read as counts, so a few damaged ones are no contradiction.
-    if 2 * counts > len(specimens):
+    counts = sum(_is_counts(sample) for sample in samples)
+    # No other code can be read as counts, so a few damaged ones are not a contradiction.
+    if 2 * counts > len(samples):
         if code.get("order") == ROW:
             raise UsageError(f"{where}: holds COCO counts, which go column by column. Remove input.labels.order.")
         return COUNTS, f"the numbers of {counts} rows are counts that fill their images"
-    return (ABSOLUTE, "") if _says_absolute(headers) else _relative_or_absolute(where, specimens)
+    return (ABSOLUTE, "") if _is_absolute(headers) else _relative_or_absolute(where, samples)
 
 
-def _says_absolute(headers: Mapping[str, str]) -> bool:
-    """Whether a header is that of a set with absolute starts only; SIIM-ACR shares its own with two that have them."""
+def _is_absolute(headers: Mapping[str, str]) -> bool:
+    """Returns whether a header is that of a set with absolute starts only; two of them share SIIM-ACR's."""
     names = tuple(reduce_header(headers.get(role, "")) for role in (IMAGE, LABEL, MASK))
     return IMAGE_LABEL in headers or names in _SETS or (LABEL in headers and names[2] == _ENCODED_PIXELS)
 
 
-def _is_counts(specimen: SampleCell) -> bool:
+def _is_counts(sample: SampleCell) -> bool:
     try:
-        COCO.parse(specimen.text, height=specimen.height, width=specimen.width)
+        COCO.parse(sample.text, height=sample.height, width=sample.width)
     except RleError:
         return False
     return True
 
 
-def _relative_or_absolute(where: str, specimens: Sequence[SampleCell]) -> tuple[str, str]:
+def _relative_or_absolute(where: str, samples: Sequence[SampleCell]) -> tuple[str, str]:
     """By codes of several runs: relative ones seldom ascend as starts do, absolute ones soon add up past the end."""
     not_absolute = not_relative = 0
-    for specimen in specimens:
-        numbers = read_numbers(specimen.text)
+    for sample in samples:
+        numbers = read_numbers(sample.text)
         if numbers is None or len(numbers) < 4 or len(numbers) % 2:
             continue
         starts, lengths = numbers[::2].astype(np.float64), numbers[1::2].astype(np.float64)
         ends = starts + lengths
-        size = specimen.height * specimen.width
+        size = sample.height * sample.width
         not_absolute += bool((starts[1:] < ends[:-1]).any() or ends.max() > size + 1)
         not_relative += bool(ends.sum() > size)
     if not_absolute >= max(_SEVERAL, _MAJORITY * not_relative):
@@ -199,41 +205,41 @@ def _relative_or_absolute(where: str, specimens: Sequence[SampleCell]) -> tuple[
         return ABSOLUTE, ""
     if not_absolute + not_relative >= _SEVERAL:
         raise UsageError(
-            f"{where}: whether starts are absolute or relative to the run before cannot be told: {not_absolute} of the "
-            f"first rows cannot be the one, {not_relative} cannot be the other. Set input.labels.runs: absolute or "
+            f"{where}: whether starts are absolute or relative to the run before cannot be detected: {not_absolute} of "
+            f"the first rows cannot be the one, {not_relative} cannot be the other. Set input.labels.runs: absolute or "
             "relative."
         )
-    if any(specimen.text == _NO_MASK for specimen in specimens):
+    if any(sample.text == _NO_MASK for sample in samples):
         return RELATIVE, f"{_NO_MASK} means no mask, as in SIIM-ACR"
     return ABSOLUTE, ""
 
 
 def _detect_base(
-    known: _Set | None, runs: str, specimens: Sequence[SampleCell], code: Mapping[str, str | int]
+    known: _Set | None, runs: str, samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[int, str]:
     if "base" in code:
-        return int(code["base"]), "input.labels.base says so"
+        return int(code["base"]), "input.labels.base is set"
     if runs == RELATIVE:
         return SIIM.base, ""
     if known is None:
-        for specimen in specimens:
-            numbers = read_numbers(specimen.text)
+        for sample in samples:
+            numbers = read_numbers(sample.text)
             if numbers is not None and len(numbers) and not numbers[::2].all():
                 return 0, "a start is 0"
     return 1, ""
 
 
 def _detect_order(
-    where: str, known: _Set | None, dialect: Dialect, specimens: Sequence[SampleCell], code: Mapping[str, str | int]
+    where: str, known: _Set | None, dialect: Dialect, samples: Sequence[SampleCell], code: Mapping[str, str | int]
 ) -> tuple[str, str]:
     if "order" in code:
-        return str(code["order"]), "input.labels.order says so"
+        return str(code["order"]), "input.labels.order is set"
     by_column = by_row = masks = 0
-    for text, _, height, width in specimens:
+    for text, _, height, width in samples:
         try:
             runs = dialect.parse_in_order(text, height=height, width=width)
         except RleError:
-            continue  # It is told again, with its row, when the image is written.
+            continue  # It is reported again, with its row, when the image is written.
         by_column += perimeter(runs, height, width)
         by_row += perimeter(runs, width, height)
         masks += bool(len(runs))
@@ -244,8 +250,8 @@ def _detect_order(
         if known.order != smooth and ratio >= _CONTRARY and longer - shorter >= _EDGES:
             raise UsageError(
                 f"{where}: the header is that of {known.name}, whose runs go {known.order} by {known.order}, but drawn "
-                f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Say by "
-                "input.labels.order which it is: column or row."
+                f"so, the outlines of {masks} masks are {ratio:.1f} times as long as {smooth} by {smooth}. Set "
+                "input.labels.order: column or row."
             )
         return known.order, ""
     if ratio >= _CLEAR and longer - shorter >= _EDGES:
@@ -253,29 +259,22 @@ def _detect_order(
     if not masks:
         return COLUMN, ""
     raise UsageError(
-        f"{where}: whether runs go column by column or row by row cannot be told. The header is that of no known set, "
-        f"and the outlines of {masks} masks are about as long both ways (as always in square images). Set "
+        f"{where}: whether runs go column by column or row by row cannot be detected. The header is not that of a "
+        f"known set, and the outlines of {masks} masks are about as long both ways (as always in square images). Set "
         "input.labels.order: column or row."
     )
 
 
-_ONE_CLASS = "mask"
-# Columns beside image and mask that hold no class of the mask: those of Data Science Bowl's and Sartorius' tables.
-_DESCRIBING = frozenset(
-    ("height", "width", "usage", "celltype", "platetime", "sampledate", "sampleid", "elapsedtimedelta")
-)
-# Enough to tell a dialect from, and read in a moment.
-_SPECIMENS, _IMAGES, _TRIED_IMAGES = 256, 32, 256
-
-
-class RleCsv(CsvSource):
-    """See `CsvSource`. Image and class stand in one column (`image_label`), in two, or the only class is not named.
+class RleCsv(CsvFormat):
+    """See `CsvFormat`. Image and class are in one column (`image_label`), in two, or the only class is not named.
 
     Args:
         given: the table.
-        code: `runs`, `order` and `base` as far as the configuration says them.
+        code: `runs`, `order` and `base` where they are configured.
         record: of the export of ours that the table is.
     """
+
+    dialect: Dialect
 
     def __init__(self, given: TableInput, code: Mapping[str, str | int], record: ExportRecord | None = None) -> None:
         super().__init__(given)
@@ -284,20 +283,20 @@ class RleCsv(CsvSource):
         self.mask_column = table.header[columns[MASK]]
         self._one_class = ""
         if LABEL not in columns and IMAGE_LABEL not in columns:
-            # What is named as a caption or a feature is no class.
+            # A column that is named as a caption or a feature is not a class.
             known = [table.header[i] for i in (*columns.values(), *given.captions)] + given.further.named
             self._one_class = _one_class(table, known, given.classes)
         headers = {role: table.header[column] for role, column in columns.items()}
         if record is not None and not code:
-            layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} says so")
+            layout = Layout(record.dialect, record.unlisted, f"{RECORD_FILE} states it")
         else:
-            layout = detect_layout(table.path, headers, self._specimens(given.images.size_of), code)
+            layout = detect_layout(table.path, headers, self._sample_cells(given.images.size_of), code)
         self.dialect, self.unlisted = layout.dialect, layout.unlisted
         reason = f", since {layout.reason}" if layout.reason else ""
-        self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base say otherwise)",)
+        self._notes += (f"run lengths: {self.dialect}{reason} (input.labels.runs, order and base override this)",)
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         survey = super().survey()
         survey.ignore = self._ignores
         return survey
@@ -320,13 +319,13 @@ class RleCsv(CsvSource):
         problem = "names no image" if not name else "has a mask but names no class" if text and not label else ""
         return RawAnnotation(row.line, name, self._names.find(name), (label,) if label else (), text, problem)
 
-    def _specimens(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
+    def _sample_cells(self, size_of: Callable[[int], tuple[int, int] | None]) -> list[SampleCell]:
         """The first rows with a mask, of so many images that can be read."""
         sizes: dict[int, tuple[int, int] | None] = {}
         found: list[SampleCell] = []
-        for statement in self._statements():
-            name, image, text = statement.name, statement.image, statement.text
-            if image is None or not text or statement.problem:
+        for annotation in self._raw_annotations():
+            name, image, text = annotation.name, annotation.image, annotation.text
+            if image is None or not text or annotation.problem:
                 continue
             if image not in sizes:
                 if len(sizes) == _TRIED_IMAGES or sum(size is not None for size in sizes.values()) == _IMAGES:
@@ -335,7 +334,7 @@ class RleCsv(CsvSource):
             size = sizes[image]
             if size is not None:
                 found.append(SampleCell(text, self._images.keys[image].endswith(name), *size))
-            if len(found) == _SPECIMENS:
+            if len(found) == _MOST_SAMPLES:
                 break
         return found
 

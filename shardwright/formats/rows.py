@@ -1,12 +1,12 @@
-"""What the CSV formats share: columns of images, further columns, captions.
+"""Base classes of the formats with a row for each annotation, and of those whose rows are in a CSV.
 
-What the formats with a row for each annotation share: two passes over the rows, matched with images and classes.
+Rows are read twice: `survey` matches them with images and classes, `annotations` streams them.
 """
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -14,20 +14,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.dataset.manifest import SINGLE
-from shardwright.errors import CheckFailed, ConfigError, UsageError
+from shardwright.errors import CheckFailed, UsageError
 from shardwright.fingerprint import canonical_json, text_number
-from shardwright.formats.base import NO_LABEL, Annotation, Images, Survey, Values
-from shardwright.formats.classes import ClassMap, map_classes
+from shardwright.formats.base import NO_LABEL, SHOWN_NAMES, Annotation, AnnotationFormat, Images, Survey, Values
+from shardwright.formats.classes import MOST_CLASSES, ClassMap, map_classes
 from shardwright.formats.columns import FurtherColumns
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow, shown_header
-from shardwright.masks.dialects import Dialect
-from shardwright.storage import Listing, Refusal
+from shardwright.formats.tables import IMAGE, IMAGE_LABEL, JoinedTable, Table, TableRow
+from shardwright.storage import Refusal
 
 CAPTION_FEATURE = "image/caption/text"
-_SHOWN_NAMES = 3
-# More distinct values than this are no classes: the wrong column was taken.
-_MOST_CLASSES = 10_000
 
 
 class RawAnnotation(NamedTuple):
@@ -54,7 +50,7 @@ class RawAnnotation(NamedTuple):
     row: TableRow | None = None
 
 
-class RowSource(ABC):
+class RowFormat(AnnotationFormat):
     """A file of rows; see `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -62,15 +58,12 @@ class RowSource(ABC):
         images: what is listed.
         names: how rows name images.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
 
     Attributes:
-        kind: how many classes an image has, as `Survey.labels` says it; known after `survey`.
+        kind: how many classes an image has, as in `Survey.labels`; known after `survey`.
     """
 
-    unlisted = "fail"
-    mask_column = ""
-    dialect = Dialect()
     kind = SINGLE
     _hint = ""
 
@@ -91,17 +84,17 @@ class RowSource(ABC):
         self._map: ClassMap | None = None
 
     @abstractmethod
-    def _statements(self) -> Iterator[RawAnnotation]:
+    def _raw_annotations(self) -> Iterator[RawAnnotation]:
         """Streams the rows."""
 
-    def _conflict(self, image: int, statement: RawAnnotation) -> str:
+    def _conflict(self, image: int, annotation: RawAnnotation) -> str:
         """How a sound row contradicts earlier rows about the image at a position; empty when it does not."""
-        del image, statement
+        del image, annotation
         return ""
 
-    def _look(self, image: int, statement: RawAnnotation) -> None:
+    def _look(self, image: int, annotation: RawAnnotation) -> None:
         """Takes in a sound row of an image that contradicts none."""
-        del image, statement
+        del image, annotation
 
     def _features(self) -> tuple[dict[str, str], list[str]]:
         """Kinds of the further features, and notes about them, after all rows."""
@@ -109,36 +102,36 @@ class RowSource(ABC):
 
     def _reader(self) -> Callable[[int, RawAnnotation], Values]:
         """A function from an image and a row to what the row adds to its features; for one pass over all rows."""
-        return lambda image, statement: _captions(statement)
+        return lambda image, annotation: _captions(annotation)
 
     def _map_classes(self, values: Mapping[str, str]) -> ClassMap:
         return map_classes(values, self._classes)
 
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         values: dict[str, str] = {}
         survey = Survey(classes=(), listed=bytearray(len(self._images.keys)))
         missing: dict[str, int] = {}
-        for statement in self._statements():
-            if len(survey.names) < _SHOWN_NAMES and statement.name and statement.name not in survey.names:
-                survey.names.append(statement.name)
-            if statement.problem:
-                self._reject(survey, statement, "bad_row", statement.problem)
-            elif statement.image is None:
-                missing.setdefault(statement.name, statement.line)
-            elif conflict := self._conflict(statement.image, statement):
-                self._reject(survey, statement, "conflicting_labels", conflict)
+        for annotation in self._raw_annotations():
+            if len(survey.names) < SHOWN_NAMES and annotation.name and annotation.name not in survey.names:
+                survey.names.append(annotation.name)
+            if annotation.problem:
+                self._reject(survey, annotation, "bad_row", annotation.problem)
+            elif annotation.image is None:
+                missing.setdefault(annotation.name, annotation.line)
+            elif conflict := self._conflict(annotation.image, annotation):
+                self._reject(survey, annotation, "conflicting_labels", conflict)
             else:
-                self._look(statement.image, statement)
-            if statement.image is not None:
-                survey.listed[statement.image] = 1
-            for label in statement.labels if not statement.problem else ():
+                self._look(annotation.image, annotation)
+            if annotation.image is not None:
+                survey.listed[annotation.image] = 1
+            for label in annotation.labels if not annotation.problem else ():
                 if label not in values:
-                    values[label] = f"{self._path}, row {statement.line}"
-                    if len(values) > _MOST_CLASSES:
+                    values[label] = f"{self._path}, row {annotation.line}"
+                    if len(values) > MOST_CLASSES:
                         raise UsageError(
-                            f"{self._path}: more than {_MOST_CLASSES} different classes, e.g. {label!r}. "
-                            "Say which column holds them by input.labels.columns."
+                            f"{self._path}: more than {MOST_CLASSES} different classes, e.g. {label!r}. "
+                            "Name the column of classes in input.labels.columns."
                         )
         survey.refused += [
             Refusal(name, "missing_image", f"{self.name}, row {line} names it, but there is no such image")
@@ -148,39 +141,35 @@ class RowSource(ABC):
         survey.classes = self._map.names
         survey.labels = self.kind
         survey.hint = self._hint
-        survey.features, told = self._features()
-        survey.notes = (*self._notes, *self._map.notes, *told)
+        survey.features, notes = self._features()
+        survey.notes = (*self._notes, *self._map.notes, *notes)
         return survey
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         assert self._map is not None, "survey comes first"
         values_of = self._reader()
-        for statement in self._statements():
-            if statement.image is None or statement.problem:
+        for annotation in self._raw_annotations():
+            if annotation.image is None or annotation.problem:
                 continue
-            values = values_of(statement.image, statement)
-            labels = statement.labels if statement.text != "" else ()
+            values = values_of(annotation.image, annotation)
+            labels = annotation.labels if annotation.text != "" else ()
             for i, label in enumerate(labels):
-                said = (statement.image, self._map.index[label], statement.text, statement.line)
-                yield Annotation(*said, values) if values and i == 0 else Annotation(*said)
+                labelled = (annotation.image, self._map.index[label], annotation.text, annotation.line)
+                yield Annotation(*labelled, values) if values and i == 0 else Annotation(*labelled)
             if values and not labels:
-                yield Annotation(statement.image, NO_LABEL, None, statement.line, values)
+                yield Annotation(annotation.image, NO_LABEL, None, annotation.line, values)
 
-    def attachments(self) -> Listing | None:
-        """See `Source.attachments`."""
-        return None
-
-    def _reject(self, survey: Survey, statement: RawAnnotation, code: str, problem: str) -> None:
-        reason = f"{self.name}, row {statement.line}: {problem}"
-        if statement.image is None:
-            survey.refused.append(Refusal(f"{self.name}:{statement.line}", code, reason))
-        elif statement.image not in survey.rejected:
-            survey.rejected[statement.image] = Refusal(self._images.keys[statement.image], code, reason)
+    def _reject(self, survey: Survey, annotation: RawAnnotation, code: str, problem: str) -> None:
+        reason = f"{self.name}, row {annotation.line}: {problem}"
+        if annotation.image is None:
+            survey.refused.append(Refusal(f"{self.name}:{annotation.line}", code, reason))
+        elif annotation.image not in survey.rejected:
+            survey.rejected[annotation.image] = Refusal(self._images.keys[annotation.image], code, reason)
 
 
-def _captions(statement: RawAnnotation) -> Values:
-    return {CAPTION_FEATURE: list(statement.captions)} if statement.captions else {}
+def _captions(annotation: RawAnnotation) -> Values:
+    return {CAPTION_FEATURE: list(annotation.captions)} if annotation.captions else {}
 
 
 @dataclass(frozen=True)
@@ -193,7 +182,7 @@ class TableInput:
         images: what is listed.
         names: how rows name images.
         classes: `input.classes`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
         further: columns that become features.
         captions: numbers of the columns of captions.
         hint: see `Survey.hint`.
@@ -210,7 +199,7 @@ class TableInput:
     hint: str = ""
 
 
-class CsvSource(RowSource):
+class CsvFormat(RowFormat):
     """A table of annotations."""
 
     def __init__(self, given: TableInput) -> None:
@@ -236,48 +225,44 @@ class CsvSource(RowSource):
         Raises:
             ConfigError: it is not there, or twice.
         """
-        if self._table.header.count(header) != 1:
-            how_often = "no" if header not in self._table.header else "more than one"
-            problem = f"{self.name} has {how_often} column {header!r}"
-            raise ConfigError(option, problem, f"It has: {shown_header(self._table.header)}.")
-        number = self._table.header.index(header)
+        number = self._table.find_column(option, header)
         for row in self._rows():
             image = self._image(row) if len(row.fields) == len(self._table.header) else None
             if image is not None:
                 yield image, row.fields[number].strip()
 
-    def _look(self, image: int, statement: RawAnnotation) -> None:
-        if statement.row is not None:
-            self._further.look(image, statement.row)
+    def _look(self, image: int, annotation: RawAnnotation) -> None:
+        if annotation.row is not None:
+            self._further.look(image, annotation.row)
 
     def _features(self) -> tuple[dict[str, str], list[str]]:
-        kinds, notes = self._further.tell()
+        kinds, notes = self._further.resolve_types()
         return {**kinds, **({CAPTION_FEATURE: "bytes"} if self._captions else {})}, notes
 
     def _reader(self) -> Callable[[int, RawAnnotation], Values]:
         captions, further = super()._reader(), self._further.reader()
 
-        def values(image: int, statement: RawAnnotation) -> Values:
-            said = captions(image, statement)
-            return said if statement.row is None else {**said, **further(image, statement.row)}
+        def values(image: int, annotation: RawAnnotation) -> Values:
+            found = captions(image, annotation)
+            return found if annotation.row is None else {**found, **further(image, annotation.row)}
 
         return values
 
-    def _statements(self) -> Iterator[RawAnnotation]:
+    def _raw_annotations(self) -> Iterator[RawAnnotation]:
         width = len(self._table.header)
         for row in self._rows():
             if len(row.fields) != width:
                 problem = f"{len(row.fields)} fields, the header has {width}"
                 yield RawAnnotation(row.line, "", self._image(row), problem=problem)
                 continue
-            statement = self._take_apart(row)
+            annotation = self._take_apart(row)
             if self._captions:
                 captions = (row.fields[column].strip() for column in self._captions)
-                statement = statement._replace(captions=tuple(filter(None, captions)))
+                annotation = annotation._replace(captions=tuple(filter(None, captions)))
             if self._further.given:
-                problem = statement.problem or self._further.problem(row)
-                statement = statement._replace(row=row, problem=problem)
-            yield statement
+                problem = annotation.problem or self._further.problem(row)
+                annotation = annotation._replace(row=row, problem=problem)
+            yield annotation
 
     def _rows(self) -> Iterator[TableRow]:
         """The rows, without those of images that the table of a newer delivery names too."""
@@ -295,11 +280,11 @@ class CsvSource(RowSource):
         """Number of the newest table that names each image.
 
         Raises:
-            CheckFailed: tables say different things of an image, and they must agree.
+            CheckFailed: tables differ in the rows of an image, and they must agree.
         """
         newest = array("i", [-1]) * len(self._images.keys)
         several = bytearray(len(newest))
-        said: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        rows_of: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for row in table.rows():
             image = self._image(row)
             if image is None:
@@ -308,13 +293,13 @@ class CsvSource(RowSource):
             newest[image] = row.part
             if table.agree:
                 # The order of the rows plays no part.
-                said[image][row.part] += text_number(canonical_json(row.fields))
-        for image, sums in said.items():
+                rows_of[image][row.part] += text_number(canonical_json(row.fields))
+        for image, sums in rows_of.items():
             if len(set(sums.values())) > 1:
                 spans = " and ".join(table.parts[part].called for part in sorted(sums))
                 raise CheckFailed(
-                    f"input.on_conflict: {self.name} says different things of {self._images.keys[image]} in {spans}. "
-                    "Set it to newest, or mend the tables."
+                    f"input.on_conflict: {self.name} has different rows for {self._images.keys[image]} in {spans}. "
+                    "Set it to newest, or fix the tables."
                 )
         if any(several):
             self._notes += (f"labels: {sum(several)} images have rows in several spans; those of the newest count",)

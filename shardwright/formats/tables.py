@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from shardwright.errors import UsageError
+from shardwright.errors import ConfigError, UsageError
 from shardwright.masks.dialects import dialect_of_header
 from shardwright.storage import limits, open_table
 
 IMAGE, LABEL, MASK, IMAGE_LABEL, CAPTION = "image", "label", "mask", "image_label", "caption"
 
-# Headers in the wild, reduced to letters and digits, most telling first.
+# Known headers, reduced to letters and digits, the most specific first.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     IMAGE_LABEL: ("imagelabel", "imageidclassid", "imageclass", "imageidlabel"),
     IMAGE: (
@@ -47,13 +47,13 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     MASK: ("encodedpixels", "rle", "rlemask", "mask", "segmentation", "annotation", "counts"),
     CAPTION: ("caption", "captions", "text", "captiontext", "description", "sentence", "comment", "prompt"),
 }
-# Beside the ids of classes, some tables have their names.
+# Next to the ids of classes, some tables have their names.
 _ALSO_LABELS = frozenset((*_SYNONYMS[LABEL], "labelname", "labeltext", "categoryname", "classtext", "name"))
 _DELIMITERS = (",", ";", "\t")
 
 
 class TableRow(NamedTuple):
-    """A row of a table: the line it begins on, from 1, its fields, and of several tables the number of its own."""
+    """A row of a table: the line it begins on, from 1, its fields, and the number of its table among several."""
 
     line: int
     fields: list[str]
@@ -65,7 +65,7 @@ class Table:
     """A CSV with a header.
 
     Attributes:
-        path: where it lies.
+        path: its path.
         header: column names as written, spaces around them removed.
         delimiter: what separates fields.
     """
@@ -103,6 +103,18 @@ class Table:
             raise UsageError(f"{path}: the header is not CSV ({error}). Fix the file.") from None
         return Table(path, tuple(name.strip() for name in header), delimiter)
 
+    def find_column(self, option: str, header: str) -> int:
+        """Number of the column that an option names.
+
+        Raises:
+            ConfigError: it is not there, or twice.
+        """
+        if self.header.count(header) != 1:
+            how_often = "no" if header not in self.header else "more than one"
+            problem = f"{self.path} has {how_often} column {header!r}"
+            raise ConfigError(option, problem, f"It has: {shown_header(self.header)}.")
+        return self.header.index(header)
+
     def rows(self) -> Iterator[TableRow]:
         """Streams the rows below the header; blank lines are skipped.
 
@@ -126,7 +138,7 @@ class Table:
             except limits.LineTooLong as error:
                 raise _too_long(self.path, error) from None
             except csv.Error as error:
-                raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Mend the file.") from None
+                raise UsageError(f"{self.path}: line {line} is not CSV ({error}). Fix the file.") from None
 
 
 def reduce_header(name: str) -> str:
@@ -150,13 +162,7 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
     reduced = [reduce_header(name) for name in table.header]
     columns: dict[str, int] = {}
     for role, wanted in overrides.items():
-        if table.header.count(wanted) != 1:
-            how_often = "no column" if wanted not in table.header else "more than one column"
-            raise UsageError(
-                f"input.labels.columns.{role}: {table.path} has {how_often} {wanted!r}. "
-                f"It has: {shown_header(table.header)}."
-            )
-        columns[role] = table.header.index(wanted)
+        columns[role] = table.find_column(f"input.labels.columns.{role}", wanted)
     for role, synonyms in _SYNONYMS.items():
         free = [name if i not in columns.values() else "" for i, name in enumerate(reduced)]
         known = [name for name in synonyms if name in free]
@@ -175,7 +181,7 @@ def choose_columns(table: Table, overrides: Mapping[str, str]) -> dict[str, int]
 
 
 def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -> str:
-    """The name among `names` that plays a role; the one that `overrides` says, or an empty text where none does."""
+    """The name among `names` that plays a role; the one in `overrides`, or an empty text where none does."""
     if role in overrides:
         return overrides[role]
     reduced = {reduce_header(name): name for name in reversed(names)}
@@ -183,7 +189,7 @@ def choose_role(role: str, names: Sequence[str], overrides: Mapping[str, str]) -
 
 
 def label_columns(table: Table, taken: Collection[int]) -> list[int]:
-    """Numbers of the columns that look like classes too, beside those taken."""
+    """Numbers of the columns that look like classes too, besides those taken."""
     names = (reduce_header(name) for name in table.header)
     return [i for i, name in enumerate(names) if name in _ALSO_LABELS and i not in taken]
 
@@ -198,7 +204,7 @@ def caption_columns(table: Table, columns: Mapping[str, int], taken: Collection[
 
 
 def missing_columns(table: Table, expected: str) -> UsageError:
-    """The error for a table that lacks columns; `expected` says which."""
+    """The error for a table that lacks the `expected` columns."""
     return UsageError(
         f"{table.path}: columns {shown_header(table.header)} were found, but expected {expected}. "
         "Name them by input.labels.columns, e.g. {image: photo, label: kind}, or give another file."
@@ -206,7 +212,7 @@ def missing_columns(table: Table, expected: str) -> UsageError:
 
 
 def columns_note(table: Table, columns: Mapping[str, int], captions: Sequence[int] = ()) -> str:
-    """Tells the user which column is taken for what."""
+    """Returns a note: the roles of the columns."""
     pairs = [*columns.items(), *((CAPTION, column) for column in captions)]
     return f"{table.name}: " + ", ".join(f"{role} from column {table.header[column]!r}" for role, column in pairs)
 
@@ -230,7 +236,7 @@ class TablePart(NamedTuple):
 
     Attributes:
         path: absolute path.
-        folder: what stands before the names of its images in their keys, empty where nothing does.
+        folder: the folder of its images, with which their keys begin; may be empty.
         called: what a user calls the delivery.
     """
 
@@ -244,8 +250,8 @@ class Spans:
     """Annotations that several deliveries consist of.
 
     Attributes:
-        parts: the deliveries, from old to new; none where a single file says everything.
-        agree: whether they must say the same of an image.
+        parts: the deliveries, from old to new; none where a single file has all rows.
+        agree: whether their rows about an image must be the same.
     """
 
     parts: tuple[TablePart, ...] = ()
@@ -265,7 +271,7 @@ class JoinedTable(Table):
         tables: the tables, from old to new.
         parts: what each of them is.
         image: number of the column that names images, whose fields get the delivery's folder before them.
-        agree: whether tables must say the same of an image, or the newest that names it counts.
+        agree: whether tables must have the same rows about an image, or the newest that names it counts.
     """
 
     tables: tuple[Table, ...] = ()
@@ -288,7 +294,7 @@ class JoinedTable(Table):
         """The same tables when it is known which column names images, and whether they must `agree`.
 
         Raises:
-            UsageError: an older table has no such column.
+            UsageError: an older table does not have the column.
         """
         header = self.header[column]
         for table in self.tables:
@@ -305,7 +311,7 @@ class JoinedTable(Table):
             places = [table.header.index(name) if name in table.header else None for name in self.header]
             for row in table.rows():
                 if len(row.fields) != len(table.header):
-                    # One field too few, so that it is told as the broken row that it is.
+                    # One field too few, so that it is reported as a broken row.
                     yield TableRow(row.line, row.fields[: len(self.header) - 1], number)
                     continue
                 fields = ["" if place is None else row.fields[place] for place in places]

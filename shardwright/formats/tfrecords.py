@@ -1,4 +1,4 @@
-"""TFRecord files of tf.train.Examples as an input, whatever their features are called: classes and annotations.
+"""TFRecord files of tf.train.Examples as an input, with any names of features: classes and annotations.
 
 Masks inside records: runs as numbers, run lengths as text, images.
 """
@@ -18,7 +18,15 @@ import numpy as np
 from shardwright.config.input import LabelsConfig
 from shardwright.dataset.manifest import IGNORED, MULTI, NONE, SINGLE
 from shardwright.errors import ConfigError
-from shardwright.formats.base import IGNORE, NO_LABEL, NO_ROW, Annotation, MaskCode, Survey
+from shardwright.formats.base import (
+    IGNORE,
+    NO_LABEL,
+    NO_ROW,
+    SHOWN_NAMES,
+    Annotation,
+    AnnotationFormat,
+    Survey,
+)
 from shardwright.formats.classes import ClassMap, check_names, map_classes
 from shardwright.formats.mask_images import detect_values
 from shardwright.formats.mask_values import MaskFiles, ValueMap, pin_mask
@@ -44,6 +52,8 @@ from shardwright.storage.paths import split_part
 from shardwright.tfrecords.records import HEADER_BYTES, DecodedFeature
 
 _FROM_0 = Dialect(base=0)
+# A name for the class of masks whose class is not stated.
+_ONE_CLASS = "mask"
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class RunPairs:
     """Starts and lengths from 0, column by column: Shardwright's own; see `shardwright.formats.base.MaskCode`."""
 
     def size(self, text: str) -> None:
-        """Runs do not say how large their image is."""
+        """Returns `None`: runs do not contain the size of their image."""
 
     def masks(self, label: int, text: str, *, height: int, width: int) -> Iterable[tuple[int, Runs]]:
         """Reads the numbers, written as text."""
@@ -62,17 +72,17 @@ class RecordMasks(MaskFiles):
     """Images of masks; a text is checksum and path of one, a part of its file."""
 
     def name(self, text: str) -> str:
-        """See `MaskFiles.name`: a part's path has a NUL of its own."""
+        """See `MaskFiles.name`: the path of a part contains a NUL, too."""
         return text.partition("\0")[2] if text.count("\0") > 1 else text
 
     def shown(self, text: str) -> str:
-        """What messages call a mask; where its file was unpacked to is nobody's business."""
+        """The name of a mask in messages; the path that its file was unpacked to is not shown."""
         part = split_part(self.name(text))
         return f"{os.path.basename(part.path)}, mask at byte {part.start}"
 
 
 def text_dialect(code: Mapping[str, str | int]) -> Dialect:
-    """How run lengths as text are written: the usual way, as far as `input.labels` does not say otherwise.
+    """How run lengths as text are written: the usual way, where `input.labels` does not set it.
 
     Args:
         code: `runs`, `order` and `base`, as far as they are given.
@@ -83,12 +93,7 @@ def text_dialect(code: Mapping[str, str | int]) -> Dialect:
     return Dialect(order=str(code.get("order", "column")), base=int(code.get("base", 1)))
 
 
-_SHOWN = 3
-# A name for the class of masks that nothing says the class of.
-_ONE_CLASS = "mask"
-
-
-class TFRecordFormat:
+class TFRecordFormat(AnnotationFormat):
     """See `shardwright.formats.base.AnnotationFormat`.
 
     Args:
@@ -97,7 +102,7 @@ class TFRecordFormat:
         options: `input.labels`.
         classes: `input.classes`.
         max_pixels: `images.max_pixels`.
-        notes: what was told so far.
+        notes: what was detected so far, for the user.
 
     Attributes:
         listing: the images inside the files.
@@ -106,9 +111,7 @@ class TFRecordFormat:
         UsageError: see `list_records`.
     """
 
-    unlisted = "fail"
     name = "the records"
-    mask_column = ""
 
     def __init__(
         self,
@@ -126,7 +129,6 @@ class TFRecordFormat:
                     f"input.labels.columns.{role}", "no role in a record", f"Use one of: {', '.join(ROLES)}."
                 )
         self._task = task
-        self._code = options.code
         self._classes = classes
         self._max_pixels = max_pixels
         self._others = options.others
@@ -135,6 +137,13 @@ class TFRecordFormat:
         self._map = ClassMap((), {})
         self._values = ValueMap((), {})
         self._kinds: dict[str, str] = {}
+        form = self._found.roles.form
+        if form == IMAGES:
+            self.dialect = self._images_of_masks
+        elif form == RUNS:
+            self.dialect = RunPairs()
+        elif form == TEXTS:
+            self.dialect = text_dialect(options.code)
 
     @property
     def listing(self) -> Listing:
@@ -146,38 +155,31 @@ class TFRecordFormat:
         """Folder of this machine where compressed files were unpacked, empty where none were."""
         return "" if self._found.scratch is None else self._found.scratch.name
 
-    @property
-    def dialect(self) -> MaskCode:
-        """See `Source.dialect`."""
-        roles = self._found.roles
-        if roles.form == IMAGES:
-            return self._images_of_masks
-        return RunPairs() if roles.form == RUNS else text_dialect(self._code) if roles.form == TEXTS else Dialect()
-
     def survey(self) -> Survey:
-        """See `Source.survey`."""
+        """See `AnnotationFormat.survey`."""
         found, roles = self._found, self._found.roles
         masked = self._task == "segmentation"
         if masked and roles.classed == BY_VALUE:
             masks = [text for _, _, drawn in self._records() for _, text in drawn]
             self._values = detect_values(self._images_of_masks, masks, "", self._classes)
+            self.dialect = self._images_of_masks
             names, notes = self._values.names, self._values.notes
         else:
             self._map = self._class_map(masked)
             names, notes = self._map.names, self._map.notes
         if masked and roles.form == TEXTS:
-            notes = (*notes, f"run lengths: {self.dialect}; input.labels.runs, order and base say otherwise")
+            notes = (*notes, f"run lengths: {self.dialect}; input.labels.runs, order and base override this")
         kinds = dict(sorted(found.scan.kinds.items()))
         self._kinds = {name: min(kinds) for name, kinds in kinds.items() if len(kinds) == 1 and BINARY not in kinds}
         notes = (*notes, *_carried(list(self._kinds), [name for name in kinds if name not in self._kinds]))
         labels = NONE if not roles.label else MULTI if found.scan.several else SINGLE
-        # A list of no class says something where a list of several does, and a single class that is not there does not.
+        # A list of no class is an annotation where lists have several; a single class that is missing is not.
         least = 0 if masked or labels == NONE else 1 if labels == MULTI else LABELLED
         return Survey(
             classes=names,
             listed=bytearray(labelled >= least for labelled in found.labelled),
             refused=list(found.refused),
-            names=list(self.listing.keys[:_SHOWN]),
+            names=list(self.listing.keys[:SHOWN_NAMES]),
             notes=(*self._notes, *notes),
             labels=labels,
             ignore=self._values.ignore or (masked and IGNORED in found.scan.mask_names and IGNORED not in names),
@@ -188,12 +190,12 @@ class TFRecordFormat:
             },
             # Classes of boxes are a set of classes to their image.
             ordered=labels == MULTI and not roles.label.startswith(OBJECTS),
-            # Whoever wrote the records drew the masks for what decoders make of the images.
+            # Masks in records are drawn on the pixels as a decoder returns them.
             frame="stored",
         )
 
     def annotations(self) -> Iterator[Annotation]:
-        """See `Source.annotations`."""
+        """See `AnnotationFormat.annotations`."""
         for position, features, masks in self._records():
             if values := self._further(features, self.listing.keys[position]):
                 yield Annotation(position, NO_LABEL, None, NO_ROW, values)
@@ -204,7 +206,7 @@ class TFRecordFormat:
                     yield Annotation(position, self._map.index[text], None, NO_ROW)
 
     def attachments(self) -> Listing | None:
-        """See `Source.attachments`: the files themselves."""
+        """See `AnnotationFormat.attachments`: the files themselves."""
         return self._found.files
 
     def move_to(self, folder: Path) -> Listing:
@@ -218,11 +220,11 @@ class TFRecordFormat:
         """
         found = self._found
         moved: dict[str, str] = {}
-        for number, place in enumerate(found.places):
+        for number, place in enumerate(found.paths):
             if found.scratch is not None and place != found.files.names[number]:
                 target = folder / os.path.relpath(place, found.scratch.name)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                found.places[number] = moved[place] = str(target)
+                found.paths[number] = moved[place] = str(target)
                 shutil.move(place, target)
         if moved:
             parts = [split_part(name) for name in found.listing.names]
@@ -241,7 +243,7 @@ class TFRecordFormat:
             with found.open(number) as file:
                 for record, offset, payload, features in read_file(file):
                     if positions[record] >= 0:
-                        masks = self._masks(features, payload, found.places[number], offset + HEADER_BYTES)
+                        masks = self._masks(features, payload, found.paths[number], offset + HEADER_BYTES)
                         yield positions[record], features, masks if self._task == "segmentation" else iter(())
 
     def _class_map(self, masked: bool) -> ClassMap:
@@ -271,7 +273,7 @@ class TFRecordFormat:
                 texts = [value.decode("utf-8") for value in values]
             else:
                 starts = [begin + place_in(payload, value) for value in values]
-                # The writers read them once more.
+                # The writers read them again.
                 texts = [
                     pin_mask(part_path(file, start, start + len(value)), google_crc32c.value(bytes(value)))
                     for start, value in zip(starts, values, strict=True)
@@ -307,7 +309,7 @@ class TFRecordFormat:
 
 
 def _by_number(values: Mapping[str, str], numbers: Mapping[str, set[int]]) -> dict[str, int | None] | None:
-    """Names in the order of the numbers that stand beside them, if each has one of its own.
+    """Names in the order of the numbers next to them, if each has a different one.
 
     Names that no record has a number for fill the gaps, as classes without a mask do.
     """

@@ -29,7 +29,7 @@ FLAGS = ("difficult", "truncated")
 
 
 class VocError(RleError):
-    """An XML file is no annotation of an image; the message says what is wrong and where."""
+    """An XML file is not an annotation of an image; the message states what is wrong and where."""
 
     code = "bad_xml"
 
@@ -40,7 +40,7 @@ class VocObject(NamedTuple):
     Attributes:
         name: its class.
         box: its edges.
-        flags: 0 or 1 for each of `FLAGS`; 0 where the file does not say it.
+        flags: 0 or 1 for each of `FLAGS`; 0 where the file does not state it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class VocObject(NamedTuple):
 
 
 class VocImage(NamedTuple):
-    """What a file says of its image.
+    """The content of an annotation file.
 
     Attributes:
         height: rows.
@@ -78,14 +78,14 @@ def read_voc(data: bytes) -> VocImage:
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.text
-    parser.StartDoctypeDeclHandler = reader.refuse
+    parser.StartDoctypeDeclHandler = reader.reject_doctype
     parser.buffer_text = True
     try:
         parser.Parse(data, True)
     except VocError:
         raise
-    except (expat.ExpatError, LookupError, ValueError) as error:  # The last two for encodings that are none.
-        raise VocError(f"it is no XML ({str(error)[:_LONGEST]})") from None
+    except (expat.ExpatError, LookupError, ValueError) as error:  # The last two for unknown encodings.
+        raise VocError(f"it is not XML ({str(error)[:_LONGEST]})") from None
     height, width = (_whole(reader.size, name, "size") for name in ("height", "width"))
     return VocImage(height, width, tuple(_object(fields, i) for i, fields in enumerate(reader.objects)))
 
@@ -99,14 +99,14 @@ class _Reader:
         self._path: list[str] = []
         self._text = ""
 
-    def refuse(self, *_: object) -> None:
+    def reject_doctype(self, *_: object) -> None:
         raise VocError("it has a document type (<!DOCTYPE>), which may hide entities; remove it")
 
     def start(self, name: str, _: object) -> None:
         self._path.append(name)
         self._text = ""
         if len(self._path) > _DEEPEST:
-            raise VocError(f"its elements lie more than {_DEEPEST} deep")
+            raise VocError(f"its elements are nested more than {_DEEPEST} deep")
         if tuple(self._path) == _OBJECT:
             self.objects.append({})
 
@@ -147,6 +147,6 @@ def _number(fields: dict[str, str], name: str, where: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        said = f"is {text[:_SHOWN]!r}, no number" if text else "is missing"
-        raise VocError(f"{where}: {name} {said}")
+        problem = f"is {text[:_SHOWN]!r}, not a number" if text else "is missing"
+        raise VocError(f"{where}: {name} {problem}")
     return number

@@ -292,7 +292,7 @@ def _early_rows(
 
 def _duplicate_rows(same: DuplicateDecision, orders: Mapping[str, Positions]) -> list[LedgerRow]:
     """Returns ledger rows of duplicates, with the split of the image that is kept: another dataset may keep another."""
-    standing = {same.stands_for(i) for i in same.kept}
+    standing = {same.kept_image(i) for i in same.kept}
     split_of = {i: split for split, images in orders.items() for i in images.tolist() if i in standing}
     return [
         LedgerRow(
@@ -300,7 +300,7 @@ def _duplicate_rows(same: DuplicateDecision, orders: Mapping[str, Positions]) ->
             REJECTED if row.rejected else DUPLICATE,
             row.code,
             row.reason,
-            split=split_of.get(same.stands_for(i), ""),
+            split=split_of.get(same.kept_image(i), ""),
         )
         for i, row in same.rows.items()
     ]

@@ -20,7 +20,7 @@ from shardwright.errors import CheckFailed, ConfigError, UsageError
 from shardwright.formats.base import AnnotationFormat
 from shardwright.formats.exported import Exported
 from shardwright.formats.image_names import NameIndex
-from shardwright.formats.rows import CsvSource
+from shardwright.formats.rows import CsvFormat
 from shardwright.ingest.survey import SurveyedInput
 from shardwright.splits import UNASSIGNED, folder_split, split_named
 from shardwright.storage import Refusal, read_bytes
@@ -97,7 +97,7 @@ def column_fields(source: AnnotationFormat, option: str, header: str) -> Iterato
         ConfigError: the annotations are not a table, or it has no such column.
     """
     source = source.inner if isinstance(source, Exported) else source
-    if not isinstance(source, CsvSource):
+    if not isinstance(source, CsvFormat):
         raise ConfigError(
             option, f"{header!r}: the annotations are not a CSV", f"Remove {option}, or give a CSV of labels."
         )

@@ -184,7 +184,7 @@ def _previous(
         return None
     assert path is not None
     previous = previous_splits(options, path, keys)
-    for i, kept in sorted((i, same.stands_for(i)) for i in same.kept) if same is not None else ():
+    for i, kept in sorted((i, same.kept_image(i)) for i in same.kept) if same is not None else ():
         # An image that is kept for an old duplicate counts as old itself.
         if previous[kept] == NEW:
             previous[kept] = previous[i]

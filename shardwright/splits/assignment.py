@@ -1,4 +1,4 @@
-"""Which split every image goes into: what was decided earlier, then what the input says, then the method.
+"""Assigns every image to a split: by an earlier dataset, then by the input, then by the method.
 
 | method | what decides | growing data moves |
 |---|---|---|
@@ -7,7 +7,7 @@
 | folds | either of the two, with the folds as parts | as the method |
 | predefined | the input | what the input moves |
 
-With an earlier dataset no image of it moves, whatever the method. A cluster of duplicates goes where its first key is
+With an earlier dataset no image of it moves, with any method. A cluster of duplicates goes where its first key is
 hashed: growing data can put another key first, or join two clusters, and then only an earlier dataset keeps images
 where they were.
 
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from shardwright.config.split import split_word
 from shardwright.splits.hashing import Splitter
 from shardwright.splits.stratified import ClassTable, stratify
-from shardwright.splits.units import apply_previous, join_units, split_units
+from shardwright.splits.units import Units, apply_previous, join_units, split_units
 
 NEW: Final = -1
 UNASSIGNED: Final = -1
@@ -45,7 +45,7 @@ class Folds:
     fold: int
 
     def parts(self, shares: Mapping[str, float]) -> dict[str, float]:
-        """The folds, with equal shares, and what splits there are beside `train` and `eval`; the same every round."""
+        """The folds, with equal shares, and the splits other than `train` and `eval`; the same every round."""
         rest = {name: share for name, share in shares.items() if name not in ("train", "eval")}
         of_fold = (sum(shares.values()) - sum(rest.values())) / self.count
         return {**{f"fold {number:06d}": of_fold for number in range(self.count)}, **rest}
@@ -59,15 +59,15 @@ class Folds:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What was decided.
+    """The splits of all images.
 
     Attributes:
         names: splits, sorted.
         split_of: number of each image's split, int64; `UNASSIGNED` for those in `bridging`.
         bridging: new image -> the first two old images of different splits that it would join.
-        leaks: first two images of different splits, for each group or cluster that lies in several.
+        leaks: first two images of different splits, for each group or cluster that is in several.
         tied: number of units of several images that groups and clusters make.
-        kept: number of images that lie where they lay in the earlier dataset.
+        kept: number of images that are in the split of the earlier dataset.
     """
 
     names: tuple[str, ...]
@@ -102,8 +102,8 @@ def assign_splits(
         shares: split -> share, above 0, adding up to about 1. Splits are numbered in the order of their names.
         salt: changes every assignment by hash.
         folds: which round of cross-validation, or `None`.
-        groups: name of each image's group, empty for none. A group lies whole in one split.
-        clusters: number of each image's cluster of duplicates, below 0 for none. A cluster lies whole in one split.
+        groups: name of each image's group, empty for none. A group is in one split.
+        clusters: number of each image's cluster of duplicates, below 0 for none. A cluster is in one split.
         table: classes of the images, to be spread evenly; `None` for assignment by hash.
         declared: number of the split that the input itself names for each image; nothing but `previous` and the images
             of it that an image is tied to come before that.
@@ -117,10 +117,10 @@ def assign_splits(
     names = tuple(sorted(shares))
     units = join_units(keys, groups, clusters)
     old = np.full(len(keys), NEW, dtype=np.int64) if previous is None else previous
-    followed = apply_previous(units, old)
-    split_of = followed.split_of.copy()
+    applied = apply_previous(units, old)
+    split_of = applied.split_of.copy()
     todo = split_of < 0
-    todo[list(followed.bridging)] = False
+    todo[list(applied.bridging)] = False
     if declared is not None:
         split_of[todo] = declared[todo]
     else:
@@ -129,22 +129,29 @@ def assign_splits(
         if table is not None:
             part_of = stratify(units, table, parts, split_of, todo, salt)
         else:
-            splitter = Splitter.of(parts, salt)
-            places = {part: number for number, part in enumerate(splitter.names)}
-            wanted = np.unique(units.unit_of[todo])
-            of_unit = np.full(len(units.names), UNASSIGNED, dtype=np.int64)
-            numbered = (places[splitter.split(units.names[int(unit)])] for unit in wanted)
-            of_unit[wanted] = np.fromiter(numbered, np.int64, len(wanted))
-            part_of = of_unit[units.unit_of]
+            part_of = _part_by_hash(units, parts, todo, salt)
         split_of[todo] = np.array(numbers, dtype=np.int64)[part_of[todo]]
     return Assignment(
         names=names,
         split_of=split_of,
-        bridging=followed.bridging,
+        bridging=applied.bridging,
         leaks=split_units(units, split_of),
         tied=int((np.bincount(units.unit_of) > 1).sum()),
         kept=int((old >= 0).sum()),
     )
+
+
+def _part_by_hash(
+    units: Units, parts: Mapping[str, float], todo: npt.NDArray[np.bool_], salt: str
+) -> npt.NDArray[np.int64]:
+    """Number of the part of every image by the hash of its unit; `UNASSIGNED` in units without an image of `todo`."""
+    splitter = Splitter.of(parts, salt)
+    numbers = {part: number for number, part in enumerate(splitter.names)}
+    wanted = np.unique(units.unit_of[todo])
+    of_unit = np.full(len(units.names), UNASSIGNED, dtype=np.int64)
+    numbered = (numbers[splitter.split(units.names[int(unit)])] for unit in wanted)
+    of_unit[wanted] = np.fromiter(numbered, np.int64, len(wanted))
+    return of_unit[units.unit_of]
 
 
 def split_named(text: str, names: Collection[str]) -> str | None:

@@ -1,6 +1,6 @@
-"""A salted hash of a name, and nothing else, says where the name falls.
+"""The salted hash of a name, and nothing else, decides the split.
 
-So an image keeps its split whatever is added, removed or re-encoded around it. The order inside a split is the order of
+So an image keeps its split when others are added, removed or re-encoded. The order inside a split is the order of
 the same hash: shuffled once, for good, and the same on every machine.
 """
 

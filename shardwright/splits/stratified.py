@@ -7,7 +7,7 @@ salted hash decides what the method leaves open. And once no split lacks a whole
 goes to those splits that lack most images of any kind; otherwise many small classes would all round towards the largest
 split, and the smaller ones would stay empty.
 
-Sets of classes that are frequent enough for every part to get an image of them count as classes too (after Szymański
+Frequent sets of classes, of which every part can get an image, count as classes too (after Szymański
 and Kajdanowicz, "A Network Perspective on Stratification of Multi-Label Data", 2017): else one part would get its share
 of the classes by few images that show many, and another by many that show few.
 
@@ -59,9 +59,9 @@ def stratify(
 
     Args:
         units: images that stay together.
-        table: the classes; images without any are divided like a class of their own.
+        table: the classes; images without any are divided like a separate class.
         shares: part -> share, above 0.
-        assigned: number of the part, in the order of their names, of images that lie in one already; they count towards
+        assigned: number of the part, in the order of their names, of images that are in one already; they count towards
             the shares. -1 for all others.
         todo: which images are to be divided; whole units.
         salt: of the hash that breaks ties.
@@ -158,12 +158,12 @@ def _deal(
 
 
 class _Ledger:
-    """What each part still lacks.
+    """The images that each part still lacks.
 
     Attributes:
         need: of each class, part by part, in units of one image over the shares' denominator; negative where it has
             more than its share.
-        left: images of each class that lie nowhere yet.
+        left: images of each class that are not in a part yet.
         urgency: of all images, part by part, by its share.
     """
 
@@ -182,7 +182,7 @@ class _Ledger:
         """The part a unit goes to.
 
         Args:
-            label: the class that is being dealt out.
+            label: the class whose images are being divided.
             classes: number of images of each class in the unit.
             tie: hash of the unit.
         """

@@ -1,4 +1,4 @@
-"""Images that must lie on one side: those of a group, those of a cluster of duplicates, and whatever these join."""
+"""Units of images that must be in one split: those of a group or a cluster of duplicates, and all that these join."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardwright.duplicates.clusters import UnionFind
 
 @dataclass(frozen=True)
 class Units:
-    """Images by what they are tied to; most are tied to nothing and are a unit of their own.
+    """Images by what they are tied to; most are not tied to others and are a separate unit.
 
     Attributes:
         unit_of: number of each image's unit, int64, from 0 in the order of the units' first images.
@@ -26,7 +26,7 @@ class Units:
 
 @dataclass
 class PreviousAssignment:
-    """What earlier assignments say of today's images.
+    """The splits of today's images by an earlier assignment.
 
     Attributes:
         split_of: number of the split of images that are old or tied to old ones, -1 for all others.
@@ -83,24 +83,24 @@ def apply_previous(units: Units, old: npt.NDArray[np.int64]) -> PreviousAssignme
     if len(units.names) == len(old):
         return result  # Nothing is tied to anything.
     seen: dict[int, int] = {}
-    torn: dict[int, tuple[int, int]] = {}
+    in_several: dict[int, tuple[int, int]] = {}
     for i in np.flatnonzero(old >= 0).tolist():
         unit = int(units.unit_of[i])
         before = seen.setdefault(unit, i)
         if old[before] != old[i]:
-            torn.setdefault(unit, (before, i))
-    result.leaks = sorted(torn.values())
+            in_several.setdefault(unit, (before, i))
+    result.leaks = sorted(in_several.values())
     if not seen:
         return result
     for i in np.flatnonzero(old < 0).tolist():
         unit = int(units.unit_of[i])
-        if unit in torn:
-            result.bridging[i] = torn[unit]
+        if unit in in_several:
+            result.bridging[i] = in_several[unit]
         elif unit in seen:
             result.split_of[i] = old[seen[unit]]
     return result
 
 
 def split_units(units: Units, split_of: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """The first two images of different splits, for each unit that lies in several."""
+    """The first two images of different splits, for each unit that is in several."""
     return apply_previous(units, split_of).leaks

@@ -26,7 +26,7 @@ def inputs(draw):
     count = draw(st.integers(1, 25))
     many = {"min_size": count, "max_size": count}
     narrow = draw(st.lists(st.integers(0, 8), **many))
-    # What is the same in the narrow way is the same in the wide one.
+    # Images that are the same in the narrow way are the same in the wide one.
     wide = [number // 2 for number in narrow]
     alive = np.array(draw(st.lists(st.booleans(), **many)), np.bool_)
     return narrow, wide, draw(st.lists(st.sampled_from("xy"), **many)), alive

@@ -106,7 +106,7 @@ def test_text_that_is_none_is_refused(table, text, message):
         read(table(text))
 
 
-def test_columns_are_told_by_synonyms_and_overridden(table):
+def test_columns_are_detected_by_synonyms_and_overridden(table):
     opened = Table.open(table("id,photo,kind,file_name\n"))
     assert choose_columns(opened, {}) == {"image": 3}
     assert choose_columns(opened, {"image": "photo", "label": "kind"}) == {"image": 1, "label": 2}
@@ -140,7 +140,7 @@ def test_the_three_layouts_of_masks(table, header, row, unlisted):
     assert "mask from column 'EncodedPixels'" in survey.notes[1]
 
 
-def test_labels_and_class_folders_are_told_too(table):
+def test_labels_and_class_folders_are_detected_too(table):
     survey, annotations = read(table("filename,species\na.jpg,rose\nc.jpg,tulip\n"), task="classification")
     assert survey.classes == ("rose", "tulip")
     assert annotations == [Annotation(0, 0, None, 2), Annotation(2, 1, None, 3)]
@@ -176,8 +176,8 @@ def test_a_column_that_may_hold_classes_is_not_passed_over(table, column):
     assert read(table(text.replace(column, "Height")))[0].classes == ("mask",)
 
 
-def test_rows_beside_masks_are_not_looked_at_for_the_dialect(table):
-    """Images that are not there, that cannot be read, and broken rows say nothing about how runs are written."""
+def test_rows_next_to_masks_are_not_looked_at_for_the_dialect(table):
+    """Images that are not there, that cannot be read, and broken rows do not decide how runs are written."""
     text = "photo,kind,rle\nz.jpg,x,0 3\n,x,0 3\na.jpg,x\na.jpg,x,\n"
     columns = {"image": "photo", "label": "kind"}
     assert read(table(text), columns=columns)[0].notes[-2].startswith("run lengths: absolute starts from 1, column")
@@ -210,7 +210,7 @@ def test_rows_of_an_image_may_be_far_apart_and_repeat_a_class(table):
     assert survey.rejected == {}
 
 
-def test_underscores_in_files_and_classes_are_told_apart(table):
+def test_underscores_in_files_and_classes_are_distinguished(table):
     keys = ["a_b.jpg", "a_b.jpg_hot"]
     text = "Image_Label,EncodedPixels\na_b.jpg_hot_spot,1 1\na_b.jpg_cold,1 1\n"
     survey, annotations = read(table(text), keys=keys)
@@ -256,7 +256,7 @@ def test_two_classes_for_one_image_reject_it(table):
     survey, _ = read(table(text), task="classification")
     assert list(survey.rejected) == [1]
     assert survey.rejected[1].code == "conflicting_labels"
-    assert "row 5: says 'tulip', row 3 says 'rose'" in survey.rejected[1].reason
+    assert "row 5: states 'tulip', row 3 states 'rose'" in survey.rejected[1].reason
 
 
 def test_an_image_outside_all_class_folders_is_rejected():
@@ -316,7 +316,7 @@ def values(*names):
     return {name: f"t.csv, row {i + 2}" for i, name in enumerate(names)}
 
 
-def test_told_classes_are_sorted_as_numbers_when_they_are():
+def test_detected_classes_are_sorted_as_numbers_when_they_are():
     assert map_classes(values("b", "a"), None).names == ("a", "b")
     assert map_classes(values("10", "9", "1"), None).names == ("1", "9", "10")
     assert map_classes(values("10", "9", "x"), None).names == ("10", "9", "x")
@@ -336,7 +336,7 @@ def test_names_are_taken_by_name():
         (["1.0"], {"1.0": 0}, 1),
     ],
 )
-def test_ids_of_a_plain_list_count_from_0_or_1_and_it_is_told(found, index, base):
+def test_ids_of_a_plain_list_count_from_0_or_1_with_a_note(found, index, base):
     mapped = map_classes(values(*found), dict.fromkeys(["a", "b", "c"]))
     assert dict(mapped.index) == index
     assert f"count from {base}" in mapped.notes[0]
@@ -368,13 +368,13 @@ def test_unknown_classes_name_place_value_and_the_known_ones(found, classes, mes
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, unique=True))
-def test_told_numbers_keep_their_order(numbers):
+def test_detected_numbers_keep_their_order(numbers):
     names = map_classes(values(*map(str, numbers)), None).names
     assert [as_integer(name) for name in names] == sorted(numbers)
 
 
 def test_too_many_classes_are_no_classes(table, monkeypatch):
-    monkeypatch.setattr("shardwright.formats.rows._MOST_CLASSES", 3)
+    monkeypatch.setattr("shardwright.formats.rows.MOST_CLASSES", 3)
     rows = "".join(f"a.jpg,{i},1 1\n" for i in range(5))
     with pytest.raises(UsageError, match="more than 3 different classes"):
         read(table("ImageId,ClassId,EncodedPixels\n" + rows))

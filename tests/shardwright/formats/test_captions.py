@@ -16,7 +16,7 @@ from shardwright.formats.base import Images
 from shardwright.formats.detect import open_source
 
 KEYS = ["a.png", "b.png", "c.png"]
-SAID = {"a.png": ["A cat.", "One cat, alone."], "b.png": ["A dog."], "c.png": ["x", "x"]}
+CAPTIONS = {"a.png": ["A cat.", "One cat, alone."], "b.png": ["A dog."], "c.png": ["x", "x"]}
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: text.strip())
 
 
@@ -40,13 +40,13 @@ def lines(entries):
     return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
-def said(out):
+def captions_of(out):
     return {
         key: [text.decode() for text in example.get("image/caption/text", [])] for key, example in examples(out).items()
     }
 
 
-ROWS = [(key, text) for key, texts in SAID.items() for text in texts]
+ROWS = [(key, text) for key, texts in CAPTIONS.items() for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ ROWS = [(key, text) for key, texts in SAID.items() for text in texts]
         ("t.csv", "\ufefffile_name;text\r\n" + "".join(f'{key};"{text}"\r\n' for key, text in ROWS)),
         ("t.csv", 'image,caption_1,caption_2\na.png,A cat.,"One cat, alone."\nb,A dog.,\nc.png,x,x\n'),
         ("t.jsonl", lines({"file_name": key, "text": text} for key, text in ROWS)),
-        ("t.ndjson", "\ufeff" + lines({"image": key, "caption": texts} for key, texts in SAID.items())),
+        ("t.ndjson", "\ufeff" + lines({"image": key, "caption": texts} for key, texts in CAPTIONS.items())),
         ("t.txt", lines({"id": 7, "file_name": key, "caption": text, "x": {}} for key, text in ROWS)),
         (
             "t.jsonl",
@@ -68,10 +68,10 @@ def test_captions_are_the_same_in_every_spelling(tmp_path, given_input, name, te
     manifest = run(given_input(text, name), tmp_path / "out")
     assert (manifest.labels, manifest.classes) == ("none", ())
     assert manifest.features["image/caption/text"] == "bytes"
-    assert said(tmp_path / "out") == SAID
+    assert captions_of(tmp_path / "out") == CAPTIONS
 
 
-def test_the_format_is_told_with_its_reason(tmp_path, given_input):
+def test_the_format_is_detected_with_its_reason(tmp_path, given_input):
     def notes(raw):
         config = parse_config(raw, base="/").input.labels
         source = open_source(
@@ -91,10 +91,10 @@ def test_the_format_is_told_with_its_reason(tmp_path, given_input):
     assert notes(given_input(entries, "t")) == "labels: captions, since each line of t is a JSON object"
 
 
-def test_captions_beside_classes_are_kept_where_their_column_is_named(tmp_path, given_input):
+def test_captions_next_to_classes_are_kept_where_their_column_is_named(tmp_path, given_input):
     text = "image,label,caption\na.png,x,one\nb.png,y,\nc.png,x,two\nc.png,x,three\n"
     run(given_input(text, labels={"columns": {"caption": "caption"}}), tmp_path / "out")
-    assert said(tmp_path / "out") == {"a.png": ["one"], "b.png": [], "c.png": ["two", "three"]}
+    assert captions_of(tmp_path / "out") == {"a.png": ["one"], "b.png": [], "c.png": ["two", "three"]}
     manifest = run(given_input(text), tmp_path / "without")
     assert (manifest.labels, manifest.classes) == ("single", ("x", "y"))
     assert "image/caption/text" not in manifest.features
@@ -115,19 +115,19 @@ def test_bad_lines_are_in_the_ledger_and_the_others_count(tmp_path, given_input,
     text = lines(good[:1]) + "".join(f"{line}\n" for line in bad) + lines(good[1:])
     run(given_input(text, "t.jsonl"), tmp_path / "out")
     rows = {key: (row.code, row.reason) for key, row in ledger(tmp_path / "out").items() if row.status == "rejected"}
-    problems = ["is no JSON", "is no JSON object", "names no image", "names no image", "names no image"]
-    problems += ["is longer than 16 MiB", "is no JSON"]
+    problems = ["is not JSON", "is not a JSON object", "names no image", "names no image", "names no image"]
+    problems += ["is longer than 16 MiB", "is not JSON"]
     assert rows == {
         f"t.jsonl:{line}": ("bad_row", f"t.jsonl, row {line}: {problem}")
         for line, problem in enumerate(problems, start=2)
     }
-    assert said(tmp_path / "out") == {key: ["x"] for key in KEYS}
+    assert captions_of(tmp_path / "out") == {key: ["x"] for key in KEYS}
 
 
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"file_name": "b.png"}, "holds no caption, only 'file_name'"),
+        ({"file_name": "b.png"}, "contains no caption, only 'file_name'"),
         ({"file_name": "b.png", "text": 3}, "its caption is neither text nor a list of texts"),
         ({"file_name": "b.png", "text": ["x", None]}, "its caption is neither text nor a list of texts"),
         ({"file_name": "b.png", "text": "\ud800"}, "its caption is neither text nor a list of texts"),
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_refused(tmp_path, given_input):
         run(given_input(entries, "t.jsonl", task="segmentation"), tmp_path / "out")
     with pytest.raises(ConfigError, match=r"input\.classes: .* holds captions and no classes"):
         run(given_input(entries, "t.jsonl", classes=["a"]), tmp_path / "out")
-    with pytest.raises(UsageError, match="holds captions and no classes, but input.classes names some"):
+    with pytest.raises(UsageError, match="contains captions and no classes, but input.classes names some"):
         run(given_input("image,text\na.png,x\n", classes=["a"]), tmp_path / "out")
     with pytest.raises(UsageError, match=r"is not UTF-8 text"):
         run(given_input(entries.encode() + b'{"image": "\xff"}\n', "t.jsonl"), tmp_path / "out")
@@ -177,7 +177,7 @@ def test_images_without_captions_may_be_taken_along(tmp_path, given_input):
     with pytest.raises(CheckFailed, match=r"2 of 3 images have no row .* Set input.unlisted to empty or reject"):
         run(given_input(text), tmp_path / "out")
     run(given_input(text, unlisted="empty"), tmp_path / "out")
-    assert said(tmp_path / "out") == {"a.png": ["x"], "b.png": [], "c.png": []}
+    assert captions_of(tmp_path / "out") == {"a.png": ["x"], "b.png": [], "c.png": []}
 
 
 def test_images_without_a_class_are_kept_where_asked_for(tmp_path, given_input):

@@ -1,4 +1,4 @@
-"""COCO instances as a source: images, annotations and categories matched; what does not fit is told."""
+"""COCO instances as a source: images, annotations and categories matched; what does not fit is reported."""
 
 import json
 
@@ -65,8 +65,8 @@ def text(segmentation=SQUARE, size="null,null"):
 
 def test_annotations_are_matched_and_classes_go_by_category_id(write):
     counts = {"size": [4, 6], "counts": "0e0"}
-    said = [annotation(20, 18), annotation(10, 3, counts, iscrowd=1), annotation(20, 18, id=7)]
-    survey, annotations = read(write(document(said)))
+    entries = [annotation(20, 18), annotation(10, 3, counts, iscrowd=1), annotation(20, 18, id=7)]
+    survey, annotations = read(write(document(entries)))
     assert survey.classes == ("car", "dog")
     assert annotations == [
         Annotation(1, 1, text(), 0),
@@ -78,12 +78,12 @@ def test_annotations_are_matched_and_classes_go_by_category_id(write):
     assert survey.refused == []
     assert survey.notes == (
         "labels: coco_json, since instances.json ends with .json",
-        "2 classes told, in the order of the category ids: car (3), dog (18)",
+        "2 classes detected, in the order of the category ids: car (3), dog (18)",
     )
 
 
 @given(st.dictionaries(st.integers(-5, 10**6), st.text("abc", min_size=1), min_size=1, max_size=8))
-def test_classes_told_go_by_number_whatever_the_order_and_the_gaps(tmp_path_factory, names):
+def test_classes_detected_go_by_number_in_any_order_with_any_gaps(tmp_path_factory, names):
     names = {number: f"{name}{number}" for number, name in names.items()}
     file = tmp_path_factory.mktemp("coco") / "x.json"
     categories = [{"id": number, "name": name} for number, name in names.items()]
@@ -128,12 +128,12 @@ def test_input_classes_decide_by_name_or_by_id(write, classes, names, label):
 def test_input_classes_decide_where_two_categories_have_one_name(write, classes, labels):
     """As some exporters write it: the name of the whole project is a category, too."""
     categories = [{"id": 0, "name": "fish"}, {"id": 1, "name": "fish"}, {"id": 2, "name": "car"}]
-    said = [annotation(10, number) for number in range(3)]
-    _, annotations = read(write(document(said, categories=categories)), classes=classes)
+    entries = [annotation(10, number) for number in range(3)]
+    _, annotations = read(write(document(entries, categories=categories)), classes=classes)
     assert [a.label for a in annotations] == labels
 
 
-def test_categories_without_annotations_are_told(write):
+def test_categories_without_annotations_are_detected(write):
     survey, _ = read(write(document([annotation(10, 18)])))
     assert survey.notes[-1] == "without annotations: car (3); input.classes leaves them out"
 
@@ -171,8 +171,8 @@ def test_annotations_of_unknown_images_are_refused_once_an_id(write):
 
 def test_broken_entries_reject_their_image_or_themselves(write):
     images = [{"id": 1, "file_name": "a.jpg"}, {"file_name": "b.jpg"}, {"id": 2}, 7, {"id": 3, "file_name": "\ud800"}]
-    said = [annotation(1, None), {"image_id": True}, {"bbox": []}, annotation(1, True)]
-    survey, annotations = read(write(document(said, images)))
+    entries = [annotation(1, None), {"image_id": True}, {"bbox": []}, annotation(1, True)]
+    survey, annotations = read(write(document(entries, images)))
     entries = ["images[1]", "images[2]", "images[3]", "images[4]", "annotations[1]", "annotations[2]"]
     assert refused(survey) == [(f"instances.json:{entry}", "bad_row") for entry in entries]
     assert survey.rejected[0] == ("a.jpg", "bad_row", "instances.json, annotations[0]: names no category")
@@ -185,16 +185,16 @@ CARS = [{"id": 3, "name": "car"}]
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b"{", {}, r"is no JSON in UTF-8 \(Expecting"),
-        (b'{"images": \xff}', {}, "is no JSON in UTF-8"),
-        (b'{"a":' * 100_000, {}, "is no JSON in UTF-8"),
-        (b'{"id": ' + b"9" * 5000 + b"}", {}, "is JSON, but has no list 'images'|is no JSON"),
+        (b"{", {}, r"is not JSON in UTF-8 \(Expecting"),
+        (b'{"images": \xff}', {}, "is not JSON in UTF-8"),
+        (b'{"a":' * 100_000, {}, "is not JSON in UTF-8"),
+        (b'{"id": ' + b"9" * 5000 + b"}", {}, "is JSON, but has no list 'images'|is not JSON"),
         ([annotation(10, 3)], {}, r"has no list 'images' \(it holds list\)"),
         ({"images": [], "annotations": {}}, {}, "has no list 'annotations' .it holds 'images', 'annotations'"),
         (document(images=[]), {}, "'images' is empty"),
         (document(categories=[]), {}, "'categories' is empty"),
         (document([annotation(10, 4)]), {}, r"annotations\[0\]: the category id '4' .* car \(3\), dog \(18\)"),
-        (document(categories=[*CARS, {"id": 3, "name": "bus"}]), {}, r"categories\[1\]: the id 3 stands there twice"),
+        (document(categories=[*CARS, {"id": 3, "name": "bus"}]), {}, r"categories\[1\]: the id 3 occurs twice"),
         (
             document(categories=[*CARS, {"id": 4, "name": "car"}]),
             {},
@@ -202,7 +202,11 @@ CARS = [{"id": 3, "name": "car"}]
         ),
         (document(categories=[{"id": 3}]), {}, r"categories\[0\]: has no id or no name"),
         (document(categories=[{"id": 3, "name": "a/b"}]), {}, "category 3: the class 'a/b' cannot be part"),
-        (document(images=[{"id": 1, "file_name": n} for n in KEYS]), {}, r"images\[1\]: the id 1 is that of 'a.jpg'"),
+        (
+            document(images=[{"id": 1, "file_name": n} for n in KEYS]),
+            {},
+            r"images\[1\]: the id 1 is also that of 'a.jpg'",
+        ),
         (document([annotation(10, 18)]), {"classes": ["car"]}, r"annotations\[0\]: the class 'dog' is not in input"),
         (document([annotation(10, 18)]), {"classes": {"car": 3}}, r"the class '18' is not in input.* car \(3\)"),
         (

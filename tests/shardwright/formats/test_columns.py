@@ -1,4 +1,4 @@
-"""Types of columns: told from all values, in whatever order; lists and codes are no numbers."""
+"""Types of columns: detected from all values, in any order; lists and codes are not numbers."""
 
 import numpy as np
 import pytest
@@ -12,65 +12,65 @@ INTEGERS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-def tell(values):
-    evidence = TypeVotes()
+def detect(values):
+    votes = TypeVotes()
     for line, value in enumerate(values, start=2):
-        evidence.add(value, f"row {line}")
-    return evidence.tell("column 'x'")
+        votes.add(value, f"row {line}")
+    return votes.detect("column 'x'")
 
 
 @given(st.lists(INTEGERS, min_size=1))
 def test_whole_numbers_are_integers_and_come_back(numbers):
     values = [str(number) for number in numbers]
-    told, _ = tell([*values, "", " "])
-    assert told == ValueType("int")
-    assert [told.read(value) for value in values] == [[number] for number in numbers]
+    column_type, _ = detect([*values, "", " "])
+    assert column_type == ValueType("int")
+    assert [column_type.read(value) for value in values] == [[number] for number in numbers]
 
 
 @given(st.lists(FLOATS, min_size=1), st.booleans())
 def test_decimal_numbers_are_floats_and_come_back_as_float32(numbers, missing):
     values = [repr(float(number)) for number in numbers]
-    told, _ = tell([*values, *["", "nan", "NaN"][: 3 * missing]])
-    assert told == ValueType("float")
-    assert np.array([told.read(value)[0] for value in values], np.float32).tolist() == numbers
-    assert told.read("nan") == told.read("") == []
+    column_type, _ = detect([*values, *["", "nan", "NaN"][: 3 * missing]])
+    assert column_type == ValueType("float")
+    assert np.array([column_type.read(value)[0] for value in values], np.float32).tolist() == numbers
+    assert column_type.read("nan") == column_type.read("") == []
 
 
 @given(st.lists(INTEGERS), st.text(alphabet="xyz", min_size=1), st.data())
 def test_one_other_value_anywhere_makes_a_column_of_numbers_text(numbers, other, data):
     values = [str(number) for number in numbers]
     values.insert(data.draw(st.integers(0, len(values))), other)
-    told, reason = tell(values)
-    assert told == ValueType("text")
+    column_type, reason = detect(values)
+    assert column_type == ValueType("text")
     assert reason == f"row {values.index(other) + 2} holds {other!r}"
-    assert told.read(f" {other} ") == [other]
+    assert column_type.read(f" {other} ") == [other]
 
 
 @given(st.lists(st.lists(INTEGERS, min_size=1, max_size=4), min_size=1), st.sampled_from(SEPARATORS), st.data())
-def test_lists_of_numbers_are_told_and_come_back(lists, separator, data):
+def test_lists_of_numbers_are_detected_and_come_back(lists, separator, data):
     floats = data.draw(st.booleans())
     lists.append([1, 2, 3])
     values = [separator.join(f"{n}.5" if floats else str(n) for n in numbers) for numbers in lists]
     shuffled = data.draw(st.permutations(values))
-    told, reason = tell(shuffled)
-    assert told == ValueType("floats" if floats else "ints", separator)
+    column_type, reason = detect(shuffled)
+    assert column_type == ValueType("floats" if floats else "ints", separator)
     assert "splits its values" in reason
     if not floats:
-        assert [told.read(value) for value in values] == lists
+        assert [column_type.read(value) for value in values] == lists
 
 
 @given(
     st.lists(st.sampled_from(["1", "2.5", "x", "1 2", "1;2.5", "[3]", "", "007", "1,2,3", "nan", "9" * 20])), st.data()
 )
 def test_the_order_of_the_values_does_not_matter(values, data):
-    told, _ = tell(values)
-    assert tell(data.draw(st.permutations(values)))[0] == told
+    column_type, _ = detect(values)
+    assert detect(data.draw(st.permutations(values)))[0] == column_type
     for value in values:
-        told.read(value)  # What all values decided reads each of them.
+        column_type.read(value)  # The type that all values decided reads each of them.
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "column_type"),
     [
         (["007", "012"], ValueType("text")),
         (["0", "10"], ValueType("int")),
@@ -97,13 +97,13 @@ def test_the_order_of_the_values_does_not_matter(values, data):
         (["nan", ""], ValueType("text")),
     ],
 )
-def test_types_of_values(values, told):
-    assert tell(values)[0] == told
+def test_types_of_values(values, column_type):
+    assert detect(values)[0] == column_type
 
 
 def test_decimal_commas_are_not_guessed():
     with pytest.raises(UsageError, match=r"column 'x': its values with a comma may be decimal numbers or lists of two"):
-        tell(["1,5", "2,25", "7"])
+        detect(["1,5", "2,25", "7"])
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_decimal_commas_are_not_guessed():
     ],
 )
 def test_a_value_of_another_type_is_refused(kind, text):
-    with pytest.raises(ValueError, match="is no "):
+    with pytest.raises(ValueError, match="is not a "):
         ValueType(kind).read(text)
 
 
-def test_a_declared_type_reads_what_would_be_told_otherwise():
+def test_a_declared_type_reads_what_would_be_detected_otherwise():
     assert ValueType("int").read("007") == [7]
     assert ValueType("float").read("7") == [7.0]
     assert ValueType("text").read("7") == ["7"]

@@ -29,7 +29,7 @@ def read(keys, classes=None, label_format="auto", pattern=None, skip=()):
     return survey, {sorted(keys)[a.image]: survey.classes[a.label] for a in opened.annotations()}
 
 
-# --- what a name says ------------------------------------------------------------------------------------------------
+# --- the class in a name ----------------------------------------------------------------------------------------------
 
 
 @given(WORDS, st.integers(0, 10**9), st.sampled_from(["", ".png", ".JPG"]), st.sampled_from(["", "x/", "a_1/b_2/"]))
@@ -92,11 +92,11 @@ def test_labels_are_classes_like_others():
 # --- which of the two ------------------------------------------------------------------------------------------------
 
 
-def test_names_are_taken_where_there_are_no_folders_and_it_is_told():
+def test_names_are_taken_where_there_are_no_folders_with_a_note():
     survey, labels = read(["cat_0.png", "dog_1.png", "dog_2.png", "odd.png"])
     assert labels == {"cat_0.png": "cat", "dog_1.png": "dog", "dog_2.png": "dog"}
     assert survey.notes[0] == (
-        "labels: file_name, since input.labels.path is not given, no image lies in a folder, "
+        "labels: file_name, since input.labels.path is not given, no image is in a folder, "
         "and 3 of 4 names hold a label"
     )
 
@@ -106,8 +106,12 @@ def test_names_are_taken_where_there_are_no_folders_and_it_is_told():
     [
         (["rose/1.jpg", "tulip/a.jpg"], None, "is not given"),
         (["rose/IMG_1.jpg", "tulip/IMG_2.jpg"], None, "is not given"),
-        (["rose/rose_1.jpg", "tulip/tulip_2.jpg"], None, "is not given; the file names say the same"),
-        (["rose/rose_1.jpg", "rose_2.jpg", "tulip/tulip_2.jpg"], ["rose", "tulip"], "is not given; the file names say"),
+        (["rose/rose_1.jpg", "tulip/tulip_2.jpg"], None, "is not given; the file names agree"),
+        (
+            ["rose/rose_1.jpg", "rose_2.jpg", "tulip/tulip_2.jpg"],
+            ["rose", "tulip"],
+            "is not given; the file names agree",
+        ),
         (["rose/IMG_1.jpg", "tulip/DSC_2.jpg"], None, "is not given (rose/IMG_1.jpg is 'rose' by its folder and 'IMG'"),
         (["train/IMG_1.jpg", "test/DSC_2.jpg"], ["test", "train"], "is not given (test/DSC_2.jpg is 'test' by its"),
         (["rose/1_1.jpg", "tulip/0_2.jpg"], ["rose", "tulip"], "is not given (rose/1_1.jpg is 'rose'"),
@@ -122,7 +126,7 @@ def test_class_folders_come_first(keys, classes, reason):
 @pytest.mark.parametrize(
     "keys", [["train/cat_0.png", "train/dog_1.png"], ["a/cat_0.png", "b/dog_1.png", "b/cat_2.png"]]
 )
-def test_names_are_taken_where_only_they_are_classes_and_it_is_told(keys):
+def test_names_are_taken_where_only_they_are_classes_with_a_note(keys):
     survey, labels = read(keys, ["cat", "dog"])
     assert survey.notes[0].startswith(
         "labels: file_name, since input.labels.path is not given, and input.classes knows the labels in the names, not "
@@ -134,8 +138,8 @@ def test_names_are_taken_where_only_they_are_classes_and_it_is_told(keys):
 @pytest.mark.parametrize(
     ("keys", "classes", "message"),
     [
-        (["train/cat_0.png", "train/dog_1.png"], None, r"the folders \(train\) may be no classes"),
-        (["Train/cat_0.png", "test/dog_1.png"], None, r"the folders \(Train, test\) may be no classes"),
+        (["train/cat_0.png", "train/dog_1.png"], None, r"the folders \(train\) may not be classes"),
+        (["Train/cat_0.png", "test/dog_1.png"], None, r"the folders \(Train, test\) may not be classes"),
         (["cat/dog_0.png", "dog/cat_1.png"], ["cat", "dog"], "input.classes knows both"),
         (["1/2_0.png", "2/1_1.png"], {"cat": 1, "dog": 2}, "input.classes knows both"),
     ],
@@ -160,12 +164,12 @@ def test_one_known_class_in_the_names_is_enough():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "cat/", "dog/", "test/"]), WORDS, st.sampled_from(["_1.png", ".png"]))))
-def test_every_image_is_labelled_or_rejected_whatever_is_told(parts):
+def test_every_image_is_labelled_or_rejected_with_any_format(parts):
     keys = sorted({"".join(part) for part in parts})
     try:
         survey, labels = read(keys)
     except UsageError:
-        with pytest.raises(UsageError, match="no folder and no|none are given|may be (no c|splits)|cannot be part"):
+        with pytest.raises(UsageError, match="no folder and no|none are given|may (not be c|be splits)|cannot be part"):
             read(keys)
         return
     assert [key in labels for key in keys] == [i not in survey.rejected for i in range(len(keys))]

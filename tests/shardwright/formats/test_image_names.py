@@ -70,12 +70,12 @@ def test_uw_madison_is_ingested(uw_madison, tmp_path, given):
     for example in examples(tmp_path / "out").values():
         assert example["image/segmentation/stomach/area"].tolist() == [5]
         assert example["image/segmentation/bowel/area"].tolist() == [0]
-    told = [note for note in notes if "key_pattern" in note]
+    found = [note for note in notes if "key_pattern" in note]
     line = f"input.labels.key_pattern: '{PATTERN}', since no name is a path, and by their parts each of the first 4 is"
-    assert [note.startswith(line) for note in told] == ([] if given else [True])
+    assert [note.startswith(line) for note in found] == ([] if given else [True])
 
 
-def test_what_only_some_names_fit_is_told_as_a_line_to_paste_and_not_taken(uw_madison, tmp_path):
+def test_what_only_some_names_fit_is_detected_as_a_line_to_paste_and_not_taken(uw_madison, tmp_path):
     with (tmp_path / "train.csv").open("a") as table:
         table.write("\ncase9_day1_slice_0001,bowel,")
     line = re.escape(f"Of its first 5 names 4 are images by input.labels.key_pattern: '{PATTERN}'")
@@ -109,13 +109,13 @@ def test_patterns_that_mean_other_images_are_none():
     st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)), min_size=1, unique=True),
     st.sampled_from(["case{0}/day{1}/scan/slice_{2}_9_9.png", "case{0}/case{0}_x_day{1}/slice_{2}.png"]),
 )
-def test_a_told_pattern_finds_the_image_that_was_meant(numbers, layout):
+def test_a_detected_pattern_finds_the_image_that_was_meant(numbers, layout):
     paths = {layout.format(*three): "case{}_day{}_slice_{}".format(*three) for three in numbers}
     keys = sorted(paths)
-    told = detect_key_pattern([paths[key] for key in keys], keys, frozenset())
-    assert told is not None
-    assert told.found == len(keys)
-    index = NameIndex(keys, pattern=told.pattern)
+    guess = detect_key_pattern([paths[key] for key in keys], keys, frozenset())
+    assert guess is not None
+    assert guess.found == len(keys)
+    index = NameIndex(keys, pattern=guess.pattern)
     assert [index.find(paths[key]) for key in keys] == list(range(len(keys)))
 
 

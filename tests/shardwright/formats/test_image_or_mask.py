@@ -40,8 +40,8 @@ def reading(root, images="", labels="", **options):
 
 
 def check(out, raw, keys, notes="masks, not images"):
-    told = []
-    manifest = run(raw, out, workers=1, log=told.append)
+    messages = []
+    manifest = run(raw, out, workers=1, log=messages.append)
     found = examples(out)
     assert sorted(found) == sorted(keys)
     assert manifest.classes == ("1",)
@@ -49,7 +49,7 @@ def check(out, raw, keys, notes="masks, not images"):
     for number, key in enumerate(keys):
         runs = rle.from_flat(found[key]["image/segmentation/1/rle"])
         assert np.array_equal(rle.draw(runs, *SHAPE), drawn(number)), key
-    assert any(notes in note for note in told)
+    assert any(notes in note for note in messages)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_masks_in_a_folder_next_to_the_images(tmp_path):
     manifest = run(raw, tmp_path / "out", workers=1)
     assert manifest.classes == ("masks",)
     assert manifest.totals["written"] == len(NUMBERS)
-    assert run(reading(tmp_path / "in", "img"), tmp_path / "told", workers=1).classes == ("masks",)
+    assert run(reading(tmp_path / "in", "img"), tmp_path / "detected", workers=1).classes == ("masks",)
 
 
 def test_masks_below_the_images(tmp_path):
@@ -120,6 +120,6 @@ def test_a_tree_of_pascal_voc_given_as_the_images(tmp_path):
 
 def test_masks_of_no_image_lead_to_the_pattern_of_masks(tmp_path):
     write(tmp_path / "in", "img/{}.png", "masks/drawn{}.png")
-    with pytest.raises(CheckFailed, match=r"input\.labels\.pattern") as told:
+    with pytest.raises(CheckFailed, match=r"input\.labels\.pattern") as error:
         run(reading(tmp_path / "in", "img", "masks"), tmp_path / "out", workers=1)
-    assert "key_pattern" not in str(told.value)
+    assert "key_pattern" not in str(error.value)

@@ -1,27 +1,27 @@
-"""Label fields: one class or several, told from all fields, and refused where both readings fit."""
+"""Label fields: one class or several, detected from all fields, and refused where both readings fit."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwright.errors import UsageError
-from shardwright.formats.columns import SEPARATORS
-from shardwright.formats.label_csv import SeparatorGuess, detect_multi_label, detect_separator, split_labels
+from shardwright.formats.columns import SEPARATORS, split_list
+from shardwright.formats.label_csv import SeparatorGuess, detect_multi_label, detect_separator
 
 NAMES = st.lists(st.text(alphabet="abcdefgh", min_size=1, max_size=4), min_size=2, max_size=6, unique=True)
 
 
-def tell(fields, classes=None):
+def detect(fields, classes=None):
     return detect_separator(list(dict.fromkeys(fields)), classes, "t.csv, column 'label'")[0]
 
 
 @given(NAMES, st.sampled_from(SEPARATORS), st.data())
-def test_lists_of_classes_that_also_stand_alone_are_told(names, separator, data):
+def test_lists_of_classes_that_also_stand_alone_are_detected(names, separator, data):
     combinations = st.lists(st.sampled_from(names), min_size=2, max_size=4, unique=True)
     lists = [separator.join(some) for some in data.draw(st.lists(combinations, min_size=1, max_size=5))]
     fields = data.draw(st.permutations([*lists, *names]))
-    assert tell(fields) == separator
-    assert tell(fields, names) == separator
+    assert detect(fields) == separator
+    assert detect(fields, names) == separator
     reading = SeparatorGuess(True, separator)
     assert [separator.join(reading.split(field)) for field in fields] == fields
 
@@ -29,9 +29,9 @@ def test_lists_of_classes_that_also_stand_alone_are_told(names, separator, data)
 @given(NAMES, st.sampled_from([" ", ", "]))
 def test_names_of_several_words_stay_names(names, between):
     fields = [f"{name}1{between}{name}2" for name in names]
-    assert tell(fields) == ""
-    assert tell([*fields, *names]) == ""
-    assert tell(fields, fields) == ""
+    assert detect(fields) == ""
+    assert detect([*fields, *names]) == ""
+    assert detect(fields, fields) == ""
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_names_of_several_words_stay_names(names, between):
     ],
 )
 def test_separators_of_fields(fields, separator):
-    assert tell(fields) == separator
+    assert detect(fields) == separator
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_two_readings_that_fit_are_refused(fields):
     with pytest.raises(
         UsageError, match=r"t\.csv, column 'label': .* may be several classes.*input\.labels\.separator"
     ):
-        tell(fields)
+        detect(fields)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_two_readings_that_fit_are_refused(fields):
     ],
 )
 def test_classes_of_the_configuration_decide(fields, classes, separator):
-    assert tell(fields, classes) == separator
+    assert detect(fields, classes) == separator
 
 
 def test_a_class_whose_parts_are_classes_is_refused():
     with pytest.raises(UsageError, match="'cat dog' is in input.classes, and so are its parts"):
-        tell(["cat dog"], ["cat", "dog", "cat dog"])
+        detect(["cat dog"], ["cat", "dog", "cat dog"])
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,6 @@ def test_neither_many_nor_few_is_refused():
 
 @given(st.text(), st.sampled_from(SEPARATORS))
 def test_any_text_can_be_split(field, separator):
-    parts = split_labels(field, separator)
+    parts = split_list(field, separator, blank=False)
     assert all(part == part.strip() != "" for part in parts)
     assert SeparatorGuess(True, separator).split(field) == tuple(dict.fromkeys(parts))

@@ -6,68 +6,68 @@ from shardwright.errors import UsageError
 from shardwright.formats.mask_names import SUFFIXES, ImageStems, MaskName, detect_mask_layout
 
 
-def tell(images, masks, classes=None, pattern=None, skip=()):
+def detect(images, masks, classes=None, pattern=None, skip=()):
     stems = ImageStems(images, frozenset(skip))
     layout = detect_mask_layout(masks, stems, classes, pattern)
     return layout, [layout.place(mask, stems) for mask in masks]
 
 
 def test_the_same_path_without_extension():
-    layout, places = tell(["a.jpg", "x/b.jpeg", "y/b.jpg"], ["a.png", "x/b.tif", "y/b.bmp", "z.png"])
+    layout, places = detect(["a.jpg", "x/b.jpeg", "y/b.jpg"], ["a.png", "x/b.tif", "y/b.bmp", "z.png"])
     assert (layout.name, layout.by_class) == ("same path", False)
     assert places == [MaskName(0, ""), MaskName(1, ""), MaskName(2, ""), None]
     assert "3 of 4 find their image" in layout.reason
 
 
 def test_a_bare_name_finds_its_image_in_any_folder_but_only_one():
-    assert tell(["x/a.jpg", "y/b.jpg"], ["a.png", "b.png"])[1] == [MaskName(0, ""), MaskName(1, "")]
+    assert detect(["x/a.jpg", "y/b.jpg"], ["a.png", "b.png"])[1] == [MaskName(0, ""), MaskName(1, "")]
     with pytest.raises(UsageError, match="'a.png' could be that of x/a.jpg or y/a.jpg"):
-        tell(["x/a.jpg", "y/a.jpg"], ["a.png"])
+        detect(["x/a.jpg", "y/a.jpg"], ["a.png"])
     with pytest.raises(UsageError, match="could be that of a.jpeg or a.jpg"):
-        tell(["a.jpeg", "a.jpg"], ["a.png"])
+        detect(["a.jpeg", "a.jpg"], ["a.png"])
 
 
 def test_what_is_no_image_has_no_mask():
-    assert tell(["a.csv", "a.jpg"], ["a.png"], skip=[0])[1] == [MaskName(1, "")]
+    assert detect(["a.csv", "a.jpg"], ["a.png"], skip=[0])[1] == [MaskName(1, "")]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_common_suffixes(suffix):
     images = [f"x/{name}{SUFFIXES[suffix]}.png" for name in "ab"]
-    layout, places = tell(images, [f"x/a{suffix}.png", f"x/b{suffix}.png"])
+    layout, places = detect(images, [f"x/a{suffix}.png", f"x/b{suffix}.png"])
     assert layout.name == f"the suffix {suffix}"
     assert places == [MaskName(0, ""), MaskName(1, "")]
-    assert "input.labels.pattern says otherwise" in layout.reason
+    assert "input.labels.pattern overrides this" in layout.reason
 
 
 def test_a_folder_per_class():
-    layout, places = tell(["x/a.jpg", "x/b.jpg"], ["car/x/a.png", "road/x/a.png", "road/x/b.png"])
+    layout, places = detect(["x/a.jpg", "x/b.jpg"], ["car/x/a.png", "road/x/a.png", "road/x/b.png"])
     assert (layout.name, layout.by_class) == ("folder per class", True)
     assert places == [MaskName(0, "car"), MaskName(0, "road"), MaskName(1, "road")]
 
 
 def test_a_suffix_per_class_is_the_shortest_whose_image_is_there():
-    layout, places = tell(["a.jpg", "a_b.jpg"], ["a_car.png", "a_b_car.png", "a_b_big_truck.png"])
+    layout, places = detect(["a.jpg", "a_b.jpg"], ["a_car.png", "a_b_car.png", "a_b_big_truck.png"])
     assert (layout.name, layout.by_class) == ("class suffix", True)
     assert places == [MaskName(0, "car"), MaskName(1, "car"), MaskName(1, "big_truck")]
 
 
-def test_given_classes_say_what_a_folder_or_suffix_can_be():
+def test_given_classes_decide_what_a_folder_or_suffix_can_be():
     images = ["a.jpg", "b.jpg"]
-    assert tell(images, ["a_ship.png"], {"ship": None})[1] == [MaskName(0, "ship")]
-    assert tell(images, ["masks/a.png", "1/b.png"], {"ship": 1})[1] == [None, MaskName(1, "1")]
+    assert detect(images, ["a_ship.png"], {"ship": None})[1] == [MaskName(0, "ship")]
+    assert detect(images, ["masks/a.png", "1/b.png"], {"ship": 1})[1] == [None, MaskName(1, "1")]
     # One suffix that nobody named may be anything.
-    assert tell(images, ["a_ship.png", "b_ship.png"])[1] == [None, None]
+    assert detect(images, ["a_ship.png", "b_ship.png"])[1] == [None, None]
 
 
 def test_folders_of_splits_are_no_classes():
-    layout, places = tell(["a.jpg", "b.jpg"], ["train/a.png", "val/b.png"])
+    layout, places = detect(["a.jpg", "b.jpg"], ["train/a.png", "val/b.png"])
     assert layout.name == "same path"
     assert places == [None, None]
 
 
 @pytest.mark.parametrize(
-    ("images", "masks", "said"),
+    ("images", "masks", "message"),
     [
         (["a.jpg", "a_car.jpg"], ["a_car.png", "a_car.png"], None),
         (
@@ -79,20 +79,20 @@ def test_folders_of_splits_are_no_classes():
         (["a.jpg", "x/a.jpg", "y/a.jpg"], ["x/a.png", "y/a.png"], "same path or folder per class"),
     ],
 )
-def test_two_layouts_that_fit_equally_are_refused(images, masks, said):
-    if said is None:
-        assert tell(images, masks)[0].name == "same path"
+def test_two_layouts_that_fit_equally_are_refused(images, masks, message):
+    if message is None:
+        assert detect(images, masks)[0].name == "same path"
         return
-    with pytest.raises(UsageError, match=said):
-        tell(images, masks)
+    with pytest.raises(UsageError, match=message):
+        detect(images, masks)
 
 
 def test_the_pattern_decides():
     images = ["a_leftImg8bit.png", "b.png"]
     masks = ["g/a_gtFine_labelIds.png", "g/a_gtFine_color.png", "g/b_gtFine_labelIds.png"]
-    layout, places = tell(images, masks, pattern=r"(?P<image>[^/]+)_gtFine_labelIds$")
+    layout, places = detect(images, masks, pattern=r"(?P<image>[^/]+)_gtFine_labelIds$")
     assert places == [MaskName(0, ""), None, MaskName(1, "")]
     assert layout.reason == "input.labels.pattern is given"
-    layout, places = tell(["a.jpg"], ["car-a.png", "-a.png"], pattern=r"(?P<label>\w+)?-(?P<image>.+)")
+    layout, places = detect(["a.jpg"], ["car-a.png", "-a.png"], pattern=r"(?P<label>\w+)?-(?P<image>.+)")
     assert layout.by_class
     assert places == [MaskName(0, "car"), MaskName(0, "")]

@@ -1,4 +1,4 @@
-"""What the values of masks mean: classes, background, what is ignored; told from the values where nobody says it."""
+"""The meaning of the values of masks: classes, background, what is ignored; detected where it is not configured."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from shardwright.formats.mask_values import map_ids, map_values
 from shardwright.images.colours import COLOUR, colour_number, show_value
 
 
-def told(*values, classes=None):
+def detect(*values, classes=None):
     return map_values(dict.fromkeys(values, "masks/a.png"), classes)
 
 
@@ -26,17 +26,17 @@ def test_every_id_is_its_class_and_0_and_255_are_others_only_if_no_class_has_the
 
 
 @pytest.mark.parametrize(
-    ("classes", "said"),
+    ("classes", "message"),
     [
-        ({"a": -1}, "input.classes.a: -1 is no value of a mask"),
-        ({"a": 65536}, "65536 is no value of a mask"),
-        ({"a": 2 * COLOUR}, "is no value of a mask"),
+        ({"a": -1}, "input.classes.a: -1 is not a value of a mask"),
+        ({"a": 65536}, "65536 is not a value of a mask"),
+        ({"a": 2 * COLOUR}, "is not a value of a mask"),
         ({"a": 1, "b": COLOUR}, "some classes have numbers and some colours"),
         ({"ignore": 1}, "nothing but what is ignored"),
     ],
 )
-def test_ids_that_no_mask_can_hold_are_refused(classes, said):
-    with pytest.raises(ConfigError, match=said):
+def test_ids_that_no_mask_can_hold_are_refused(classes, message):
+    with pytest.raises(ConfigError, match=message):
         map_ids(classes)
 
 
@@ -64,25 +64,25 @@ def test_colours_have_black_as_background_and_ignore_what_they_name():
         ((0,), {"a": None}, ("a",), {0: None, 1: 0}),
     ],
 )
-def test_values_are_told(values, classes, names, labels):
-    mapped = told(*values, classes=classes)
+def test_values_are_detected(values, classes, names, labels):
+    mapped = detect(*values, classes=classes)
     assert (mapped.names, mapped.labels) == (names, labels)
-    # What was told says the same when it is given.
-    again = told(*values, classes=dict.fromkeys(names))
+    # The detected classes have the same meaning when they are given.
+    again = detect(*values, classes=dict.fromkeys(names))
     assert (again.names, again.labels) == (names, labels)
 
 
 def test_values_that_are_no_class_are_refused_by_name():
     with pytest.raises(UsageError, match=r"masks/a.png: the class '2' is not in input.classes. Known are: a \(1\)"):
-        told(0, 1, 2, classes={"a": None})
+        detect(0, 1, 2, classes={"a": None})
     with pytest.raises(UsageError, match="none are given, and the annotations name none"):
-        told(0)
-    with pytest.raises(ConfigError, match="'ignore' is no class of masks"):
-        told(0, 1, classes={"a": None, "ignore": None})
+        detect(0)
+    with pytest.raises(ConfigError, match="'ignore' cannot be the name of a class of masks"):
+        detect(0, 1, classes={"a": None, "ignore": None})
 
 
 @given(st.integers(0, 0xFFFFFF))
-def test_colours_are_told_by_their_text(number):
+def test_colours_are_detected_by_their_text(number):
     value = colour_number(f"#{number:06x}")
     assert value == COLOUR + number
     assert show_value(value) == f"#{number:06x}"

@@ -1,4 +1,4 @@
-"""Listing records: every one is an input, keys are unique and safe, places are right, whatever the bytes."""
+"""Listing records: every one is an input, keys are unique and safe, places are right, with any bytes."""
 
 import io
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Which feature of a record is what: told from names and values, overridden, refused where two fit."""
+"""Which feature of a record is what: detected from names and values, overridden, refused where two fit."""
 
 from contextlib import suppress
 
@@ -16,7 +16,7 @@ from shardwright.tfrecords.records import decode_example
 IMAGE = {"image/encoded": picture(0)}
 
 
-def tell(*records, task="classification", **columns):
+def detect(*records, task="classification", **columns):
     samples = [Sampled(f"a.rec, record {i}", decode_example(encode_example(r))) for i, r in enumerate(records)]
     return detect_roles(samples, task, columns)
 
@@ -44,8 +44,8 @@ def tell(*records, task="classification", **columns):
         ({**IMAGE, "captions": b"A cat."}, Roles("image/encoded", caption="captions")),
     ],
 )
-def test_roles_are_told_from_usual_names_and_values(record, roles):
-    assert tell(record) == roles
+def test_roles_are_detected_from_usual_names_and_values(record, roles):
+    assert detect(record) == roles
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_roles_are_told_from_usual_names_and_values(record, roles):
         ({"image/object/mask": mask_png([[0, 1]]), "image/object/class/label": 1}, ("images", "label")),
     ],
 )
-def test_masks_are_told(features, expected):
-    roles = tell({**IMAGE, **features}, task="segmentation")
+def test_masks_are_detected(features, expected):
+    roles = detect({**IMAGE, **features}, task="segmentation")
     assert (roles.form, roles.classed) == expected
 
 
@@ -69,8 +69,8 @@ def test_masks_are_told(features, expected):
     ("value", "expected"),
     [(b"1 2 3 4", ("texts", "label")), (ints([0, 4]), ("runs", "label")), (mask_png([[0, 1]]), ("images", "value"))],
 )
-def test_a_feature_that_is_said_to_hold_masks_is_told_by_its_values(value, expected):
-    roles = tell({**IMAGE, "thing": value}, task="segmentation", mask="thing")
+def test_the_form_of_configured_masks_is_detected_by_its_values(value, expected):
+    roles = detect({**IMAGE, "thing": value}, task="segmentation", mask="thing")
     assert (roles.mask, roles.form, roles.classed) == ("thing", *expected)
 
 
@@ -89,17 +89,17 @@ def test_a_feature_that_is_said_to_hold_masks_is_told_by_its_values(value, expec
 )
 def test_where_nothing_or_two_fit_the_user_decides(record, task, message):
     with pytest.raises(UsageError, match=message):
-        tell(record, task=task)
+        detect(record, task=task)
 
 
 def test_a_bad_record_among_good_ones_decides_nothing():
     good = {**IMAGE, "label": 1, "id": b"x"}
-    roles = tell({**good, "id": b"1"}, {"image/encoded": ints([1]), "label": b"\xff"}, {**good, "id": b"2"})
+    roles = detect({**good, "id": b"1"}, {"image/encoded": ints([1]), "label": b"\xff"}, {**good, "id": b"2"})
     assert roles == Roles("image/encoded", "id", "label")
 
 
-def test_a_note_says_what_was_told():
-    note = tell({**IMAGE, "segmentation_mask/Fish": mask_png([[0, 1]]), "id": b"1"}, task="segmentation").note()
+def test_a_note_names_what_was_detected():
+    note = detect({**IMAGE, "segmentation_mask/Fish": mask_png([[0, 1]]), "id": b"1"}, task="segmentation").note()
     assert note == (
         "tfrecord: image from feature 'image/encoded', key from feature 'id', masks (images) from feature "
         "'segmentation_mask/<class>'"
@@ -122,8 +122,8 @@ _NAMES = st.sampled_from(
     st.lists(st.dictionaries(_NAMES, _VALUES), min_size=1, max_size=4),
     st.sampled_from(["segmentation", "classification"]),
 )
-def test_any_features_are_told_or_refused(records, task):
+def test_any_features_are_detected_or_refused(records, task):
     with suppress(UsageError):
-        roles = tell(*records, task=task)
+        roles = detect(*records, task=task)
         assert roles.image in {name for record in records for name in record}
         assert roles.mask or task == "classification"

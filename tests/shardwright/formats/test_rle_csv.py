@@ -19,7 +19,7 @@ def disc(height, width, top, left, radius):
     return (rows - top) ** 2 + (columns - left) ** 2 < radius**2
 
 
-def specimens(dialect, height=90, width=130, count=6, extension=True):
+def samples(dialect, height=90, width=130, count=6, extension=True):
     random = np.random.default_rng(1)
     found = []
     for _ in range(count):
@@ -29,13 +29,13 @@ def specimens(dialect, height=90, width=130, count=6, extension=True):
     return found
 
 
-def tell(headers, rows, **code):
+def detect(headers, rows, **code):
     return detect_layout("train.csv", headers, rows, code)
 
 
 def form(headers, rows, **code):
-    """The dialect that is told, without what means an empty mask."""
-    return bare(tell(headers, rows, **code).dialect)
+    """The dialect that is detected, without the texts of an empty mask."""
+    return bare(detect(headers, rows, **code).dialect)
 
 
 def bare(dialect):
@@ -45,25 +45,25 @@ def bare(dialect):
 @pytest.mark.parametrize("dialect", [COLUMN_PAIRS, ROW_PAIRS, SIIM, Dialect("relative", "row", base=0), COCO])
 @pytest.mark.parametrize("size", [(90, 130), (130, 90), (64, 128), (128, 64), (140, 210), (101, 104)])
 def test_any_header_will_do_where_images_are_not_square(dialect, size):
-    assert form(OWN, specimens(dialect, *size)) == bare(dialect)
+    assert form(OWN, samples(dialect, *size)) == bare(dialect)
 
 
 @pytest.mark.parametrize("size", [(64, 64), (101, 101)])
-def test_square_images_are_refused_unless_header_or_user_says(size):
-    rows = specimens(ROW_PAIRS, *size)
+def test_square_images_are_refused_unless_header_or_user_decides(size):
+    rows = samples(ROW_PAIRS, *size)
     with pytest.raises(UsageError, match=r"train\.csv, column 'rle': .*Set input\.labels\.order: column or row") as e:
-        tell(OWN, rows)
+        detect(OWN, rows)
     assert "outlines of 6 masks" in str(e.value)
     assert form(OWN, rows, order="row") == bare(ROW_PAIRS)
     assert form({"image": "img", "mask": "rle_mask"}, rows) == bare(ROW_PAIRS)
-    assert tell(OWN, specimens(COCO, *size)).dialect == COCO
+    assert detect(OWN, samples(COCO, *size)).dialect == COCO
 
 
 def test_noise_has_no_order():
     random = np.random.default_rng(0)
     noise = [rle.to_pairs(rle.encode(random.random((40, 70)) < 0.5)) for _ in range(5)]
     with pytest.raises(UsageError, match=r"input\.labels\.order"):
-        tell(OWN, [SampleCell(text, True, 40, 70) for text in noise])
+        detect(OWN, [SampleCell(text, True, 40, 70) for text in noise])
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ def test_noise_has_no_order():
     ],
 )
 def test_known_headers_are_believed_until_the_masks_contradict(headers, order, unlisted, name):
-    for rows in ([], specimens(Dialect(order=order)), specimens(COLUMN_PAIRS, 64, 64), specimens(ROW_PAIRS, 64, 64)):
-        layout = tell(headers, rows)
+    for rows in ([], samples(Dialect(order=order)), samples(COLUMN_PAIRS, 64, 64), samples(ROW_PAIRS, 64, 64)):
+        layout = detect(headers, rows)
         assert (bare(layout.dialect), layout.unlisted) == (bare(Dialect(order=order)), unlisted)
         assert layout.reason == f"the header is that of {name}"
     other = {"column": "row", "row": "column"}[order]
-    contrary = specimens(Dialect(order=other))
+    contrary = samples(Dialect(order=other))
     with pytest.raises(UsageError, match=f"of {name}, whose runs go {order} by {order}, but .*input.labels.order"):
-        tell(headers, contrary)
+        detect(headers, contrary)
     assert form(headers, contrary, order=other) == bare(Dialect(order=other))
 
 
-def test_airbus_bowl_and_siim_share_a_header_and_are_told_by_values():
-    assert tell(AIRBUS, specimens(COLUMN_PAIRS)).reason == "the header is that of Airbus ships"
-    bowl = tell(AIRBUS, specimens(COLUMN_PAIRS, extension=False))
+def test_airbus_bowl_and_siim_share_a_header_and_are_detected_by_values():
+    assert detect(AIRBUS, samples(COLUMN_PAIRS)).reason == "the header is that of Airbus ships"
+    bowl = detect(AIRBUS, samples(COLUMN_PAIRS, extension=False))
     assert (bowl.reason, bowl.unlisted) == ("the header is that of Data Science Bowl 2018", "fail")
-    for rows in (specimens(SIIM, extension=False), specimens(SIIM, 64, 64)):
-        siim = tell(AIRBUS, rows)
+    for rows in (samples(SIIM, extension=False), samples(SIIM, 64, 64)):
+        siim = detect(AIRBUS, rows)
         assert (siim.dialect, siim.unlisted) == (SIIM, "fail")
         assert siim.reason.startswith("the header is that of SIIM-ACR; starts do not ascend in ")
 
@@ -109,16 +109,16 @@ def texts(*codes):
 def test_a_marker_decides_where_the_numbers_do_not():
     few = texts("1 5 41 7", "3 2")
     assert form(AIRBUS, few) == bare(COLUMN_PAIRS)
-    assert tell(AIRBUS, [*few, *texts("-1")]).dialect == SIIM
+    assert detect(AIRBUS, [*few, *texts("-1")]).dialect == SIIM
     many = texts("500 5 560 7", "300 2 400 3", "300 9 350 4")
     assert form(AIRBUS, [*many, *texts("-1")]) == bare(COLUMN_PAIRS)
 
 
 def test_a_marker_is_empty_where_the_header_leaves_it_open():
     clouds = {"image_label": "Image_Label", "mask": "EncodedPixels"}
-    assert tell(clouds, texts("-1")).dialect == COLUMN_PAIRS
+    assert detect(clouds, texts("-1")).dialect == COLUMN_PAIRS
     for headers in (AIRBUS, OWN):
-        dialect = tell(headers, specimens(COLUMN_PAIRS)).dialect
+        dialect = detect(headers, samples(COLUMN_PAIRS)).dialect
         assert dialect.empty == ("", "-1")
         assert dialect.parse("-1", height=20, width=30).shape == (0, 2)
 
@@ -126,18 +126,18 @@ def test_a_marker_is_empty_where_the_header_leaves_it_open():
 def test_numbers_that_fit_neither_meaning_are_refused():
     rows = texts("500 5 560 7", "300 2 400 3", "50 9 1 4", "60 9 2 4")
     with pytest.raises(UsageError, match=r"2 of the first rows .* Set input\.labels\.runs: absolute or relative"):
-        tell(AIRBUS, rows)
+        detect(AIRBUS, rows)
     assert form(AIRBUS, rows, runs="absolute") == bare(COLUMN_PAIRS)
-    assert tell(AIRBUS, rows, runs="relative").dialect == SIIM
-    # Unsorted runs are their union where the header says that starts are absolute.
+    assert detect(AIRBUS, rows, runs="relative").dialect == SIIM
+    # Unsorted runs are their union where the header implies that starts are absolute.
     severstal = {"image": "ImageId", "label": "ClassId", "mask": "EncodedPixels"}
-    assert tell(severstal, texts(*["50 9 1 4"] * 5)).dialect == COLUMN_PAIRS
+    assert detect(severstal, texts(*["50 9 1 4"] * 5)).dialect == COLUMN_PAIRS
 
 
-def test_a_start_of_0_tells_the_base():
-    rows = specimens(Dialect(base=0))
+def test_a_start_of_0_decides_the_base():
+    rows = samples(Dialect(base=0))
     assert form(OWN, [*rows, SampleCell("0 3", True, 90, 130)]) == bare(Dialect(base=0))
-    assert "a start is 0" in tell(OWN, [*rows, SampleCell("0 3", True, 90, 130)]).reason
+    assert "a start is 0" in detect(OWN, [*rows, SampleCell("0 3", True, 90, 130)]).reason
     assert form(OWN, rows, base=0) == bare(Dialect(base=0))
     assert form(OWN, rows) == bare(COLUMN_PAIRS)
 
@@ -145,11 +145,11 @@ def test_a_start_of_0_tells_the_base():
 def test_damaged_rows_decide_nothing():
     damaged = [SampleCell(text, True, 90, 130) for text in ("many", "1 2 3", "1 99999999", "7 0", "[3")]
     for dialect in (COLUMN_PAIRS, ROW_PAIRS, COCO):
-        assert form(OWN, [*damaged, *specimens(dialect)]) == bare(dialect)
+        assert form(OWN, [*damaged, *samples(dialect)]) == bare(dialect)
     assert form(OWN, damaged) == bare(COLUMN_PAIRS)
 
 
 def test_counts_have_no_other_order():
     with pytest.raises(UsageError, match="column by column"):
-        tell(OWN, specimens(COCO), order="row")
-    assert tell(OWN, specimens(COCO), runs="counts").dialect == COCO
+        detect(OWN, samples(COCO), order="row")
+    assert detect(OWN, samples(COCO), runs="counts").dialect == COCO

@@ -73,9 +73,9 @@ def test_one_folder_among_others_may_be_called_train():
 @pytest.mark.parametrize("folder", ["", "images/"])
 def test_splits_with_images_directly_beneath_are_refused_with_two_configurations(folder):
     keys = [f"{folder}train/1.jpg", f"{folder}val/2.jpg"]
-    with pytest.raises(UsageError, match="train, val") as told:
+    with pytest.raises(UsageError, match="train, val") as error:
         read(keys)
-    one, other = pasted(str(told.value))
+    one, other = pasted(str(error.value))
     assert one == {"input": {"labels": {"format": "none"}}, "split": {"by": "predefined"}}
     survey, labels = read(keys, **other["input"]["labels"])
     assert survey.classes == ("train", "val")
@@ -91,9 +91,9 @@ def test_splits_with_images_directly_beneath_are_refused_with_two_configurations
     ],
 )
 def test_splits_among_other_folders_are_refused_with_two_configurations(keys):
-    with pytest.raises(UsageError, match="input.labels: ") as told:
+    with pytest.raises(UsageError, match="input.labels: ") as error:
         read(keys)
-    one, other = pasted(str(told.value))
+    one, other = pasted(str(error.value))
     assert one["split"] == {"by": "predefined"}
     survey, labels = read(keys, **other["input"]["labels"])
     assert set(survey.classes) == {key.split("/")[0] for key in keys}
@@ -132,7 +132,7 @@ def test_classes_and_splits_of_one_tree(tmp_path, image_input):
         assert example["image/class/text"] == [key.split("/")[1].encode()]
 
 
-def test_classes_told_and_the_same_given_are_read_alike():
+def test_classes_detected_and_the_same_given_are_read_alike():
     """As in a compiled pipeline, which gives the classes that it detected to the run."""
     trees = (
         ["train/daisy/1.jpg", "val/rose/2.jpg"],

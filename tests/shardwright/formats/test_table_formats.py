@@ -1,4 +1,4 @@
-"""Which format a table is taken for: by its columns and the task, told with the reason."""
+"""Which format a table is taken for: by its columns and the task, detected with the reason."""
 
 import pytest
 
@@ -20,12 +20,12 @@ def survey(tmp_path, text, task="classification", classes=None, **labels):
         labels=str(file),
         images=Images(KEYS, frozenset(), size_of=lambda position: (4, 6), max_pixels=10**6),
     )
-    told = source.survey()
-    return told, list(source.annotations())
+    survey = source.survey()
+    return survey, list(source.annotations())
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "labels"),
+    ("text", "expected", "labels"),
     [
         ("image,labels\na,x\n", "label_csv, since t.csv has no column of masks", "single"),
         ("Image Index,Finding Labels\na,x|y\n", "label_csv, since t.csv has no column of masks", "multi"),
@@ -39,9 +39,9 @@ def survey(tmp_path, text, task="classification", classes=None, **labels):
         ("path,text1,text2\na,b,c\n", "captions, since t.csv has no classes, but captions in 'text1', 'text2'", "none"),
     ],
 )
-def test_tables_are_told_by_their_columns(tmp_path, text, told, labels):
+def test_tables_are_detected_by_their_columns(tmp_path, text, expected, labels):
     found, _ = survey(tmp_path, text)
-    assert found.notes[0] == f"labels: {told}"
+    assert found.notes[0] == f"labels: {expected}"
     assert found.labels == labels
 
 

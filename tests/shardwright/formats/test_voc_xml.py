@@ -1,4 +1,4 @@
-"""Pascal VOC's XML: boxes by their edges, and nothing that a stranger's XML can do beyond being refused."""
+"""Pascal VOC's XML: boxes by their edges, and untrusted XML can do nothing but be refused."""
 
 import pytest
 from hypothesis import given
@@ -37,12 +37,12 @@ BOMB = "<!DOCTYPE a [<!ENTITY b '" + "x" * 50 + "'><!ENTITY c '&b;&b;&b;&b;'>]>"
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
-        (b"", "no XML"),
-        (b"\xff\xd8\xff\xe0", "no XML"),
-        (document(SIZE)[:-5], "no XML"),
-        (document(SIZE, head="<?xml version='1.0' encoding='no-such'?>"), "no XML"),
+        (b"", "not XML"),
+        (b"\xff\xd8\xff\xe0", "not XML"),
+        (document(SIZE)[:-5], "not XML"),
+        (document(SIZE, head="<?xml version='1.0' encoding='no-such'?>"), "not XML"),
         (document(SIZE, DOG.replace("dog", "&c;"), head=BOMB), "document type"),
         (document(SIZE, head="<!DOCTYPE a SYSTEM 'file:///etc/passwd'>"), "document type"),
         (document(SIZE, head="<!DOCTYPE a>").decode().encode("utf-16"), "document type"),
@@ -50,15 +50,15 @@ BOMB = "<!DOCTYPE a [<!ENTITY b '" + "x" * 50 + "'><!ENTITY c '&b;&b;&b;&b;'>]>"
         (document(SIZE.replace("40", "4.5")), "size: width is 4.5, no number of pixels"),
         (document(SIZE.replace("40", "0")), "size: width is 0"),
         (document(SIZE, DOG.replace("dog", " ")), "object 1 has no name"),
-        (document(SIZE, CAT, DOG.replace("<xmin>3", "<xmin>three")), "object 2: xmin is 'three', no number"),
+        (document(SIZE, CAT, DOG.replace("<xmin>3", "<xmin>three")), "object 2: xmin is 'three', not a number"),
         (document(SIZE, CAT.replace("<ymax>20.5", "<ymax>1e999")), "object 1: ymax is '1e999'"),
         (document("<a>" * 20 + "</a>" * 20), "more than 16 deep"),
         (document(" " * (4 << 20)), "bytes; an annotation has at most"),
     ],
     ids=range(15),
 )
-def test_what_is_no_annotation_is_refused_with_the_reason(data, said):
-    with pytest.raises(VocError, match=said):
+def test_another_file_is_refused_with_the_reason(data, message):
+    with pytest.raises(VocError, match=message):
         read_voc(data)
 
 

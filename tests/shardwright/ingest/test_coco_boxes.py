@@ -141,7 +141,7 @@ def test_boxes_are_asked_of_coco_files_only(tmp_path, given_input):
     raw = given_input({}, boxes=True)
     (tmp_path / "labels.csv").write_text("image,label\na.png,x\n")
     raw["input"]["labels"]["path"] = str(tmp_path / "labels.csv")
-    with pytest.raises(ConfigError, match=r"input\.labels\.boxes: .*labels\.csv is no COCO JSON"):
+    with pytest.raises(ConfigError, match=r"input\.labels\.boxes: .*labels\.csv is not COCO JSON"):
         run(raw, tmp_path / "out")
 
 

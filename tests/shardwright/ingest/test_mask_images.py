@@ -79,8 +79,8 @@ def test_numbers_of_classes(tmp_path, masked, mode):
     assert manifest.features["image/segmentation/ignore/rle"] == "int64"
     assert notes == [
         "labels: mask_images, since masks is a folder",
-        "masks: named by same path, since 24 of 24 find their image so; input.labels.pattern says otherwise",
-        "2 classes told: 1, 2",
+        "masks: named by same path, since 24 of 24 find their image so; input.labels.pattern overrides this",
+        "2 classes detected: 1, 2",
         "masks: 255 is ignored; write classes as {name: id} to make it a class",
     ]
 
@@ -151,7 +151,7 @@ def test_colours(tmp_path, masked):
     palette[1], palette[2], palette[255] = (128, 0, 0), (0, 128, 255), (224, 224, 192)
     for number in range(IMAGES):
         save(folder / f"{number:03d}.png", palette[drawn(number)])
-    with pytest.raises(ConfigError, match=r"001.png holds colours \(#800000, #e0e0c0, #000000, #0080ff\). Say which"):
+    with pytest.raises(ConfigError, match=r"001.png holds colours \(#800000, #e0e0c0, #000000, #0080ff\). Give each"):
         run(raw, tmp_path / "out")
     classes = {"Fish": "#800000", "Sugar": "#0080FF", "ignore": "#e0e0c0"}
     manifest = run(changed(raw, classes=classes), tmp_path / "out")

@@ -176,7 +176,7 @@ def test_what_was_detected_is_logged(tmp_path, image_input):
     notes = []
     run(changed(image_input(tmp_path / "in", layout="image_class"), classes=None), tmp_path / "out", log=notes.append)
     assert any("rle_csv" in note for note in notes)
-    assert any("2 classes told: 1, 2" in note for note in notes)
+    assert any("2 classes detected: 1, 2" in note for note in notes)
 
 
 def test_a_file_that_changes_under_the_run_is_noticed(tmp_path, image_input, monkeypatch):

@@ -165,7 +165,7 @@ def test_other_bytes_fail_where_they_shall(tmp_path):
 def test_tables_that_disagree_fail_where_they_shall(tmp_path):
     deliver(tmp_path / "in", 1, range(10))
     deliver(tmp_path / "in", 2, range(5, 15), label=lambda n: "dog" if n == 8 else ("cat", "dog")[n % 2])
-    with pytest.raises(CheckFailed, match=r"labels.csv says different things of 08.png in span 1 and span 2"):
+    with pytest.raises(CheckFailed, match=r"labels.csv has different rows for 08.png in span 1 and span 2"):
         run(raw(tmp_path / "in", span="all", on_conflict="fail"), tmp_path / "out")
 
 

@@ -124,7 +124,7 @@ def test_a_few_conflicts_stay_rejects_and_an_empty_field_is_no_class(tmp_path):
     survey, _ = survey_table("image,label\na.png,x\na.png,y\nb.png,x\nc.png,\n", tmp_path)
     assert survey.labels == "single"
     assert [survey.rejected[i].reason for i in (0, 2)] == [
-        "t.csv, row 3: says 'y', row 2 says 'x'; an image has one class",
+        "t.csv, row 3: states 'y', row 2 states 'x'; an image has one class",
         "t.csv, row 5: names no class",
     ]
 
@@ -166,11 +166,11 @@ def test_a_name_next_to_an_id_must_be_that_of_the_map(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "labels", "message"),
     [
-        ("t.csv", "image,text\na,x\n", {"multi": True}, r"multi: .* is no table of classes"),
+        ("t.csv", "image,text\na,x\n", {"multi": True}, r"multi: .* is not a table of classes"),
         ("t.csv", "image,x,y\na,1,1\n", {"separator": "|"}, r"separator: .* has a column for each class"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: .* is no CSV"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: .* is no CSV"),
-        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"columns": {"label": "a"}}, r"columns\.label: .* is no CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"separator": "|"}, r"separator: .* is not a CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"features": ["a"]}, r"features: .* is not a CSV"),
+        ("t.jsonl", '{"image": "a", "text": "x"}\n', {"columns": {"label": "a"}}, r"columns\.label: .* is not a CSV"),
         ("t.json", "{}", {"multi": False, "boxes": True}, r"multi: .* is COCO JSON"),
         ("t.json", "{}", {"features": "auto", "boxes": True}, r"features: .* is COCO JSON"),
     ],
@@ -207,7 +207,7 @@ def test_input_classes_define_which_columns_are_classes_and_in_which_order(tmp_p
 
 
 def test_columns_of_which_some_are_no_classes_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"'dog', 'cat' may be one class each, but 'age' is none \(row 2 holds '7'\)"):
+    with pytest.raises(UsageError, match=r"'dog', 'cat' may be one class each, but 'age' is not \(row 2 holds '7'\)"):
         survey_table("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path)
     survey, _ = survey_table("image,dog,cat,age\na,1,0,7\nb,0,1,8\n", tmp_path, features={"age": "auto"})
     assert survey.classes == ("dog", "cat")
@@ -305,7 +305,9 @@ def test_a_value_of_another_type_than_declared_rejects_its_image(tmp_path, given
     text = META.replace("-4", "four")
     run(given_input(text, features={"age": "int"}), tmp_path / "out")
     row = ledger(tmp_path / "out")["c.png"]
-    reason = "labels.csv, row 4: column age: 'four' is no whole number of 64 bits, as input.labels.features says"
+    reason = (
+        "labels.csv, row 4: column age: 'four' is not a whole number of 64 bits, which input.labels.features requires"
+    )
     assert (row.status, row.code, row.reason) == ("rejected", "bad_row", reason)
     manifest = run(given_input(text, features=["age"]), tmp_path / "text")
     assert manifest.features["image/meta/age"] == "bytes"
@@ -315,8 +317,8 @@ def test_a_value_of_another_type_than_declared_rejects_its_image(tmp_path, given
     ("header", "features", "message"),
     [
         ("image,label,a b,a/b", {"*": "auto"}, r"the columns 'a b' and 'a/b' would both be the feature image/meta/a_b"),
-        ("image,label,a,b", {"c": "int"}, r"features\.c: .* has no such column\. It has: 'image', 'label', 'a', 'b'"),
-        ("image,label,a,a", {"a": "int"}, r"has more than one such column"),
+        ("image,label,a,b", {"c": "int"}, r"features\.c: .* has no column 'c'\. It has: 'image', 'label', 'a', 'b'"),
+        ("image,label,a,a", {"a": "int"}, r"has more than one column 'a'"),
         ("image,label,a,b", {"label": "text"}, r"features\.label: the column is read as image, class, mask or caption"),
         ("image,label,a,?", {"?": "auto"}, r"the column '\?' has no letter or digit for a feature"),
     ],

@@ -137,7 +137,7 @@ def test_classes_of_ones_own(tmp_path, voc):
     raw, root = voc
     for number in range(IMAGES):
         (root / "Annotations" / f"{number:03d}.xml").write_text(xml(number, objects=[("zebra", 1, 1, 2, 2)]))
-    with pytest.raises(ConfigError, match="Annotations/000.xml names 'zebra', which is none of Pascal VOC's twenty"):
+    with pytest.raises(ConfigError, match="Annotations/000.xml names 'zebra', which is not one of Pascal VOC's twenty"):
         run(raw, tmp_path / "out")
     with pytest.raises(UsageError, match="Annotations/000.xml: the class 'zebra' is not in input.classes"):
         run(changed(raw, classes={"cat": CAT, "dog": DOG}), tmp_path / "out")
@@ -265,7 +265,7 @@ def test_values_without_vocs_palette_get_no_names_of_voc(tmp_path, voc, palette)
     manifest = run(raw, tmp_path / "out", log=notes.append)
     assert manifest.classes == (str(CAT), str(DOG))
     check_masks(tmp_path / "out", {str(CAT): CAT, str(DOG): DOG})
-    assert any("have not Pascal VOC's palette" in note for note in notes)
+    assert any("do not have Pascal VOC's palette" in note for note in notes)
     assert not any("twenty" in note for note in notes)
 
 

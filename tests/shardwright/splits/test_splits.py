@@ -76,7 +76,7 @@ def test_what_is_in_no_split_is_in_no_order():
     assert [sorted(positions.tolist()) for positions in order] == [[], [0, 2], []]
 
 
-def test_what_an_earlier_dataset_has_comes_before_what_the_input_says():
+def test_an_earlier_dataset_comes_before_the_input():
     declared, previous = np.array([0, 0, 2]), np.array([1, -1, -1])
     assert assign_splits(["a", "b", "c"], SHARES, declared=declared, previous=previous).split_of.tolist() == [1, 0, 2]
 

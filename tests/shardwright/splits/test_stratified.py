@@ -1,4 +1,4 @@
-"""Stratified splits and folds: every class has its share, whatever the number of classes an image shows."""
+"""Stratified splits and folds: every class has its share, with any number of classes in an image."""
 
 from collections import Counter
 from fractions import Fraction
@@ -169,7 +169,7 @@ def test_known_images_stay_where_they_are():
 
 
 def test_known_groups_stay_where_they_are():
-    """Large ones are dealt first, whatever their hash."""
+    """Large ones are dealt first, with any hash."""
     labels = [{0}] * 12 + [{1}, {0, 1}, set()]
     groups = [*"aaabbcdefghi", "", "", ""]
     found = stratified(labels, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}, groups=groups)

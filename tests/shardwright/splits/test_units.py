@@ -1,4 +1,4 @@
-"""Groups and clusters lie on one side; what would join two sides is written to neither."""
+"""Groups and clusters stay on one side; what would join two sides is written to neither."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def components(groups, clusters):
 
 
 @given(GROUPS, CLUSTERS)
-def test_whatever_is_tied_together_lies_in_one_split(groups, clusters):
+def test_images_that_are_tied_together_are_in_one_split(groups, clusters):
     found = assign_splits(KEYS, SHARES, groups=groups, clusters=clusters)
     units = components(groups, clusters)
     assert all(len({int(found.split_of[i]) for i in unit}) == 1 for unit in units)
@@ -110,7 +110,7 @@ def test_an_image_without_a_group_goes_by_its_key():
 
 
 @given(CLUSTERS, OLD)
-def test_what_the_input_says_is_obeyed_and_leaks_are_counted(clusters, declared):
+def test_the_splits_of_the_input_are_used_and_leaks_are_counted(clusters, declared):
     declared = np.abs(declared)
     found = assign_splits(KEYS, SHARES, clusters=clusters, declared=declared)
     assert (found.split_of == declared).all()
