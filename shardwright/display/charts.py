@@ -1,8 +1,6 @@
-"""Charts as inline SVG and as bars in tables; each says in words what it shows.
+"""Charts as inline SVG: histograms, lines over epochs, two samples of one measure, and bars in table cells.
 
-Lines over epochs as inline SVG; each says in words what it shows.
-
-Two samples of one measure in one chart, each as a share of its own, with the figures of both beside it.
+The title of each chart describes it in words, for screen readers.
 """
 
 from __future__ import annotations
@@ -21,33 +19,33 @@ from shardwright.display.numbers import Histogram, Show, number
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 12, 26
 _SPLITS = ("train", "eval", "test")
-# Head of a column of bars, for those who hear the page; the bars repeat a figure beside them.
+# Head of a column of bars, for screen readers; the bars repeat the figure in the next column.
 BAR = '<span class="vh">Bar</span>'
-# The outline of fewer images is noise.
+# The outline of a split with fewer images is noise.
 ENOUGH = 20
-# The highest line, by the highest bar.
+# Height of the highest line, relative to the highest bar.
 _TALLEST = 1.8
 
 
 def bar(part: float, *, kind: str = "") -> str:
-    """A bar of a part of its cell, 0 to 1."""
+    """Returns a bar that fills a part of its cell, 0 to 1."""
     width = 100 * min(max(part, 0.0), 1.0)
     return f'<span class="bar {kind}" aria-hidden="true"><span style="width:{width:.2f}%"></span></span>'
 
 
 def split_class(split: str) -> str:
-    """The name of the style of a split."""
+    """Returns the CSS class of a split."""
     return f"s-{split}" if split in _SPLITS else "s-other"
 
 
 def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> str:
-    """A histogram: all images as bars, the outline of every split that has enough of them as a share of its own.
+    """Draws a histogram: all images as bars, each split with enough images as an outline of its shares.
 
     Args:
         ident: unique on the page.
         title: what is measured.
         data: the counts.
-        show: how a value is written.
+        show: formats a value.
     """
     edges, counts = data.bins()
     if not edges:
@@ -78,7 +76,7 @@ def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> s
         f"mean {show(data.mean())}, half of them between {show(data.quantile(0.25))} and {show(data.quantile(0.75))}."
     )
     base = _TOP + inner_height
-    # What lies beyond the scale counts as its first or last bin; what lies on its edge may miss it by a digit.
+    # The first and last bin count all values beyond the scale; a value on its edge may differ in the last digit.
     near = 1e-9 * (edges[-1] - edges[0])
     first = f"{show(edges[0])} and less" if data.least < edges[0] - near else show(edges[0])
     last = f"{show(edges[-1])} and more" if data.most > edges[-1] + near else show(edges[-1])
@@ -106,7 +104,7 @@ def _middle(edges: Sequence[float]) -> float:
 
 
 def _shape(counts: Sequence[int], total: Sequence[int]) -> list[float]:
-    """The shape of one split by the highest bar, scaled so that equal shapes lie on the tops of the bars."""
+    """Scales the counts of a split so that a split with the shape of all images follows the tops of the bars."""
     scale = sum(total) / sum(counts) / max(total)
     return [count * scale for count in counts]
 
@@ -121,7 +119,7 @@ def _outline(split: str, shape: Sequence[float], step: float, tall: float) -> st
 
 
 def split_legend(splits: Sequence[str]) -> str:
-    """Which line is which split."""
+    """Returns the legend of the splits' lines."""
     items = "".join(
         f'<li class="{split_class(split)}"><span class="swatch"></span>{escape(split, 60)}</li>' for split in splits
     )
@@ -133,18 +131,17 @@ def split_legend(splits: Sequence[str]) -> str:
 
 _CURVE_WIDTH, _CURVE_HEIGHT = 360, 160
 _CURVE_LEFT, _CURVE_RIGHT, _CURVE_TOP, _CURVE_BOTTOM = 44, 12, 12, 24
-# Lines of other names.
 _STYLES = {"training": "s-train", "evaluation": "s-eval"}
 _OTHER = "s-other"
 
 
 def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: int) -> str:
-    """Lines over epochs, on one scale; of one epoch the figures alone.
+    """Draws lines over epochs on one scale; a single epoch has figures only.
 
     Args:
         ident: unique on the page.
         title: what they show.
-        lines: name -> values, one an epoch; NaN leaves a gap.
+        lines: name -> a value for each epoch; NaN leaves a gap.
         best: the epoch that was kept, from 1; 0 for the last.
     """
     points = {
@@ -168,8 +165,8 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
         for name, found in there.items()
     )
     x = _CURVE_LEFT + ((best or epochs) - 1) * step
-    told = [_told(name, found, best) for name, found in there.items()]
-    words = f"{title} in {epochs} epochs: " + "; ".join(plain for plain, _ in told)
+    captions = [_caption(name, found, best) for name, found in there.items()]
+    words = f"{title} in {epochs} epochs: " + "; ".join(plain for plain, _ in captions)
     legend = ""
     if len(there) > 1:
         items = "".join(
@@ -177,7 +174,7 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
             for name in there
         )
         legend = f'<ul class="legend" aria-label="Lines of the chart">{items}</ul>'
-    figures = f'<p class="figures">{"<br>".join(rich for _, rich in told)}</p>'
+    figures = f'<p class="figures">{"<br>".join(rich for _, rich in captions)}</p>'
     if epochs == 1:
         return figures
     scale = f'<text x="{_CURVE_LEFT - 6}" y="{_CURVE_TOP + 4}" text-anchor="end">{html.escape(number(high))}</text>'
@@ -203,8 +200,8 @@ def _line(style: str, points: Sequence[tuple[float, float]]) -> str:
     )
 
 
-def _told(name: str, found: Sequence[tuple[int, float]], best: int) -> tuple[str, str]:
-    """What a line shows: as plain text, and as HTML."""
+def _caption(name: str, found: Sequence[tuple[int, float]], best: int) -> tuple[str, str]:
+    """Returns the first, last and kept value of a line, as plain text and as HTML."""
     first, last = number(found[0][1]), number(found[-1][1])
     epoch, kept = next(((epoch, value) for epoch, value in found if epoch == best), found[-1])
     plain = f"{name} from {first} to {last}, kept {number(kept)}"
@@ -220,11 +217,11 @@ Numbers = npt.NDArray[np.float64]
 
 
 class ChartSample(NamedTuple):
-    """One of the samples.
+    """One of the samples that a chart compares.
 
     Attributes:
-        name: of it, for people.
-        style: of its line.
+        name: its name, for people.
+        style: CSS class of its line.
         values: float64 (n,), finite.
     """
 
@@ -234,15 +231,15 @@ class ChartSample(NamedTuple):
 
 
 def comparison_chart(ident: str, title: str, sides: Sequence[ChartSample]) -> str:
-    """The chart and the table; a sentence where a sample is empty.
+    """Draws samples of one measure in one chart, with a table of their figures; a sentence if a sample is empty.
 
     Args:
         ident: unique on the page.
         title: what is measured.
-        sides: the samples, those with fewer values are scaled up.
+        sides: the samples; each is drawn as shares of its size.
     """
     if not all(len(side.values) for side in sides):
-        return '<p class="note">One side has no values.</p>'
+        return '<p class="note">One of the samples has no values.</p>'
     every = np.concatenate([side.values for side in sides])
     low, high = float(every.min()), float(every.max())
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
@@ -275,9 +272,9 @@ def comparison_chart(ident: str, title: str, sides: Sequence[ChartSample]) -> st
 def _figures(side: ChartSample) -> Mapping[str, str]:
     quarter, half, rest = np.quantile(side.values, (0.25, 0.5, 0.75)).tolist()
     least, most = float(side.values.min()), float(side.values.max())
-    told = {"mean": float(side.values.mean()), "median": half}
+    values = {"mean": float(side.values.mean()), "median": half}
     return {
-        **{what: number(round(value, 9)) for what, value in told.items()},
+        **{what: number(round(value, 9)) for what, value in values.items()},
         "middle half": f"{number(round(quarter, 9))} – {number(round(rest, 9))}",
         "least and most": f"{number(round(least, 9))} – {number(round(most, 9))}",
     }

@@ -1,7 +1,4 @@
-"""Drift as a chapter of the report: a table, a chart of both sides, and the images that stand out most.
-
-The images of a sample as tiles of a page: records of a dataset, or files of a folder.
-"""
+"""Renders a drift comparison as a chapter: a table, charts of both samples, and the images that stand out most."""
 
 from __future__ import annotations
 
@@ -27,20 +24,20 @@ from shardwright.report.contact_sheets import BUDGET, LEFT_OUT, Sheets, figure, 
 from shardwright.report.page import Chapter
 from shardwright.storage import read_bytes
 
-# The lines of the two sides have the colours of these splits.
+# The lines of the two samples have the colours of these splits.
 _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
 
-# An image of a sample by its row, with a line below it that is ready as HTML.
+# Renders an image of a sample, given its row, with a line of HTML below it.
 Tile = Callable[[Sample, int, str], str]
 
 
 class Heading(NamedTuple):
-    """How a comparison stands on the page.
+    """Anchor and headings of a comparison.
 
     Attributes:
         ident: its anchor.
-        name: in the navigation.
+        name: its name in the navigation.
         title: its heading.
     """
 
@@ -53,11 +50,11 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     """Renders a comparison.
 
     Args:
-        comparison: of the two samples.
-        reference: the one.
-        current: the other, whose images are shown.
-        tile: shows one of them.
-        heading: of the chapter.
+        comparison: the comparison of the two samples.
+        reference: the reference sample.
+        current: the current sample, whose images are shown.
+        tile: renders one of its images.
+        heading: the heading of the chapter.
     """
     drifted = comparison.drifted
     rows = [_row(finding) for finding in comparison.findings]
@@ -65,7 +62,7 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     body = table(
         [head[0], head[1], head[2], head[3], escape(head[4]), escape(head[5])],
         rows,
-        caption="Every measure; difference from 0 to 1, and the chance of it where nothing has changed",
+        caption="Every measure; difference from 0 to 1, and its chance if nothing has changed",
         numbers=(2, 3, 4, 5),
     )
     cards = [card("Measures", body, wide=True)]
@@ -78,9 +75,9 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
         f"{number(comparison.reference_images)} of {escape(comparison.reference)}."
     )
     if not comparison.enough:
-        lead += f" <b>Too few to tell: {LEAST} of each are needed.</b>"
+        lead += f" <b>Too few images: at least {LEAST} of each are needed.</b>"
     link = f'<a href="#{heading.ident}">{html.escape(heading.title)}</a>'
-    findings = [] if comparison.enough else [("warn", f"{link}: too few images to tell.")]
+    findings = [] if comparison.enough else [("warn", f"{link}: too few images for a verdict.")]
     if drifted:
         names = ", ".join(escape(finding.words) for finding in drifted[:5])
         findings.append(("bad", f"{link}: {names} {'has' if len(drifted) == 1 else 'have'} changed."))
@@ -112,7 +109,7 @@ def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sampl
 
 
 def _measured(finding: DriftFinding, sample: Sample) -> npt.NDArray[np.float64] | None:
-    """A measure of every image of a sample, NaN where an image has none; `None` of measures that are no numbers."""
+    """Returns a numeric measure of every image, NaN for an image without it; `None` if the measure is not a number."""
     if finding.measure in NUMBERS:
         return sample.numbers[:, list(NUMBERS).index(finding.measure)]
     kind, _, name = finding.measure.partition("/")
@@ -127,14 +124,14 @@ def _note(finding: DriftFinding, current: Sample, row: int) -> str:
 
 
 def _chart(ident: str, finding: DriftFinding, reference: Sample, current: Sample) -> str:
-    sides = [
-        ChartSample(sample.name, split_class(style), _there(_measured(finding, sample)))
+    samples = [
+        ChartSample(sample.name, split_class(style), _finite(_measured(finding, sample)))
         for sample, style in ((reference, _BEFORE), (current, _NOW))
     ]
-    return comparison_chart(ident, finding.words, sides)
+    return comparison_chart(ident, finding.words, samples)
 
 
-def _there(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+def _finite(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     return np.empty(0) if values is None else values[np.isfinite(values)]
 
 
@@ -171,10 +168,10 @@ def _moved(part: float) -> str:
 
 
 def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
-    """Rows of the current images that are least like the reference by a measure, the strangest first."""
+    """Returns the rows of the current images that differ most from the reference by a measure, the largest first."""
     values = _measured(finding, current)
     if values is not None:
-        middles = [float(np.median(_there(_measured(finding, sample)))) for sample in (reference, current)]
+        middles = [float(np.median(_finite(_measured(finding, sample)))) for sample in (reference, current)]
         scores = np.where(np.isfinite(values), values if middles[1] >= middles[0] else -values, -np.inf)
     elif finding.measure == CLASSES:
         grown = _grown(reference, current)
@@ -183,7 +180,7 @@ def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDAr
         spread = reference.embeddings.std(axis=0) + 1e-9
         scores = np.square((current.embeddings - reference.embeddings.mean(axis=0)) / spread).sum(axis=1)
     elif finding.measure in current.kinds:
-        scores = np.array(list(_strangeness(finding.measure, reference, current)))
+        scores = np.array(list(_rarity(finding.measure, reference, current)))
     else:
         return np.empty(0, np.int64)
     order = np.argsort(-scores, kind="stable")[:_TAIL]
@@ -191,27 +188,27 @@ def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDAr
 
 
 def _grown(reference: Sample, current: Sample) -> dict[str, float]:
-    """By how much of all images a class is more frequent than it was."""
+    """Returns how much more frequent each class has become, as a part of all images."""
     shares = [Counter(name for names in sample.labels for name in names) for sample in (reference, current)]
     names = {*shares[0], *shares[1]}
     return {name: shares[1][name] / max(1, len(current)) - shares[0][name] / max(1, len(reference)) for name in names}
 
 
-def _strangeness(measure: str, reference: Sample, current: Sample) -> Iterator[float]:
+def _rarity(measure: str, reference: Sample, current: Sample) -> Iterator[float]:
     before = {kind: reference.kinds[measure].count(kind) for kind in set(current.kinds[measure])}
     return (-math.log1p(before[kind]) for kind in current.kinds[measure])
 
 
 def record_tiles(sheets: Sheets) -> Tile:
-    """Tiles of the dataset that the sheets are of."""
+    """Returns tiles of the records of a dataset."""
     return lambda sample, row, note: sheets.tile(sample.places[row], note=note)
 
 
 def file_tiles(budget: int = BUDGET) -> Tile:
-    """Tiles of files.
+    """Returns tiles of image files.
 
     Args:
-        budget: bytes that all pictures may take; further ones are left out, and their tiles say so.
+        budget: bytes that all pictures may take; tiles of further ones state that the picture is left out.
     """
     left = budget
 
@@ -227,7 +224,7 @@ def file_tiles(budget: int = BUDGET) -> Tile:
 
 
 def _picture(path: str) -> Picture:
-    """Of a file that was measured; one that has gone or changed since is shown by its name alone."""
+    """Returns the picture of a measured file; if the file is gone or has changed, an empty one."""
     try:
         data = read_bytes(path)
         return file_picture(data, read_header(data, max_pixels=MOST_PIXELS))

@@ -1,9 +1,7 @@
-"""Compares two samples of images: a test for every measure, and one bound on false alarms for all of them.
+"""Compares two samples of images: a test for every measure, and one bound on false alarms for all tests.
 
-Half of the bound goes to the classes, which carry the least signal; a fifth to the embedding, whose permutations cannot
-tell smaller chances; the rest is shared by all others.
-
-What a comparison of images says, at a glance.
+The classes get half of the bound, as they carry the least signal. The embedding gets a fifth, as its permutation test
+cannot reach smaller chances. All other measures share the rest.
 """
 
 from __future__ import annotations
@@ -33,11 +31,11 @@ _SHOWN = 12
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """The verdict and the measures that speak loudest."""
+    """Renders the verdict and the measures with the strongest evidence, for a notebook."""
     count, every = len(comparison.drifted), len(comparison.findings)
     verdict = f"{count} of {every} measures have changed" if count else "Nothing has changed"
     if not comparison.enough:
-        verdict = f"Too few images to tell: {LEAST} of each are needed"
+        verdict = f"Too few images: at least {LEAST} of each are needed"
     sides = (
         f"{number(comparison.current_images)} images of {escape(comparison.current, 60)} against "
         f"{number(comparison.reference_images)} of {escape(comparison.reference, 60)}"
@@ -59,12 +57,12 @@ def comparison_html(comparison: Comparison) -> str:
 CLASSES, EMBEDDED, AREA = "classes", "embedding", "area"
 _CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
 _KIND_WORDS = {"format": "file format", "size": "height and width", "channels": "channels"}
-# Fewer images say nothing, whatever the tests say.
+# With fewer images the tests have no power.
 LEAST = 20
 
 
 class Measure(NamedTuple):
-    """One test that was made."""
+    """A test of one measure."""
 
     name: str
     words: str
@@ -79,13 +77,13 @@ class DriftFinding:
     """One measure of both samples.
 
     Attributes:
-        measure: its name: of `rows.NUMBERS`, `format`, `size`, `channels`, `classes`, `area/<class>` or `embedding`.
-        words: the same for people.
-        drifted: whether it speaks, with the bound on false alarms over all measures.
+        measure: its name: of `NUMBERS`, `format`, `size`, `channels`, `classes`, `area/<class>`, `embedding`.
+        words: its name for people.
+        drifted: whether it has changed, within the bound on false alarms over all measures.
         p: chance of such a difference without a change.
-        distance: how large it is, from 0.
-        reference: mean of the reference, of measures that are numbers.
-        current: mean of the other one.
+        distance: size of the difference, from 0.
+        reference: mean of the reference, if the measure is a number.
+        current: mean of the current sample, if the measure is a number.
     """
 
     measure: str
@@ -99,14 +97,14 @@ class DriftFinding:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the comparison of two samples says.
+    """The result of comparing two samples.
 
     Attributes:
-        reference: name of the one.
-        current: name of the other.
-        reference_images: images looked at.
-        current_images: likewise.
-        findings: of every measure, those that drifted first.
+        reference: name of the reference.
+        current: name of the current sample.
+        reference_images: images in the reference.
+        current_images: images in the current sample.
+        findings: a finding for every measure, drifted ones first.
     """
 
     reference: str
@@ -117,12 +115,12 @@ class Comparison:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough images on both sides to say anything."""
+        """`True` if both samples have enough images for a verdict."""
         return min(self.reference_images, self.current_images) >= LEAST
 
     @property
     def drifted(self) -> tuple[DriftFinding, ...]:
-        """Those that speak."""
+        """The findings of measures that have changed."""
         return tuple(finding for finding in self.findings if finding.drifted)
 
     def _repr_html_(self) -> str:
@@ -139,16 +137,16 @@ def compare(
     """Compares two samples.
 
     Args:
-        reference: what is expected.
-        current: what there is now.
+        reference: the expected images.
+        current: the images to check.
         alpha: the bound on the chance of any false alarm.
-        ignore: names of measures that are not looked at; `area` stands for all areas.
-        seed: of the embedding's permutations.
+        ignore: names of measures to leave out; `area` means all areas.
+        seed: seed of the embedding's permutations.
 
     Returns:
-        A finding a measure; none of them drifted where a sample has fewer than 20 images.
+        A finding for each measure; none is drifted if a sample has fewer than 20 images.
     """
-    # What is not looked at needs no more than the fewest.
+    # An ignored embedding needs no extra permutations.
     permutations = permutations_for(1.0 if EMBEDDED in ignore else alpha * _EMBEDDING_WEIGHT)
     measures = [
         measure
@@ -156,17 +154,17 @@ def compare(
         if measure.name not in ignore and measure.name.split("/")[0] not in ignore
     ]
     enough = min(len(reference), len(current)) >= LEAST
-    speaks = holm([m.outcome.p for m in measures], _weights(measures), alpha)
+    drifts = holm([m.outcome.p for m in measures], _weights(measures), alpha)
     findings = [
         DriftFinding(m.name, m.words, drifted and enough, m.outcome.p, round(m.outcome.distance, 6), m.one, m.other)
-        for m, drifted in zip(measures, speaks, strict=True)
+        for m, drifted in zip(measures, drifts, strict=True)
     ]
     findings.sort(key=lambda f: (not f.drifted, f.p, f.measure))
     return Comparison(reference.name, current.name, len(reference), len(current), tuple(findings))
 
 
 def _weights(measures: Sequence[Measure]) -> list[float]:
-    """Named shares as they are; what is left is dealt among the others."""
+    """Returns the weights of the measures; those without a fixed one share the rest equally."""
     named = sum(measure.weight for measure in measures)
     others = sum(measure.weight == 0 for measure in measures)
     return [measure.weight or (1 - named) / others for measure in measures]
@@ -196,7 +194,7 @@ def _measures(reference: Sample, current: Sample, seed: int, permutations: int) 
 
 
 def _class_outcome(reference: Sample, current: Sample) -> TestResult:
-    """Of one class an image: their shares. Of several: for each whether an image has it, the smallest p of all."""
+    """Tests the shares of the classes; if images have several classes, each class alone, and takes the smallest p."""
     if all(len(names) <= 1 for sample in (reference, current) for names in sample.labels):
         return chi_square(_counts(reference.labels), _counts(current.labels))
     outcomes = []

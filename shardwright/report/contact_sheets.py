@@ -1,4 +1,4 @@
-"""Contact sheets: images with their masks laid over, in sheets that each answer a question."""
+"""Contact sheets: thumbnails with masks, for random images, classes, extremes and duplicates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shardwright.report.image_stats import colour_legend
 from shardwright.report.overview import groups
 from shardwright.report.samples import Candidate
 
-# Of the page's 5 MB, so much may be pictures, and so much of that those of further chapters.
+# Bytes of the page's 5 MB that pictures may take, and those that pictures of added chapters may take.
 BUDGET = 3_900_000
 CHAPTER_BUDGET = 900_000
 _NAMED = 4
@@ -24,10 +24,10 @@ LEFT_OUT = '<div class="pic"><div class="gone">left out to keep the page small</
 
 
 class Sheets:
-    """Makes tiles until the page's bytes are spent; then pictures are left out, and the tile says so.
+    """Makes tiles until the byte budget is spent; later tiles state that their picture is left out.
 
     Args:
-        found: what was collected.
+        found: the result of the pass over the dataset.
         budget: bytes that all pictures may take.
     """
 
@@ -38,12 +38,12 @@ class Sheets:
         self.left_out = 0
 
     def tile(self, place: RecordLocation, *, labels: Sequence[int] | None = None, note: str = "") -> str:
-        """One image.
+        """Returns the tile of one image.
 
         Args:
-            place: where its record lies.
-            labels: classes whose masks are laid over it; by default all of its own.
-            note: a line below, ready as HTML.
+            place: location of its record.
+            labels: classes whose masks are shown; by default all classes of the image.
+            note: a line below the picture, as HTML.
         """
         facts = self.facts(place)
         own = facts.labels if labels is None else labels
@@ -63,7 +63,7 @@ class Sheets:
         return figure(inner, facts.key, f"{line}{note}")
 
     def facts(self, place: RecordLocation) -> ExampleView:
-        """What the record at a place tells."""
+        """Reads the record at a location."""
         payload = read_record(self._found.shards, place)
         facts = self._reader.read("", payload)
         keys = facts.example.texts(self._found.dataset.manifest.stored("image/key"))
@@ -76,13 +76,13 @@ class Sheets:
     def sheet(
         self, picks: Iterable[Candidate], note: Callable[[Candidate], str] = lambda pick: "", *, own: bool = False
     ) -> str:
-        """Several tiles; with `own` only the mask is laid over for which an image was chosen."""
+        """Returns a sheet of tiles; with `own` a tile shows only the mask for which the image was chosen."""
         tiles = (self.tile(p.place, labels=[p.label] if own and p.label >= 0 else None, note=note(p)) for p in picks)
         return f'<div class="sheet">{"".join(tiles)}</div>'
 
 
 def sheets_of(directory: str) -> Sheets:
-    """Tiles of a dataset of which nothing else is shown.
+    """Returns sheets of a dataset that was not collected.
 
     Raises:
         DatasetError: there is no dataset.
@@ -92,33 +92,31 @@ def sheets_of(directory: str) -> Sheets:
 
 
 def thumbnail_figure(picture: Picture, words: str) -> str:
-    """A small picture with its masks laid over it, as wide as the page has room for; `words` say what it shows."""
+    """Returns a picture with its masks on top, as wide as the page allows; `words` describe it for screen readers."""
     if not picture.image:
         return '<div class="pic"><div class="gone">cannot be shown</div></div>'
     size = f'width="{picture.width}" height="{picture.height}"'
     inner = f'<img src="{picture.image}" alt="{escape_attribute(words, 240)}" {size}>'
     if picture.overlay:
         inner += f'<img class="m" src="{picture.overlay}" alt="" {size}>'
-    # Never higher than small pictures are.
+    # The width limits the height, too.
     return f'<div class="pic" style="max-width:{picture.width}px">{inner}</div>'
 
 
 def figure(inner: str, name: str, below: str) -> str:
-    """A tile: what `thumbnail_figure` made, the name of the image, and what is below it, ready as HTML."""
+    """Returns a tile: a picture, the name of the image, and a line below it, as HTML."""
     return f'<figure>{inner}<figcaption><span class="k">{escape(name, 80)}</span>{below}</figcaption></figure>'
 
 
 def contact_sheets(found: Collected, sheets: Sheets) -> str:
-    """Random images, some of every class, the smallest and the largest masks."""
+    """Returns the sections with random images, some images of every class, the smallest and the largest masks."""
     names = found.dataset.manifest.classes
     masked = found.shapes is not None
     switch = ""
     if masked:
-        switch = (
-            '<label class="switch"><input type="checkbox" id="show-masks" checked> masks laid over the pictures</label>'
-        )
+        switch = '<label class="switch"><input type="checkbox" id="show-masks" checked> show masks</label>'
     parts = [
-        card(f"{len(found.random.picks())} by lot", sheets.sheet(found.random.picks()), wide=True),
+        card(f"{len(found.random.picks())} at random", sheets.sheet(found.random.picks()), wide=True),
     ]
     extremes = [
         card(title, sheets.sheet(lowest.picks(), _part, own=True), wide=True)
@@ -143,32 +141,32 @@ def _part(pick: Candidate) -> str:
 
 
 def _covered(facts: ExampleView) -> str:
-    """What the mask of each class covers: masks that differ may look the same."""
+    """Returns the area of the mask of each class: masks that differ may look the same."""
     areas = zip(facts.reader.classes, facts.areas or (), strict=False)
-    told = ", ".join(f"{escape(name, 30)} {number(pixels)}" for name, pixels in areas if pixels)
-    return f"<div>pixels: {told or 'none'}</div>"
+    pixels = ", ".join(f"{escape(name, 30)} {number(count)}" for name, count in areas if count)
+    return f"<div>pixels: {pixels or 'none'}</div>"
 
 
 def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -> str:
-    """Groups of images that are the same or look alike."""
+    """Returns the section with groups of images that are equal or look alike."""
     if duplicates.exact is None and duplicates.near is None:
         return section(
-            "duplicates", "Same and alike", "<p>The records hold no hashes by which copies could be told.</p>"
+            "duplicates", "Same and alike", "<p>The records contain no hashes, so duplicates cannot be found.</p>"
         )
-    told = [f"{groups(duplicates.exact or 0)} of equal files"]
+    summary = [f"{groups(duplicates.exact or 0)} of equal files"]
     if duplicates.near is None:
-        told.append("images that look alike are not known (images.verify: full writes the hashes)")
+        summary.append("images that look alike are not known (images.verify: full writes the hashes)")
     else:
-        told.append(f"{groups(duplicates.near)} of images that look alike")
+        summary.append(f"{groups(duplicates.near)} of images that look alike")
     if duplicates.leaks:
-        told.append(f"{number(duplicates.leaks)} across splits")
+        summary.append(f"{number(duplicates.leaks)} across splits")
     if duplicates.conflicts:
-        told.append(f"{number(duplicates.conflicts)} with different labels or masks")
+        summary.append(f"{number(duplicates.conflicts)} with different labels or masks")
     body = "".join(_group(group, sheets) for group in duplicates.shown)
     every = (duplicates.exact or 0) + (duplicates.near or 0)
     note = f"The first {len(duplicates.shown)} of {number(every)} groups." if every > len(duplicates.shown) else ""
     content = card("Groups", body, note=note, wide=True) if body else ""
-    return section("duplicates", "Same and alike", content, lead="; ".join(told) + ".")
+    return section("duplicates", "Same and alike", content, lead="; ".join(summary) + ".")
 
 
 def _group(group: Group, sheets: Sheets) -> str:

@@ -1,4 +1,4 @@
-"""The middle of the page: how large, bright and sharp the images are, and what their masks look like."""
+"""The sections on images and masks: sizes, formats, brightness and sharpness; areas, regions and overlap of masks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MEASURES: tuple[tuple[str, str, Show], ...] = (
 
 
 def images(found: Collected) -> str:
-    """Sizes, formats and measures of quality."""
+    """Returns the section with sizes, formats and measures of quality."""
     splits = [split for split in sorted(found.images) if found.images[split] >= ENOUGH]
     cards = "".join(
         card(title, histogram(f"c-{name}", title, found.histograms[name], show)) for name, title, show in _MEASURES
@@ -43,8 +43,8 @@ def images(found: Collected) -> str:
     lead = ""
     if found.measured is not None:
         lead = (
-            f"The dataset holds no measures (images.verify: full writes them), so brightness, contrast, sharpness and "
-            f"colour are those of a sample of {number(found.measured)} images, chosen by a hash of their keys."
+            f"The dataset contains no measures (images.verify: full writes them), so brightness, contrast, sharpness "
+            f"and colour are those of a sample of {number(found.measured)} images, chosen by a hash of their keys."
         )
     legend = split_legend(splits) if len(found.images) > 1 and splits else ""
     return section(
@@ -66,7 +66,7 @@ def _sizes(found: Collected) -> str:
 
 def _kinds(found: Collected) -> str:
     rows = [
-        *((f"format {escape(name or 'not told')}", n) for name, n in sorted(found.formats.items())),
+        *((f"format {escape(name or 'unknown')}", n) for name, n in sorted(found.formats.items())),
         *(
             (f"{n_channels} channel{'' if n_channels == 1 else 's'}", n)
             for n_channels, n in sorted(found.channels.items())
@@ -79,7 +79,7 @@ def _kinds(found: Collected) -> str:
 
 
 def masks(found: Collected) -> str:
-    """Area, regions, overlap and place of the masks; empty where there are none."""
+    """Returns the section with area, regions, overlap and position of the masks; empty if there are none."""
     if "coverage/0" not in found.histograms:
         return ""
     names = found.dataset.manifest.classes[:MOST_CLASSES]
@@ -87,25 +87,25 @@ def masks(found: Collected) -> str:
         card(
             f"{dot(label)}{escape(name, 60)}",
             histogram(f"c-cover-{label}", f"Part of the image: {name}", found.histograms[f"coverage/{label}"], percent),
-            note="Part of the image that the mask covers, where there is one.",
+            note="Part of the image that the mask covers, for images that have one.",
         )
         for label, name in enumerate(names)
     )
     shapes = found.shapes
-    looked, tables = "", _areas(found, names)
+    lead, tables = "", _areas(found, names)
     if shapes is not None and shapes.images:
-        looked = (
-            f"Regions, overlap and places are those of {number(shapes.images)} images, "
-            f"{'all there are' if shapes.images == found.total else 'chosen by a hash of their keys'}."
+        lead = (
+            f"Regions, overlap and positions are those of {number(shapes.images)} images, "
+            f"{'all of them' if shapes.images == found.total else 'chosen by a hash of their keys'}."
         )
         tables += _shapes(shapes, names)
     left = len(found.dataset.manifest.classes) - len(names)
     note = f'<p class="note">{number(left)} further classes are left out here.</p>' if left else ""
-    return section("masks", "Masks", tables, f'<div class="grid">{cards}</div>', note, lead=looked)
+    return section("masks", "Masks", tables, f'<div class="grid">{cards}</div>', note, lead=lead)
 
 
 def _areas(found: Collected, names: tuple[str, ...]) -> str:
-    """How much the masks of each class cover: what weighs a class in a loss that counts pixels."""
+    """Returns the areas of the masks of each class, from which class weights of a pixel loss follow."""
     rows = []
     for label, name in enumerate(names):
         part = found.histograms[f"coverage/{label}"]
@@ -129,9 +129,9 @@ def _shapes(shapes: MaskShapes, names: tuple[str, ...]) -> str:
     heats = "".join(_heat(shapes, label, name) for label, name in enumerate(names) if shapes.masks[label])
     return (
         card(
-            "Where each class lies",
+            "Position of each class",
             f'<div class="heats">{heats}</div>',
-            note="Every picture stretched to one frame; dark is where masks of the class lie most often.",
+            note="Every image is stretched to one frame. Dark areas are in most masks of the class.",
             wide=True,
         )
         + f'<div class="grid fit">{"".join(_tables(shapes, names))}</div>'
@@ -198,7 +198,7 @@ def _tables(shapes: MaskShapes, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def colour_legend(names: tuple[str, ...]) -> str:
-    """Which colour is which class."""
+    """Returns the legend of the classes' colours."""
     items = "".join(
         f'<li><span class="swatch" style="color:{class_colour(label).css}"></span>{escape(name, 60)}</li>'
         for label, name in enumerate(names[:MOST_CLASSES])

@@ -20,7 +20,7 @@ from shardwright.report.page import Chapter
 _LONGEST = 560
 _QUALITY = 78
 _SLICES = 40
-# A larger confusion matrix says nothing at a glance.
+# A larger confusion matrix is not readable.
 _CONFUSED = 24
 _PICTURES = {"best": "The best predictions", "worst": "The worst predictions"}
 _WORDS = {
@@ -42,9 +42,9 @@ def model_chapter(
 
     Args:
         summary: `metrics`, `baseline`, `blessed`, `reasons`.
-        details: `pictures`, `slices`, `classes` and `confusion` of `evaluation.json`; empty where there is none.
-        history: `loss`, `evaluation` and `best_epoch` of the training; `None` where it is not known.
-        folder: of the evaluation, where the pictures lie.
+        details: `pictures`, `slices`, `classes` and `confusion` of `evaluation.json`; empty if there is none.
+        history: `loss`, `evaluation` and `best_epoch` of the training; `None` if it is not known.
+        folder: folder of the evaluation, which contains the pictures.
     """
     blessed = bool(summary["blessed"])
     badge = '<span class="badge good">blessed</span>' if blessed else '<span class="badge bad">not blessed</span>'
@@ -64,13 +64,15 @@ def model_chapter(
 
 
 def _metrics(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Figures over the whole split, and those of each class side by side, with what they moved by."""
+    """Yields the figures of the whole split and those of each class, with their change from the last blessed model."""
     metrics, baseline = summary["metrics"], summary["baseline"]
     rows = []
     for name in sorted(name for name in metrics if "/" not in name):
         before = baseline.get(name)
-        told = "–" if before is None else f"{before:.4f}"
-        rows.append((escape(_WORDS.get(name, name), 60), f"{metrics[name]:.4f}", told, _moved(metrics[name], before)))
+        earlier = "–" if before is None else f"{before:.4f}"
+        rows.append(
+            (escape(_WORDS.get(name, name), 60), f"{metrics[name]:.4f}", earlier, _moved(metrics[name], before))
+        )
     head = ("Figure", "This model", "Last blessed", "Moved")
     yield card("Figures", table(head, rows, caption="Figures over the whole split", numbers=(1, 2, 3)))
     kinds = sorted({name.split("/", 1)[0] for name in metrics if "/" in name})
@@ -102,10 +104,10 @@ def _moved(value: float, before: float | None) -> str:
 def _curves(history: Mapping[str, Any]) -> Iterator[str]:
     best = int(history["best_epoch"])
     names = sorted({name for epoch in history["evaluation"] for name in epoch if "/" not in name})
-    told = {name: [epoch.get(name, math.nan) for epoch in history["evaluation"]] for name in names}
-    losses = {"training": history["loss"], **({"evaluation": told.pop("loss")} if "loss" in told else {})}
+    metrics = {name: [epoch.get(name, math.nan) for epoch in history["evaluation"]] for name in names}
+    losses = {"training": history["loss"], **({"evaluation": metrics.pop("loss")} if "loss" in metrics else {})}
     yield card("Loss", curves("c-loss", "Loss", losses, best))
-    for place, (name, values) in enumerate(list(told.items())[:5]):
+    for place, (name, values) in enumerate(list(metrics.items())[:5]):
         title = _WORDS.get(name, name)
         yield card(escape(title, 40), curves(f"c-metric-{place}", title, {"evaluation": values}, best))
 
@@ -118,10 +120,10 @@ def _confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
         total = max(1, sum(counts))
         cells = [f"{number(count)} <small>({percent(count / total)})</small>" if count else "0" for count in counts]
         rows.append((escape(name, 40), *cells))
-    head = ("What is true", *(escape(name, 30) for name in classes))
-    caption = "Images of a class (row) by the class that the model says (column)"
+    head = ("True class", *(escape(name, 30) for name in classes))
+    caption = "Images of a class (row) by the predicted class (column)"
     body = table(head, rows, caption=caption, numbers=range(1, len(classes) + 1))
-    return card("What is taken for what", body, wide=True)
+    return card("Confusion matrix", body, wide=True)
 
 
 def _slices(slices: Sequence[Mapping[str, Any]]) -> str:
@@ -143,22 +145,22 @@ def _sheet(kind: str, details: Mapping[str, Any], folder: Path) -> str:
         url = _picture(folder, str(row["file"])) if row["kind"] == kind else ""
         if url:
             masks = masks or "truth" not in row
-            words = f"{row['key']}: the image, what is true, what the model says; score {row['score']:.3f}"
-            told = "".join(f" {name} {escape(str(row[name]), 40)}" for name in ("truth", "prediction") if name in row)
+            words = f"{row['key']}: the image, the truth, the prediction; score {row['score']:.3f}"
+            labels = "".join(f" {name} {escape(str(row[name]), 40)}" for name in ("truth", "prediction") if name in row)
             tiles.append(
                 f'<figure><div class="pic"><img src="{url}" alt="{escape_attribute(words, 240)}"></div>'
-                f'<figcaption><span class="k">{escape(str(row["key"]), 80)}</span>score {row["score"]:.3f}{told}'
+                f'<figcaption><span class="k">{escape(str(row["key"]), 80)}</span>score {row["score"]:.3f}{labels}'
                 "</figcaption></figure>"
             )
     if not tiles:
         return ""
     legend = colour_legend(tuple(details.get("classes", ()))) if masks else ""
-    note = "Each: the image, what is true, what the model says." if masks else ""
+    note = "Each picture: the image, the truth, the prediction." if masks else ""
     return card(_PICTURES[kind], legend, f'<div class="grid">{"".join(tiles)}</div>', note=note, wide=True)
 
 
 def _picture(folder: Path, name: str) -> str:
-    """A picture of the evaluation, made small; empty where it is not there or lies elsewhere."""
+    """Returns a picture of the evaluation, reduced, as a `data:` URL; empty if it is missing or outside the folder."""
     file = (folder / name).resolve()
     if not file.is_relative_to(folder.resolve()) or not file.is_file():
         return ""

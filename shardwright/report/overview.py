@@ -1,7 +1,4 @@
-"""The upper part of the page: figures at a glance, what is worth a look, the way of the inputs, splits and classes.
-
-The splits beside each other: how large they are, and how evenly the classes are dealt within each.
-"""
+"""The first sections of the page: key figures, findings, from inputs to examples, splits and classes."""
 
 from __future__ import annotations
 
@@ -19,29 +16,29 @@ from shardwright.report.duplicates import Duplicates
 
 
 def evenness(counts: Sequence[int]) -> float:
-    """How evenly things are dealt among kinds (Pielou, 1966: entropy by the greatest there could be).
+    """Returns how evenly items are distributed among classes (Pielou, 1966: entropy relative to its maximum).
 
     Args:
-        counts: things of each kind.
+        counts: items of each class.
 
     Returns:
-        0 where all are of one kind, 1 where each kind has as many; NaN where there are no things, or one kind only.
+        0 if all are of one class, 1 if all classes are equally frequent; NaN without items or with one class only.
     """
     total = sum(counts)
     if len(counts) < 2 or not total:
         return math.nan
     shares = [count / total for count in counts if count]
-    # Of one kind the entropy is -0.
+    # The entropy of a single class is -0.
     return abs(sum(share * math.log(share) for share in shares)) / math.log(len(counts))
 
 
 def split_order(found: Collected) -> list[str]:
-    """Names of the splits, that with the most images first."""
+    """Returns the names of the splits, the largest first."""
     return sorted(found.images, key=lambda split: (-found.images[split], split))
 
 
 def split_table(found: Collected) -> str:
-    """A table of the splits, each in the colour that its lines have in charts."""
+    """Returns the table of the splits, each in the colour of its lines in the charts."""
     labels = range(len(found.dataset.manifest.classes))
     rows = []
     for split in split_order(found):
@@ -72,14 +69,14 @@ def split_table(found: Collected) -> str:
     return card("Splits", body, note=note, wide=True)
 
 
-# Beyond these a table of classes says nothing at a glance.
+# A longer table of classes is not readable.
 _CLASSES_SHOWN = 60
 _IMBALANCE = 20
 _KINDS = {SINGLE: "one class an image", MULTI: "any number of classes an image", NONE: "no labels"}
 
 
 def statistics(found: Collected, duplicates: Duplicates) -> str:
-    """The figures at a glance."""
+    """Returns the key figures."""
     totals = found.dataset.manifest.totals
     size = sum(shard.bytes for shard in found.shards)
     rejected = totals.get("rejected", 0) - totals.get(f"rejected/{UNLISTED}", 0)
@@ -103,7 +100,7 @@ def statistics(found: Collected, duplicates: Duplicates) -> str:
 
 
 def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> str:
-    """What is worth a look, the gravest first; `further` are (kind, sentence as HTML) of others."""
+    """Returns the list of findings, the most serious first; `further` are those of other chapters."""
     rows = [*further, *_findings(found, duplicates)]
     if not any(kind != "good" for kind, _ in rows):
         rows.insert(0, ("good", f"Nothing stands out: {', '.join(_fine(found, duplicates))}."))
@@ -111,7 +108,7 @@ def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[s
 
 
 def _fine(found: Collected, duplicates: Duplicates) -> Iterator[str]:
-    """What was looked for and not found."""
+    """Yields the problems that were looked for and not found."""
     yield "no rejects"
     if duplicates.near is not None:
         yield "no leak between splits"
@@ -150,20 +147,20 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
         yield "warn", f"The rarest class, {rare}, has one image for {most // least} of the most frequent."
     turned = sum(count for orientation, count in found.orientations.items() if orientation != 1)
     if turned:
-        yield "warn", f"{number(turned)} images are turned by Exif: decoders that ignore it see them lying."
+        yield "warn", f"{number(turned)} images are rotated by Exif: decoders that ignore it show them rotated."
 
 
 def groups(count: int) -> str:
-    """So many groups, in words."""
+    """Returns a number of groups in words."""
     return f"{number(count)} group{'' if count == 1 else 's'}"
 
 
 def _verb(count: int) -> str:
-    return "lies" if count == 1 else "lie"
+    return "is" if count == 1 else "are"
 
 
 def funnel(found: Collected) -> str:
-    """From inputs to examples, by the totals of the ledger."""
+    """Returns the table from inputs to examples, by the totals of the ledger."""
     totals = found.dataset.manifest.totals
     inputs = max(1, totals.get("inputs", found.total))
     rows: list[tuple[str, int, str]] = [("Inputs", totals.get("inputs", found.total), "")]
@@ -183,7 +180,7 @@ def funnel(found: Collected) -> str:
 
 
 def classes(found: Collected) -> str:
-    """Images of every class by split."""
+    """Returns the table of the images of every class by split."""
     manifest = found.dataset.manifest
     if not manifest.classes:
         return card("Classes", "<p>The images have no classes.</p>")
@@ -217,7 +214,7 @@ def classes(found: Collected) -> str:
 
 
 def sources(found: Collected) -> str:
-    """Images by the first folder of their keys, where there is more than one."""
+    """Returns the table of images by the first folder of their keys; empty if there is only one."""
     if len(found.folders) < 2:
         return ""
     order = sorted(found.folders.items(), key=lambda item: (-item[1], item[0]))
@@ -230,7 +227,7 @@ def sources(found: Collected) -> str:
 
 
 def overview(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> str:
-    """The first sections of the page."""
+    """Returns the first sections of the page."""
     return (
         section("look", "Worth a look", findings(found, duplicates, further))
         + section("funnel", "What came in", f'<div class="grid fit">{funnel(found)}{sources(found)}</div>')

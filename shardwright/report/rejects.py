@@ -1,4 +1,4 @@
-"""The lower part of the page: what was not written and why, the shards, and what the dataset was made of."""
+"""The last sections of the page: rejected inputs with their reasons, the shards, and how the dataset was made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardwright.display.numbers import number, size_text
 from shardwright.storage import read_bytes
 from shardwright.untrusted import parse_untrusted_json
 
-# Rows of the page; the ledger has them all.
+# Most rows on the page; the ledger has all.
 _ROWS_SHOWN = 1500
 _OPEN_ROWS = 40
 _REASON = 300
@@ -22,7 +22,7 @@ _SHARDS_SHOWN = 400
 
 
 def rejected(dataset: ImageDataset) -> str:
-    """Every input that was not written, by reason."""
+    """Returns the section with the inputs that were not written, by reason."""
     rows: dict[tuple[str, str], list[LedgerRow]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     kept = 0
@@ -31,7 +31,7 @@ def rejected(dataset: ImageDataset) -> str:
             if row.status == WRITTEN:
                 continue
             counts[row.status, row.code] += 1
-            # Of every reason some are shown, however many have another one.
+            # Some inputs of every reason are shown, however frequent the other reasons are.
             if kept < _ROWS_SHOWN or counts[row.status, row.code] <= _OPEN_ROWS:
                 rows.setdefault((row.status, row.code), []).append(row)
                 kept += 1
@@ -60,7 +60,7 @@ def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
 
 
 def shards(dataset: ImageDataset) -> str:
-    """The table of shards."""
+    """Returns the section with the table of shards."""
     rows = [
         (
             f"<code>{escape(shard.path)}</code>",
@@ -79,7 +79,7 @@ def shards(dataset: ImageDataset) -> str:
 
 
 def reproducibility(dataset: ImageDataset) -> str:
-    """Fingerprints, recipe and versions: what it takes to make the same bytes again."""
+    """Returns the section with fingerprints, recipe and versions, from which the same bytes can be made again."""
     manifest = dataset.manifest
     facts = [
         ("Dataset fingerprint", manifest.fingerprint),
@@ -114,9 +114,9 @@ def reproducibility(dataset: ImageDataset) -> str:
 
 
 def _versions(dataset: ImageDataset) -> dict[str, str]:
-    """Versions of the packages that wrote the dataset; none where they are not told."""
+    """Returns the versions of the packages that wrote the dataset; empty if they are not recorded."""
     try:
-        told = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
-        return {str(name): str(version) for name, version in told.get("versions", {}).items()}
+        build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        return {str(name): str(version) for name, version in build.get("versions", {}).items()}
     except (OSError, ValueError, AttributeError):
         return {}

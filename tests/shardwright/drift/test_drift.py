@@ -64,7 +64,7 @@ def test_what_the_pictures_show_can_speak_alone_however_alpha_is_shared_out(stil
 
 
 @pytest.mark.slow
-def test_measures_can_be_left_out_and_few_images_say_nothing(files, still):
+def test_measures_can_be_left_out_and_few_images_have_no_verdict(files, still):
     darker = measure_all(files, lambda picture: encoded(picture.point(lambda level: level // 2)))
     drifted = compare(still, darker).drifted
     assert "brightness" in {finding.measure for finding in drifted}
