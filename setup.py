@@ -26,7 +26,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     packages=[p for p in find_namespace_packages(include=["shardwright", "shardwright.*"]) if "__pycache__" not in p],
-    package_data={"": ["*.pbtxt", "*.yaml", "py.typed"]},
+    package_data={"": ["*.pbtxt", "*.yaml", "*.html", "*.css", "py.typed"]},
     install_requires=[
         # The ranges cover both stacks (requirements/*.lock hold the exact versions). Beam 2.60 to 2.76 is in neither.
         "absl-py>=1.4",
@@ -43,8 +43,10 @@ setup(
         "h5py>=3.10",
         "jax<=0.4.34; python_version < '3.11'",
         "jax>=0.8; python_version >= '3.11'",
+        "jinja2>=3",
         "keras>=3.10,<4",
         "kfp>=2.5,<2.17",
+        "markupsafe>=2",
         "ml-metadata>=1.16,<2",
         "numpy>=1.26",
         "pillow>=11.3,<13",  # AvifImagePlugin came with 11.3; the arguments of decoders are not a public interface.

@@ -19,7 +19,7 @@ from shardwright.drift.chapter import record_tiles
 from shardwright.drift.monitor import REFERENCE_VARIABLE, DriftCheck, check_drift, watch_splits
 from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.lineage.record import write_lineage
-from shardwright.report.anomalies import Anomaly, leaks, trouble_chapter, write_verdict
+from shardwright.report.anomalies import Anomaly, anomaly_chapter, leaks, write_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.page import REPORT_FILE, collect_page, render, write_page
 
@@ -38,11 +38,11 @@ class Executor(base_executor.BaseExecutor):
         seen = collect_page(dataset)
         sheets = Sheets(seen.found, CHAPTER_BUDGET)
         troubles = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
-        chapters = [trouble_chapter(troubles, dataset, sheets)]
+        chapters = [anomaly_chapter(troubles, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}
         compared = _compared(exec_properties["drift"], dataset, parents)
         for number, watched in enumerate(compared):
-            troubles += watched.troubles()
+            troubles += watched.anomalies()
             chapters.append(watched.chapter(record_tiles(sheets), number))
         write_verdict(report, troubles)
         write_page(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 from PIL import Image
 
 from shardwright.display.html import box, class_names, gallery, line, rows, tile
@@ -51,13 +51,13 @@ class Batch:
         yield from zip(_ROLES, there, strict=False)
 
     def _repr_html_(self) -> str:
-        body = [(html.escape(role), html.escape(_form(values)), _range(values)) for role, values in self._parts()]
+        body = [(role, _form(values), _range(values)) for role, values in self._parts()]
         pictures = pixels(self.images[: self.count])
         tiles = gallery(self._tile(number, picture) for number, picture in enumerate(pictures))
         legend = [line(class_names(range(len(self.classes)), self.classes))] if self.classes else []
         return box("Batch", rows(("", "shape and type", "range"), body), *legend, tiles)
 
-    def _tile(self, number: int, picture: npt.NDArray[np.uint8]) -> str:
+    def _tile(self, number: int, picture: npt.NDArray[np.uint8]) -> Markup:
         caption = ""
         if self.targets is not None and self.targets.ndim == 4:
             picture = overlay(picture, covered(self.targets[number]))
@@ -71,7 +71,7 @@ class Batch:
         labels = [int(target)] if target.ndim == 0 else np.flatnonzero(target > _HALF).tolist()
         if all(0 <= label < len(self.classes) for label in labels):
             return class_names(labels, self.classes)
-        return html.escape(", ".join(map(str, labels)))
+        return ", ".join(map(str, labels))
 
 
 def show_batch(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> Batch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,9 +9,23 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 
 from shardwright.display.charts import ChartSample, comparison_chart, split_class
-from shardwright.display.html import card, escape, section, table
+from shardwright.display.html import (
+    badge,
+    card,
+    figure,
+    isolate,
+    join,
+    left_out,
+    link,
+    note,
+    section,
+    sheet,
+    table,
+    thumbnail,
+)
 from shardwright.display.numbers import number, percent
 from shardwright.display.pictures import Picture, file_picture
 from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, DriftFinding
@@ -20,7 +33,7 @@ from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import MOST_PIXELS, Sample
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
-from shardwright.report.contact_sheets import BUDGET, LEFT_OUT, Sheets, figure, thumbnail_figure
+from shardwright.report.contact_sheets import BUDGET, Sheets
 from shardwright.report.page import Chapter
 from shardwright.storage import read_bytes
 
@@ -28,8 +41,8 @@ from shardwright.storage import read_bytes
 _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
 
-# Renders an image of a sample, given its row, with a line of HTML below it.
-Tile = Callable[[Sample, int, str], str]
+# Renders an image of a sample, given its row, with a line below it.
+Tile = Callable[[Sample, int, str], Markup]
 
 
 class Heading(NamedTuple):
@@ -58,9 +71,9 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     """
     drifted = comparison.drifted
     rows = [_row(finding) for finding in comparison.findings]
-    head = ("Measure", "Verdict", "Difference", "Chance", comparison.reference[:40], comparison.current[:40])
+    names = (isolate(name[:40]) for name in (comparison.reference, comparison.current))
     body = table(
-        [head[0], head[1], head[2], head[3], escape(head[4]), escape(head[5])],
+        ("Measure", "Verdict", "Difference", "Chance", *names),
         rows,
         caption="Every measure; difference from 0 to 1, and its chance if nothing has changed",
         numbers=(2, 3, 4, 5),
@@ -70,30 +83,33 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
         _detail(f"c-{heading.ident}-{place}", finding, reference, current, tile)
         for place, finding in enumerate(drifted)
     ]
-    lead = (
-        f"{number(comparison.current_images)} images of {escape(comparison.current)} against "
-        f"{number(comparison.reference_images)} of {escape(comparison.reference)}."
+    lead = Markup("{} images of {} against {} of {}.").format(
+        number(comparison.current_images),
+        isolate(comparison.current),
+        number(comparison.reference_images),
+        isolate(comparison.reference),
     )
     if not comparison.enough:
-        lead += f" <b>Too few images: at least {LEAST} of each are needed.</b>"
-    link = f'<a href="#{heading.ident}">{html.escape(heading.title)}</a>'
-    findings = [] if comparison.enough else [("warn", f"{link}: too few images for a verdict.")]
+        lead += Markup(" <b>Too few images: at least {} of each are needed.</b>").format(LEAST)
+    chapter = link(heading.ident, heading.title)
+    findings = [] if comparison.enough else [("warn", join([chapter, ": too few images for a verdict."]))]
     if drifted:
-        names = ", ".join(escape(finding.words) for finding in drifted[:5])
-        findings.append(("bad", f"{link}: {names} {'has' if len(drifted) == 1 else 'have'} changed."))
+        changed = join([isolate(finding.words) for finding in drifted[:5]], ", ")
+        verb = "has" if len(drifted) == 1 else "have"
+        findings.append(("bad", Markup("{}: {} {} changed.").format(chapter, changed, verb)))
     return Chapter(
         heading.ident, heading.name, section(heading.ident, heading.title, *cards, lead=lead), tuple(findings)
     )
 
 
 def _row(finding: DriftFinding) -> tuple[str, ...]:
-    badge = '<span class="badge bad">changed</span>' if finding.drifted else '<span class="badge good">as before</span>'
+    verdict = badge("bad", "changed") if finding.drifted else badge("good", "as before")
     means = ["–" if mean is None else number(mean) for mean in (finding.reference, finding.current)]
     chance = "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}"
-    return escape(finding.words, 60), badge, percent(min(1.0, finding.distance)), chance, *means
+    return isolate(finding.words, 60), verdict, percent(min(1.0, finding.distance)), chance, *means
 
 
-def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sample, tile: Tile) -> str:
+def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sample, tile: Tile) -> Markup:
     parts = []
     if _measured(finding, current) is not None:
         parts.append(_chart(ident, finding, reference, current))
@@ -103,9 +119,9 @@ def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sampl
         parts.append(_kinds(finding.measure, reference, current))
     tail = _tail(finding, reference, current)
     if len(tail):
-        tiles = "".join(tile(current, row, _note(finding, current, row)) for row in tail.tolist())
-        parts.append(f'<p class="note">The images that stand out most:</p><div class="sheet">{tiles}</div>')
-    return card(f'<span class="badge bad">changed</span> {escape(finding.words, 60)}', *parts, wide=True)
+        tiles = [tile(current, row, _note(finding, current, row)) for row in tail.tolist()]
+        parts += [note("The images that stand out most:"), sheet(tiles)]
+    return card(join([badge("bad", "changed"), isolate(finding.words, 60)], " "), *parts, wide=True)
 
 
 def _measured(finding: DriftFinding, sample: Sample) -> npt.NDArray[np.float64] | None:
@@ -116,14 +132,14 @@ def _measured(finding: DriftFinding, sample: Sample) -> npt.NDArray[np.float64] 
     return np.array([areas.get(name, np.nan) for areas in sample.areas]) if kind == AREA else None
 
 
-def _note(finding: DriftFinding, current: Sample, row: int) -> str:
+def _note(finding: DriftFinding, current: Sample, row: int) -> Markup:
     values = _measured(finding, current)
     if values is None:
-        return ""
-    return f"<div>{escape(finding.words)} {number(round(float(values[row]), 6))}</div>"
+        return Markup("")
+    return Markup("<div>{} {}</div>").format(isolate(finding.words), number(round(float(values[row]), 6)))
 
 
-def _chart(ident: str, finding: DriftFinding, reference: Sample, current: Sample) -> str:
+def _chart(ident: str, finding: DriftFinding, reference: Sample, current: Sample) -> Markup:
     samples = [
         ChartSample(sample.name, split_class(style), _finite(_measured(finding, sample)))
         for sample, style in ((reference, _BEFORE), (current, _NOW))
@@ -135,7 +151,7 @@ def _finite(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     return np.empty(0) if values is None else values[np.isfinite(values)]
 
 
-def _classes(reference: Sample, current: Sample) -> str:
+def _classes(reference: Sample, current: Sample) -> Markup:
     names = sorted({name for sample in (reference, current) for names in sample.labels for name in names})
     shares = {
         name: [sum(name in names for names in sample.labels) / max(1, len(sample)) for sample in (reference, current)]
@@ -147,7 +163,7 @@ def _classes(reference: Sample, current: Sample) -> str:
     )
 
 
-def _kinds(measure: str, reference: Sample, current: Sample) -> str:
+def _kinds(measure: str, reference: Sample, current: Sample) -> Markup:
     kinds = sorted({*reference.kinds[measure], *current.kinds[measure]}, key=str)
     rows: list[tuple[str, float, float]] = []
     for kind in kinds:
@@ -158,8 +174,8 @@ def _kinds(measure: str, reference: Sample, current: Sample) -> str:
     return _shares(rows[:20], "Part of the images of each kind")
 
 
-def _shares(rows: list[tuple[str, float, float]], caption: str) -> str:
-    cells = [(escape(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
+def _shares(rows: list[tuple[str, float, float]], caption: str) -> Markup:
+    cells = [(isolate(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
     return table(("Kind", "before", "now", "moved"), cells, caption=caption, numbers=(1, 2, 3))
 
 
@@ -212,13 +228,13 @@ def file_tiles(budget: int = BUDGET) -> Tile:
     """
     left = budget
 
-    def tile(sample: Sample, row: int, note: str) -> str:
+    def tile(sample: Sample, row: int, below: str) -> Markup:
         nonlocal left
         picture = _picture(sample.files[row])
         if picture.bytes > left:
-            return figure(LEFT_OUT, sample.keys[row], note)
+            return figure(left_out(), sample.keys[row], below)
         left -= picture.bytes
-        return figure(thumbnail_figure(picture, sample.keys[row]), sample.keys[row], note)
+        return figure(thumbnail(picture, sample.keys[row]), sample.keys[row], below)
 
     return tile
 

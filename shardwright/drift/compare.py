@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from shardwright.config.evaluation import ALPHA
-from shardwright.display.html import box, escape, line, rows
+from shardwright.display.html import box, isolate, line, rows
 from shardwright.display.numbers import number
 from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import Sample, frequent
@@ -30,21 +31,23 @@ from shardwright.drift.two_samples import (
 _SHOWN = 12
 
 
-def comparison_html(comparison: Comparison) -> str:
+def comparison_html(comparison: Comparison) -> Markup:
     """Renders the verdict and the measures with the strongest evidence, for a notebook."""
     count, every = len(comparison.drifted), len(comparison.findings)
     verdict = f"{count} of {every} measures have changed" if count else "Nothing has changed"
     if not comparison.enough:
         verdict = f"Too few images: at least {LEAST} of each are needed"
-    sides = (
-        f"{number(comparison.current_images)} images of {escape(comparison.current, 60)} against "
-        f"{number(comparison.reference_images)} of {escape(comparison.reference, 60)}"
+    sides = Markup("{} images of {} against {} of {}").format(
+        number(comparison.current_images),
+        isolate(comparison.current, 60),
+        number(comparison.reference_images),
+        isolate(comparison.reference, 60),
     )
     body = [
         (
-            escape(finding.words, 60),
-            "<b>changed</b>" if finding.drifted else "as before",
-            "&lt; 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}",
+            isolate(finding.words, 60),
+            Markup("<b>changed</b>") if finding.drifted else "as before",
+            "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}",
             *("–" if mean is None else number(mean) for mean in (finding.reference, finding.current)),
         )
         for finding in comparison.findings[:_SHOWN]

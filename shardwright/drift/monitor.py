@@ -5,7 +5,6 @@ A gate, the `drift` command and notebooks call these functions. `drift_page` ren
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ from dataclasses import dataclass
 from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import escape, finding_list, section
-from shardwright.display.page import document
+from shardwright.display.html import document, finding_list, isolate, join, section
 from shardwright.drift.chapter import Heading, Tile, drift_chapter
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder
@@ -45,7 +43,7 @@ class DriftCheck:
     reference: Sample
     current: Sample
 
-    def troubles(self) -> list[Anomaly]:
+    def anomalies(self) -> list[Anomaly]:
         """Returns one anomaly for all measures that have changed; empty if none has."""
         drifted = self.comparison.drifted
         if not drifted:
@@ -146,10 +144,11 @@ def drift_page(checks: Sequence[DriftCheck], tile: Tile) -> str:
     chapters = [check.chapter(tile, number) for number, check in enumerate(checks)]
     findings = [finding for chapter in chapters for finding in chapter.findings]
     findings = findings or [("good", "Nothing has changed more than by chance.")]
-    links = "".join(f'<li><a href="#{chapter.ident}">{html.escape(chapter.title)}</a></li>' for chapter in chapters)
-    body = section("look", "Worth a look", finding_list(findings)) + "".join(chapter.body for chapter in chapters)
+    links = [(chapter.ident, chapter.title) for chapter in chapters]
+    body = join([section("look", "Worth a look", finding_list(findings)), *(chapter.body for chapter in chapters)])
     sides = {check.comparison.current: None for check in checks}
-    lead = f"{', '.join(escape(name, 80) for name in sides)} against {escape(checks[0].comparison.reference, 80)}"
+    current = join([isolate(name, 80) for name in sides], ", ")
+    lead = join([current, isolate(checks[0].comparison.reference, 80)], " against ")
     return document("Have the images changed?", "Comparison of images", lead, "", body, links=links)
 
 

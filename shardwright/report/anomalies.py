@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shardwright.dataset.random_access import RecordLocation
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import card, escape, section
+from shardwright.display.html import badge, card, isolate, join, link, paragraph, section, sheet
 from shardwright.display.numbers import number
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json
@@ -69,7 +69,7 @@ def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
     return found
 
 
-def trouble_chapter(anomalies: Sequence[Anomaly], dataset: ImageDataset, sheets: Sheets) -> Chapter | None:
+def anomaly_chapter(anomalies: Sequence[Anomaly], dataset: ImageDataset, sheets: Sheets) -> Chapter | None:
     """Renders the anomalies against the schema, with the images that have them; `None` if there are none."""
     rows = [anomaly for anomaly in anomalies if anomaly.kind not in KINDS]
     if not rows:
@@ -77,12 +77,12 @@ def trouble_chapter(anomalies: Sequence[Anomaly], dataset: ImageDataset, sheets:
     places = _places(dataset, {key for anomaly in rows for key in anomaly.keys})
     cards = []
     for anomaly in rows:
-        tiles = "".join(sheets.tile(places[key]) for key in anomaly.keys if key in places)
-        sheet = f'<div class="sheet">{tiles}</div>' if tiles else ""
-        title = f'<span class="badge bad">{escape(anomaly.kind)}</span> {escape(anomaly.where)}'
-        cards.append(card(title, f"<p>{escape(anomaly.what, 600)}</p>", sheet, wide=True))
+        tiles = [sheets.tile(places[key]) for key in anomaly.keys if key in places]
+        title = join([badge("bad", isolate(anomaly.kind)), isolate(anomaly.where)], " ")
+        what = paragraph(isolate(anomaly.what, 600))
+        cards.append(card(title, what, sheet(tiles) if tiles else "", wide=True))
     words = f"{number(len(rows))} anomal{'y' if len(rows) == 1 else 'ies'}"
-    finding = ("bad", f'The data do not fit the schema: <a href="#anomalies">{words}</a>.')
+    finding = ("bad", join(["The data do not fit the schema: ", link("anomalies", words), "."]))
     body = section("anomalies", "Anomalies", *cards, lead="Values that do not fit the schema.")
     return Chapter("anomalies", "Anomalies", body, (finding,))
 

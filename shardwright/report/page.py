@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import escape
+from shardwright.display.html import code, document, isolate, join
 from shardwright.display.numbers import number
-from shardwright.display.page import document
 from shardwright.errors import UsageError
 from shardwright.progress import SILENT, Progress, progress
 from shardwright.report.collect import DEFAULTS, Collected, Options, collect
@@ -34,13 +34,13 @@ class Chapter(NamedTuple):
     Attributes:
         ident: its anchor.
         title: its name in the navigation.
-        body: the section, as HTML.
-        findings: its findings: (`bad`, `warn` or `good`, a sentence as HTML).
+        body: the section.
+        findings: its findings: (`bad`, `warn` or `good`, a sentence).
     """
 
     ident: str
     title: str
-    body: str
+    body: Markup
     findings: tuple[tuple[str, str], ...] = ()
 
 
@@ -91,8 +91,8 @@ def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     sheets = Sheets(found, min(BUDGET, MOST_BYTES - _RESERVE - size))
     further = [finding for chapter in chapters for finding in chapter.findings]
     parts = [
-        ("look", "Worth a look", ""),
-        ("funnel", "What came in", ""),
+        ("look", "Worth a look", Markup("")),
+        ("funnel", "What came in", Markup("")),
         ("classes", "Classes", overview(found, duplicates, further)),
         *((chapter.ident, chapter.title, chapter.body) for chapter in chapters),
         ("images", "Images", images(found)),
@@ -103,22 +103,19 @@ def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
         ("shards", "Shards", ending[1]),
         ("made", "How it was made", ending[2]),
     ]
-    body = "".join(part for _, _, part in parts)
-    links = "".join(
-        f'<li><a href="#{ident}">{html.escape(title)}</a></li>' for ident, title, _ in parts if f'id="{ident}"' in body
-    )
+    body = join(part for _, _, part in parts)
+    links = [(ident, title) for ident, title, _ in parts if f'id="{ident}"' in body]
     manifest = dataset.manifest
-    short = html.escape(manifest.fingerprint[:12])
+    short = manifest.fingerprint[:12]
     name = f"{number(found.total)} images for {manifest.task}"
-    classes = ", ".join(escape(name, 40) for name in manifest.classes[:8]) + (
-        ", …" if len(manifest.classes) > 8 else ""
-    )
+    shown = [isolate(name, 40) for name in manifest.classes[:8]]
+    classes = join([*shown, *(["…"] if len(manifest.classes) > 8 else [])], ", ")
     left = f" {number(sheets.left_out)} pictures were left out to keep it small." if sheets.left_out else ""
-    title = f"{name} · dataset {manifest.fingerprint[:12]}"
+    title = f"{name} · dataset {short}"
     return document(
         name,
         "Dataset report",
-        f"{classes or 'no classes'} · fingerprint <code>{short}</code>",
+        join([classes or "no classes", join(["fingerprint", code(short)], " ")], " · "),
         statistics(found, duplicates),
         body,
         title=title,

@@ -6,10 +6,12 @@ import json
 import os
 from collections import Counter
 
+from markupsafe import Markup
+
 from shardwright.dataset.ledger import REJECTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import card, escape, more, section, table
+from shardwright.display.html import badge, card, code, facts, isolate, more, paragraph, section, table
 from shardwright.display.numbers import number, size_text
 from shardwright.storage import read_bytes
 from shardwright.untrusted import parse_untrusted_json
@@ -21,7 +23,7 @@ _REASON = 300
 _SHARDS_SHOWN = 400
 
 
-def rejected(dataset: ImageDataset) -> str:
+def rejected(dataset: ImageDataset) -> Markup:
     """Returns the section with the inputs that were not written, by reason."""
     rows: dict[tuple[str, str], list[LedgerRow]] = {}
     counts: Counter[tuple[str, str]] = Counter()
@@ -36,16 +38,16 @@ def rejected(dataset: ImageDataset) -> str:
                 rows.setdefault((row.status, row.code), []).append(row)
                 kept += 1
     if not counts:
-        return section("rejected", "Not written", "<p>Every input was written.</p>")
+        return section("rejected", "Not written", paragraph("Every input was written."))
     order = sorted(counts, key=lambda kind: (kind[0] != REJECTED, -counts[kind], kind))
-    cards = "".join(_reason(kind, counts[kind], rows[kind]) for kind in order)
-    return section("rejected", "Not written", cards, lead=f"{number(sum(counts.values()))} inputs, by reason.")
+    cards = [_reason(kind, counts[kind], rows[kind]) for kind in order]
+    return section("rejected", "Not written", *cards, lead=f"{number(sum(counts.values()))} inputs, by reason.")
 
 
-def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
-    status, code = kind
+def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> Markup:
+    status, reason = kind
     style = "bad" if status == REJECTED else "warn"
-    cells = [(escape(row.key, 120), escape(row.reason, _REASON)) for row in rows]
+    cells = [(isolate(row.key, 120), isolate(row.reason, _REASON)) for row in rows]
     head = ("Input", "Why")
     caption = "Inputs and reasons"
     body = table(head, cells[:_OPEN_ROWS], caption=caption)
@@ -55,19 +57,19 @@ def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
             table(head, cells[_OPEN_ROWS:], caption="Further inputs and reasons"),
         )
     note = f"{number(count - len(cells))} more are in the ledger." if count > len(cells) else ""
-    title = f'<span class="badge {style}">{escape(status)}</span> {escape(code)} · {number(count)}'
+    title = Markup("{} {} · {}").format(badge(style, isolate(status)), isolate(reason), number(count))
     return card(title, body, note=note, wide=True)
 
 
-def shards(dataset: ImageDataset) -> str:
+def shards(dataset: ImageDataset) -> Markup:
     """Returns the section with the table of shards."""
     rows = [
         (
-            f"<code>{escape(shard.path)}</code>",
+            code(isolate(shard.path)),
             number(shard.records),
             size_text(shard.bytes),
-            escape(shard.first_key or "–", 60),
-            f"<code>{escape(shard.sha256[:12])}</code>",
+            isolate(shard.first_key or "–", 60),
+            code(isolate(shard.sha256[:12])),
         )
         for shard in dataset.manifest.shards
     ]
@@ -78,27 +80,26 @@ def shards(dataset: ImageDataset) -> str:
     return section("shards", "Shards", card("Files", body, note=note, wide=True))
 
 
-def reproducibility(dataset: ImageDataset) -> str:
+def reproducibility(dataset: ImageDataset) -> Markup:
     """Returns the section with fingerprints, recipe and versions, from which the same bytes can be made again."""
     manifest = dataset.manifest
-    facts = [
+    values = [
         ("Dataset fingerprint", manifest.fingerprint),
         ("Digest of the manifest", manifest.digest),
         ("Recipe", manifest.recipe_fingerprint),
         ("Made from", manifest.parent or "–"),
         ("Kind", f"{manifest.kind}, {manifest.task}, {manifest.labels}, layout {manifest.format_version}"),
     ]
-    facts += [(f"Version of {name}", version) for name, version in sorted(_versions(dataset).items())]
-    body = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd>" for name, value in facts)
-    recipe = escape(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
-    features = [(f"<code>{escape(name)}</code>", kind) for name, kind in sorted(manifest.features.items())]
+    values += [(f"Version of {name}", version) for name, version in sorted(_versions(dataset).items())]
+    recipe = isolate(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
+    features = [(code(isolate(name)), kind) for name, kind in sorted(manifest.features.items())]
     return section(
         "made",
         "How it was made",
         card(
             "Fingerprints",
-            f'<dl class="facts">{body}</dl>',
-            more("The whole recipe", f"<pre>{recipe}</pre>"),
+            facts(values),
+            more("The whole recipe", Markup("<pre>{}</pre>").format(recipe)),
             wide=True,
         ),
         card(
