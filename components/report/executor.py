@@ -16,7 +16,7 @@ from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema
 from shardwright.drift.chapter import record_tiles
-from shardwright.drift.monitor import REFERENCE_VARIABLE, DriftCheck, check_drift, watch_splits
+from shardwright.drift.monitor import REFERENCE_VARIABLE, DriftCheck, check_drift, check_splits
 from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.lineage.record import write_lineage
 from shardwright.report.anomalies import Anomaly, anomaly_chapter, leaks, write_verdict
@@ -60,7 +60,7 @@ def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> lis
         place = drift.pop("location", "") or os.environ.get(REFERENCE_VARIABLE, "")
         found.append(check_drift(dataset, DriftConfig(place, **drift), parents["reference"]))
     if "skew" in options:
-        found += watch_splits(dataset, SkewConfig(**_tuples(options["skew"])))
+        found += check_splits(dataset, SkewConfig(**_tuples(options["skew"])))
     return found
 
 

@@ -69,7 +69,7 @@ class Measure(NamedTuple):
 
     name: str
     words: str
-    outcome: TestResult
+    result: TestResult
     weight: float
     one: float | None
     other: float | None
@@ -157,9 +157,9 @@ def compare(
         if measure.name not in ignore and measure.name.split("/")[0] not in ignore
     ]
     enough = min(len(reference), len(current)) >= LEAST
-    drifts = holm([m.outcome.p for m in measures], _weights(measures), alpha)
+    drifts = holm([m.result.p for m in measures], _weights(measures), alpha)
     findings = [
-        DriftFinding(m.name, m.words, drifted and enough, m.outcome.p, round(m.outcome.distance, 6), m.one, m.other)
+        DriftFinding(m.name, m.words, drifted and enough, m.result.p, round(m.result.distance, 6), m.one, m.other)
         for m, drifted in zip(measures, drifts, strict=True)
     ]
     findings.sort(key=lambda f: (not f.drifted, f.p, f.measure))
@@ -178,36 +178,36 @@ def _measures(reference: Sample, current: Sample, seed: int, permutations: int) 
         one, other = reference.numbers[:, column], current.numbers[:, column]
         yield Measure(name, words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
     for name, words in _KIND_WORDS.items():
-        outcome = chi_square(_counts(reference.kinds[name]), _counts(current.kinds[name]))
-        yield Measure(name, words, outcome, 0.0, None, None)
+        result = chi_square(_counts(reference.kinds[name]), _counts(current.kinds[name]))
+        yield Measure(name, words, result, 0.0, None, None)
     yield Measure(
         EMBEDDED,
-        "what the pictures show",
+        "content of the pictures",
         discrepancy(reference.embeddings, current.embeddings, seed, permutations),
         _EMBEDDING_WEIGHT,
         None,
         None,
     )
     if reference.labels and current.labels:
-        yield Measure(CLASSES, "balance of the classes", _class_outcome(reference, current), _CLASS_WEIGHT, None, None)
+        yield Measure(CLASSES, "balance of the classes", _class_result(reference, current), _CLASS_WEIGHT, None, None)
         for name in frequent((reference, current)) if any(reference.areas) else ():
             one, other = reference.areas_of(name), current.areas_of(name)
             words = f"area of {name}"
             yield Measure(f"{AREA}/{name}", words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
 
 
-def _class_outcome(reference: Sample, current: Sample) -> TestResult:
+def _class_result(reference: Sample, current: Sample) -> TestResult:
     """Tests the shares of the classes; if images have several classes, each class alone, and takes the smallest p."""
     if all(len(names) <= 1 for sample in (reference, current) for names in sample.labels):
         return chi_square(_counts(reference.labels), _counts(current.labels))
-    outcomes = []
+    results = []
     for name in frequent((reference, current)):
         has = [[name in names for names in sample.labels] for sample in (reference, current)]
-        outcomes.append(chi_square(_counts(has[0]), _counts(has[1])))
-    if not outcomes:
+        results.append(chi_square(_counts(has[0]), _counts(has[1])))
+    if not results:
         return TestResult(1.0, 0.0)
-    least = min(outcomes)
-    return TestResult(min(1.0, least.p * len(outcomes)), least.distance)
+    least = min(results)
+    return TestResult(min(1.0, least.p * len(results)), least.distance)
 
 
 def _counts(values: Sequence[Hashable]) -> Counter[Hashable]:

@@ -93,7 +93,7 @@ def check_drift(dataset: ImageDataset, config: DriftConfig, digest: str) -> Drif
     return DriftCheck(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
 
-def watch_splits(dataset: ImageDataset, config: SkewConfig, shown: Progress = SILENT) -> list[DriftCheck]:
+def check_splits(dataset: ImageDataset, config: SkewConfig, shown: Progress = SILENT) -> list[DriftCheck]:
     """Compares every split with the largest one; returns an empty list if there is only one.
 
     Args:
@@ -145,7 +145,7 @@ def drift_page(checks: Sequence[DriftCheck], tile: Tile) -> str:
     findings = [finding for chapter in chapters for finding in chapter.findings]
     findings = findings or [("good", "Nothing has changed more than by chance.")]
     links = [(chapter.ident, chapter.title) for chapter in chapters]
-    body = join([section("look", "Worth a look", finding_list(findings)), *(chapter.body for chapter in chapters)])
+    body = join([section("look", "Findings", finding_list(findings)), *(chapter.body for chapter in chapters)])
     sides = {check.comparison.current: None for check in checks}
     current = join([isolate(name, 80) for name in sides], ", ")
     lead = join([current, isolate(checks[0].comparison.reference, 80)], " against ")
@@ -180,10 +180,10 @@ def compare_datasets(
         UsageError: there are no images.
     """
     config = DriftConfig(os.fspath(reference), images, alpha, tuple(ignore))
-    return watch_places(config, current, shown).comparison
+    return check_paths(config, current, shown).comparison
 
 
-def watch_places(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> DriftCheck:
+def check_paths(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> DriftCheck:
     """Compares as `compare_datasets` does, and returns the samples, too, so that they can be shown."""
     names = _names(config.reference, os.fspath(current))
     before = sample_dataset(ImageDataset.open(config.reference), size=config.images, name=names[0], shown=shown)

@@ -67,7 +67,7 @@ class Sample:
         """Returns the parts of the image that masks of a class cover, for images that have one."""
         return np.array([areas[name] for areas in self.areas if name in areas])
 
-    def picked(self, rows: npt.NDArray[np.int64]) -> Sample:
+    def select(self, rows: npt.NDArray[np.int64]) -> Sample:
         """Returns a sample of some of these images; rows may repeat."""
         chosen = rows.tolist()
         return Sample(

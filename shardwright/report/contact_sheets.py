@@ -113,18 +113,18 @@ def contact_sheets(found: Collected, sheets: Sheets) -> Markup:
     names = found.dataset.manifest.classes
     masked = found.shapes is not None
     parts = [
-        card(f"{len(found.random.picks())} at random", sheets.sheet(found.random.picks()), wide=True),
+        card(f"{len(found.random.candidates())} at random", sheets.sheet(found.random.candidates()), wide=True),
     ]
     extremes = [
-        card(title, sheets.sheet(lowest.picks(), _part, own=True), wide=True)
+        card(title, sheets.sheet(lowest.candidates(), _part, own=True), wide=True)
         for title, lowest in (("The smallest masks", found.smallest), ("The largest masks", found.largest))
-        if lowest.picks()
+        if lowest.candidates()
     ]
     by_class = []
     for label in sorted(found.by_class, key=lambda label: (-found.class_count(label), label))[:MOST_CLASSES]:
         title = join([dot(label), isolate(names[label], 60)])
         count = f"{number(found.class_count(label))} images have it."
-        by_class.append(card(title, sheets.sheet(found.by_class[label].picks()), note=count, wide=True))
+        by_class.append(card(title, sheets.sheet(found.by_class[label].candidates()), note=count, wide=True))
     left = len(found.by_class) - len(by_class)
     rest = note(f"{number(left)} rarer classes are left out here.") if left > 0 else ""
     legend = colour_legend(names) if masked else ""

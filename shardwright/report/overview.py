@@ -196,7 +196,7 @@ def funnel(found: Collected) -> Markup:
     body = [(name, number(n), percent(n / inputs), bar(n / inputs, kind=style)) for name, n, style in rows]
     return card(
         "From inputs to examples",
-        table(("Step", "Images", "Share", BAR), body, caption="What became of every input", numbers=(1, 2)),
+        table(("Step", "Images", "Share", BAR), body, caption="Inputs by outcome", numbers=(1, 2)),
     )
 
 
@@ -249,7 +249,7 @@ def sources(found: Collected) -> Markup:
 def overview(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> Markup:
     """Returns the first sections of the page."""
     return (
-        section("look", "Worth a look", findings(found, duplicates, further))
-        + section("funnel", "What came in", grid(funnel(found), sources(found), kind="fit"))
+        section("look", "Findings", findings(found, duplicates, further))
+        + section("funnel", "Inputs", grid(funnel(found), sources(found), kind="fit"))
         + section("classes", "Splits and classes", split_table(found), classes(found))
     )

@@ -91,8 +91,8 @@ def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     sheets = Sheets(found, min(BUDGET, MOST_BYTES - _RESERVE - size))
     further = [finding for chapter in chapters for finding in chapter.findings]
     parts = [
-        ("look", "Worth a look", Markup("")),
-        ("funnel", "What came in", Markup("")),
+        ("look", "Findings", Markup("")),
+        ("funnel", "Inputs", Markup("")),
         ("classes", "Classes", overview(found, duplicates, further)),
         *((chapter.ident, chapter.title, chapter.body) for chapter in chapters),
         ("images", "Images", images(found)),

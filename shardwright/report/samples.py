@@ -33,26 +33,26 @@ class LowestK:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._picks: list[Candidate] = []
+        self._candidates: list[Candidate] = []
         self._limit = float("inf")
 
     def offer(self, score: float, key: str, place: RecordLocation, label: int = -1) -> None:
         """Adds a candidate."""
         if score > self._limit:
             return
-        self._picks.append(Candidate(score, key, place, label))
-        if len(self._picks) >= 4 * self._count + 16:
+        self._candidates.append(Candidate(score, key, place, label))
+        if len(self._candidates) >= 4 * self._count + 16:
             self._prune()
 
-    def picks(self) -> list[Candidate]:
+    def candidates(self) -> list[Candidate]:
         """Returns the kept candidates, the lowest score first."""
         self._prune()
-        return list(self._picks)
+        return list(self._candidates)
 
     def _prune(self) -> None:
-        self._picks = sorted(self._picks)[: self._count]
-        if len(self._picks) == self._count:
-            self._limit = self._picks[-1].score if self._picks else -float("inf")
+        self._candidates = sorted(self._candidates)[: self._count]
+        if len(self._candidates) == self._count:
+            self._limit = self._candidates[-1].score if self._candidates else -float("inf")
 
 
 def key_folder(key: str) -> str:

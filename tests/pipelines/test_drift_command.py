@@ -71,7 +71,7 @@ def test_all_splits_share_one_bound(small_dataset, tmp_path, monkeypatch):
     monkeypatch.setattr(
         monitor, "compare", lambda one, other, *, alpha, ignore: given.append((one.name, other.name, alpha))
     )
-    monitor.watch_splits(ImageDataset.open(many), SkewConfig(alpha=0.03))
+    monitor.check_splits(ImageDataset.open(many), SkewConfig(alpha=0.03))
     assert given == [("a", name, pytest.approx(0.01)) for name in ("b", "c", "train")]
 
 
