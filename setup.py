@@ -20,6 +20,8 @@ VERSION = next(
 # needs more names the extra (shardwright/extras.py).
 BASE = [
     "google-crc32c>=1.5",
+    "jinja2>=3",
+    "markupsafe>=2",
     "numpy>=1.26",
     "pillow>=11.3,<13",  # AvifImagePlugin came with 11.3; the arguments of decoders are not a public interface.
     "pyyaml>=6",
@@ -78,7 +80,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     packages=[p for p in find_namespace_packages(include=["shardwright", "shardwright.*"]) if "__pycache__" not in p],
-    package_data={"": ["*.pbtxt", "*.yaml", "py.typed"]},
+    package_data={"": ["*.pbtxt", "*.yaml", "*.html", "*.css", "py.typed"]},
     install_requires=BASE,
     extras_require={**EXTRAS, "all": sorted({line for lines in EXTRAS.values() for line in lines})},
     entry_points={"console_scripts": ["shardwright=shardwright.pipelines.cli:main"]},

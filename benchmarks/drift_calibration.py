@@ -160,7 +160,7 @@ def _current(name: str, rows: dict[str, Sample], images: int, random: np.random.
 
 def _drawn(rows: Sample, images: int, shares: tuple[float, ...], random: np.random.Generator) -> Sample:
     chosen: npt.NDArray[np.int64] = random.integers(0, len(rows), images)
-    sample = rows.picked(chosen)
+    sample = rows.select(chosen)
     sample.labels = [(str(label),) for label in random.choice(len(shares), images, p=shares).tolist()]
     return sample
 

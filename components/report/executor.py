@@ -16,10 +16,10 @@ from shardwright.config.evaluation import DriftConfig, SkewConfig
 from shardwright.dataset.reader import ImageDataset
 from shardwright.dataset.schema import parse_schema
 from shardwright.drift.chapter import record_tiles
-from shardwright.drift.monitor import REFERENCE_VARIABLE, DriftCheck, check_drift, watch_splits
+from shardwright.drift.monitor import REFERENCE_VARIABLE, DriftCheck, check_drift, check_splits
 from shardwright.fingerprint import canonical_json, fingerprint
 from shardwright.lineage.record import write_lineage
-from shardwright.report.anomalies import Anomaly, leaks, trouble_chapter, write_verdict
+from shardwright.report.anomalies import Anomaly, anomaly_chapter, leaks, write_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.page import REPORT_FILE, collect_page, render, write_page
 
@@ -38,11 +38,11 @@ class Executor(base_executor.BaseExecutor):
         seen = collect_page(dataset)
         sheets = Sheets(seen.found, CHAPTER_BUDGET)
         troubles = [*_anomalies(input_dict, dataset), *leaks(seen.duplicates, sheets)]
-        chapters = [trouble_chapter(troubles, dataset, sheets)]
+        chapters = [anomaly_chapter(troubles, dataset, sheets)]
         parents = {"dataset": dataset.manifest.digest}
         compared = _compared(exec_properties["drift"], dataset, parents)
         for number, watched in enumerate(compared):
-            troubles += watched.troubles()
+            troubles += watched.anomalies()
             chapters.append(watched.chapter(record_tiles(sheets), number))
         write_verdict(report, troubles)
         write_page(report / REPORT_FILE, render(seen, [chapter for chapter in chapters if chapter is not None]))
@@ -60,7 +60,7 @@ def _compared(asked: str, dataset: ImageDataset, parents: dict[str, str]) -> lis
         place = drift.pop("location", "") or os.environ.get(REFERENCE_VARIABLE, "")
         found.append(check_drift(dataset, DriftConfig(place, **drift), parents["reference"]))
     if "skew" in options:
-        found += watch_splits(dataset, SkewConfig(**_tuples(options["skew"])))
+        found += check_splits(dataset, SkewConfig(**_tuples(options["skew"])))
     return found
 
 

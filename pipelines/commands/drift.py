@@ -66,18 +66,18 @@ def _write_page(options: argparse.Namespace, watched: list[DriftCheck]) -> None:
 
 def _two(options: argparse.Namespace, alpha: float) -> DriftCheck:
     from shardwright.config.evaluation import DriftConfig
-    from shardwright.drift.monitor import watch_places
+    from shardwright.drift.monitor import check_paths
     from shardwright.progress import progress
 
     config = DriftConfig(options.reference, options.images, alpha, tuple(options.ignore))
     with progress(2 * options.images, "measuring images", quiet=options.json) as shown:
-        return watch_places(config, options.current, shown)
+        return check_paths(config, options.current, shown)
 
 
 def _between_splits(options: argparse.Namespace, alpha: float) -> list[DriftCheck]:
     from shardwright.config.evaluation import SkewConfig
     from shardwright.dataset.reader import ImageDataset
-    from shardwright.drift.monitor import watch_splits
+    from shardwright.drift.monitor import check_splits
     from shardwright.errors import UsageError
     from shardwright.progress import progress
 
@@ -86,7 +86,7 @@ def _between_splits(options: argparse.Namespace, alpha: float) -> list[DriftChec
     if len(dataset.splits) < 2:
         raise UsageError(f"{dataset.root}: has one split only. Give another dataset or a folder to compare with.")
     with progress(len(dataset.splits) * options.images, "measuring images", quiet=options.json) as shown:
-        return watch_splits(dataset, config, shown)
+        return check_splits(dataset, config, shown)
 
 
 def _text(comparison: Comparison) -> str:

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from shardwright.components.data_gate.executor import DECISION_FILE
 from shardwright.components.evaluator.summary import read_details, read_evaluation
 from shardwright.components.image_trainer.training.history import read_history
 from shardwright.dataset.manifest import BUILD_FILE, DISPLAYED, LOCATED, MANIFEST_FILE, MULTI, Manifest
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import card, escape, section
+from shardwright.display.html import card, isolate, link, paragraph, section
 from shardwright.evaluation.metrics import headline
 from shardwright.lineage.blessing import read_blessing
 from shardwright.pipelines.runs.runner import RunRecord
-from shardwright.report.anomalies import DRIFT, SKEW, Anomaly, read_verdict, trouble_chapter
+from shardwright.report.anomalies import DRIFT, SKEW, Anomaly, anomaly_chapter, read_verdict
 from shardwright.report.contact_sheets import CHAPTER_BUDGET, Sheets
 from shardwright.report.model import model_chapter
 from shardwright.report.page import REPORT_FILE, Chapter, collect_page, render, write_page
@@ -154,7 +156,7 @@ def write_run_report(dataset: str, verdict: str, evaluation: str, training: str,
     seen = collect_page(opened)
     troubles = read_verdict(Path(verdict))
     chapters = [
-        trouble_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
+        anomaly_chapter(troubles, opened, Sheets(seen.found, CHAPTER_BUDGET)),
         _changed([trouble for trouble in troubles if trouble.kind in (DRIFT, SKEW)]),
         evaluated(evaluation, training),
     ]
@@ -181,7 +183,8 @@ def _changed(troubles: list[Anomaly]) -> Chapter | None:
     """Drift and skew that were let pass, in words; the pictures are in the Report component's page."""
     if not troubles:
         return None
-    body = section("drift", "Drift", *(card(escape(t.where), f"<p>{escape(t.what, 600)}</p>") for t in troubles))
+    body = section("drift", "Drift", *(card(isolate(t.where), paragraph(isolate(t.what, 600))) for t in troubles))
     kinds = " and ".join(sorted({trouble.kind for trouble in troubles}))
-    finding = f'The images <a href="#drift">are unlike those they were compared with</a>: allowed ({kinds}).'
+    unlike = link("drift", "are unlike those they were compared with")
+    finding = Markup("The images {}: allowed ({}).").format(unlike, kinds)
     return Chapter("drift", "Drift", body, (("warn", finding),))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardwright.dataset.example_view import ExampleView
-from shardwright.display.html import box, class_names, escape, gallery, line, tile
+from shardwright.display.html import box, class_names, gallery, isolate, line, tile
 from shardwright.display.pictures import displayed, overlaid
 from shardwright.errors import DatasetError
 from shardwright.images.orientation import displayed_size
@@ -78,12 +78,12 @@ class Example:
         height, width = self.facts.size
         told = f"{height} × {width} {self.facts.format}, {self.facts.bytes / 1000:.1f} kB, split {self.split}"
         picture = tile(overlaid(self.facts, _LARGE, _LARGE), f"{self.key} with its masks")
-        return box("Example", line(escape(self.key)), line(self._named()), picture, soft=told)
+        return box("Example", line(isolate(self.key)), line(self._named()), picture, soft=told)
 
     def small_html(self) -> str:
         """A small picture with its key and classes."""
         url = overlaid(self.facts)
-        return tile(url, f"{self.key}, split {self.split}", escape(self.key, 60), self._named())
+        return tile(url, f"{self.key}, split {self.split}", isolate(self.key, 60), self._named())
 
     def _named(self) -> str:
         return class_names(self.facts.labels, self.facts.reader.classes)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from shardwright.dataset.ledger import STATUSES
 from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
-from shardwright.display.html import box, class_names, escape, line, rows
+from shardwright.display.html import box, class_names, isolate, line, rows
 from shardwright.display.numbers import number, size_text
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json, fingerprint
@@ -47,7 +47,7 @@ def manifest_html(manifest: Manifest) -> str:
     for split in manifest.splits:
         shards = [shard for shard in manifest.shards if shard.split == split]
         images, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
-        body.append((escape(split), number(images), number(len(shards)), size_text(size)))
+        body.append((isolate(split), number(images), number(len(shards)), size_text(size)))
     return box(
         f"{number(written)} images for {manifest.task}",
         line(class_names(range(len(manifest.classes)), manifest.classes)),

@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from markupsafe import Markup
+
 from shardwright.dataset.example_view import ExampleReader
 from shardwright.dataset.examples import Example, Examples
 from shardwright.dataset.ledger import LedgerRow
 from shardwright.dataset.manifest import MANIFEST_FILE, IndexRow, Manifest, ShardInfo, manifest_html
 from shardwright.dataset.shard_names import LEDGER_FOLDER, index_path
-from shardwright.display.html import escape, gallery
+from shardwright.display.html import gallery, isolate, join
 from shardwright.display.html import line as html_line
 from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
 from shardwright.fingerprint import canonical_json
@@ -142,8 +144,8 @@ def dataset_html(dataset: ImageDataset) -> str:
     try:
         pictures = gallery(example.small_html() for example in examples_of(dataset, None, _PICTURES))
     except ShardwrightError as error:
-        pictures = html_line(f"<b>Its images cannot be shown:</b> {escape(str(error), 400)}")
-    return manifest_html(dataset.manifest) + pictures
+        pictures = html_line(Markup("<b>Its images cannot be shown:</b>"), isolate(str(error), 400))
+    return join([manifest_html(dataset.manifest), pictures])
 
 
 IS_LINK = "is a link. A dataset contains files, not links. Copy it there instead."

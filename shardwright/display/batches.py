@@ -1,14 +1,14 @@
-"""What a loader gives, as a model sees it: shapes, ranges, and the pictures with their targets."""
+"""Shows a batch of a loader in a notebook: shapes, value ranges, and the pictures with their targets."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 from PIL import Image
 
 from shardwright.display.html import box, class_names, gallery, line, rows, tile
@@ -20,7 +20,7 @@ from shardwright.masks.regions import IGNORE_VALUE
 Array = npt.NDArray[Any]
 
 _ROLES = ("images", "targets", "weights or positions", "positions")
-# From here on a probability is a mask.
+# A pixel with a higher probability belongs to the mask.
 _HALF = 0.5
 
 
@@ -31,7 +31,7 @@ class Batch:
     Attributes:
         images: [B, H, W, 3], as the model gets them.
         targets: masks [B, H, W, C], labels [B], several classes [B, C], or predictions of any of these.
-        further: what else the batch holds.
+        further: the other arrays of the batch.
         classes: names of the classes.
         count: how many images are shown.
     """
@@ -51,35 +51,35 @@ class Batch:
         yield from zip(_ROLES, there, strict=False)
 
     def _repr_html_(self) -> str:
-        body = [(html.escape(role), html.escape(_form(values)), _range(values)) for role, values in self._parts()]
+        body = [(role, _form(values), _range(values)) for role, values in self._parts()]
         pictures = pixels(self.images[: self.count])
         tiles = gallery(self._tile(number, picture) for number, picture in enumerate(pictures))
         legend = [line(class_names(range(len(self.classes)), self.classes))] if self.classes else []
         return box("Batch", rows(("", "shape and type", "range"), body), *legend, tiles)
 
-    def _tile(self, number: int, picture: npt.NDArray[np.uint8]) -> str:
-        told = ""
+    def _tile(self, number: int, picture: npt.NDArray[np.uint8]) -> Markup:
+        caption = ""
         if self.targets is not None and self.targets.ndim == 4:
-            picture = overlay(picture, wanted(self.targets[number]))
+            picture = overlay(picture, covered(self.targets[number]))
         elif self.targets is not None:
-            told = self._told(self.targets[number])
+            caption = self._labels(self.targets[number])
         small = Image.fromarray(picture)
         small = small.resize(fitted(*picture.shape[:2])[::-1])
-        return tile(data_url("jpeg", small), f"image {number} of the batch", told)
+        return tile(data_url("jpeg", small), f"image {number} of the batch", caption)
 
-    def _told(self, target: Array) -> str:
+    def _labels(self, target: Array) -> str:
         labels = [int(target)] if target.ndim == 0 else np.flatnonzero(target > _HALF).tolist()
         if all(0 <= label < len(self.classes) for label in labels):
             return class_names(labels, self.classes)
-        return html.escape(", ".join(map(str, labels)))
+        return ", ".join(map(str, labels))
 
 
 def show_batch(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> Batch:
-    """Looks at a batch as a model gets it, or at what a model says of it.
+    """Shows a batch as a model gets it, or the predictions of a model for it.
 
     Args:
-        batches: what `load` gives: its first batch is taken; or a batch, such as `(images, predictions)`. Masks as
-            bytes or probabilities; those of `load(..., masks="bits")` need `unpack_masks` first.
+        batches: the result of `load`, whose first batch is shown; or a batch, such as `(images, predictions)`. Masks
+            are bytes or probabilities; those of `load(..., masks="bits")` need `unpack_masks` first.
         classes: their names, mostly `dataset.manifest.classes`.
         count: how many images are shown.
 
@@ -87,7 +87,7 @@ def show_batch(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> 
         An object that a notebook shows: normalized pixels stretched back to a picture, masks laid over.
 
     Raises:
-        UsageError: it is no batch, or does not fit the classes.
+        UsageError: `batches` is not a batch, or does not fit the classes.
     """
     batch = batches if isinstance(batches, (tuple, list)) else _first(batches)
     parts = batch if isinstance(batch, (tuple, list)) else (batch,)
@@ -110,15 +110,18 @@ def show_batch(batches: Any, classes: Sequence[str] = (), *, count: int = 8) -> 
     return Batch(images, targets, tuple(others[1:]), tuple(classes), count)
 
 
-def wanted(masks: Array) -> npt.NDArray[np.bool_]:
-    """Where masks [H, W, C] lie: 1 of whole numbers, a half and more of probabilities; what is not counted is none."""
+def covered(masks: Array) -> npt.NDArray[np.bool_]:
+    """Returns the pixels that masks [H, W, C] cover: 1 in whole numbers, above a half in probabilities.
+
+    Ignored pixels are not covered.
+    """
     if np.issubdtype(masks.dtype, np.floating):
         return np.asarray((masks > _HALF) & (masks != IGNORE_VALUE), np.bool_)
     return np.asarray(masks == 1, np.bool_)
 
 
 def pixels(images: Array) -> npt.NDArray[np.uint8]:
-    """Images [B, H, W, 1 or 3] as pictures: bytes as they are, 0 to 1 as such, anything else stretched over its range.
+    """Converts images [B, H, W, 1 or 3] to pictures: bytes stay, 0 to 1 is scaled, other ranges are stretched.
 
     Returns:
         uint8 [B, H, W, 3].
@@ -139,7 +142,7 @@ def _first(batches: Iterable[Any]) -> Any:
 
 
 def _array(values: Any) -> Array:
-    """Tensors of any framework, and the masks of targets that hold both."""
+    """Converts a tensor of any framework; of targets with masks and labels it takes the masks."""
     if isinstance(values, Mapping):
         values = values["masks"] if "masks" in values else next(iter(values.values()))
     return np.asarray(values)

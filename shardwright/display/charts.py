@@ -1,103 +1,124 @@
-"""Charts as inline SVG and as bars in tables; each says in words what it shows.
+"""Charts as inline SVG: histograms, lines over epochs, two samples of one measure, and bars in table cells.
 
-Lines over epochs as inline SVG; each says in words what it shows.
-
-Two samples of one measure in one chart, each as a share of its own, with the figures of both beside it.
+The title of each chart describes it in words, for screen readers.
 """
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup, escape
 
-from shardwright.display.html import escape, escape_attribute, table
+from shardwright.display.html import grid, isolate, join, legend, note, plain, table
 from shardwright.display.numbers import Histogram, Show, number
 
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8, 8, 12, 26
 _SPLITS = ("train", "eval", "test")
-# Head of a column of bars, for those who hear the page; the bars repeat a figure beside them.
-BAR = '<span class="vh">Bar</span>'
-# The outline of fewer images is noise.
+# Head of a column of bars, for screen readers; the bars repeat the figure in the next column.
+BAR = Markup('<span class="vh">Bar</span>')
+# The outline of a split with fewer images is noise.
 ENOUGH = 20
-# The highest line, by the highest bar.
+# Height of the highest line, relative to the highest bar.
 _TALLEST = 1.8
 
 
-def bar(part: float, *, kind: str = "") -> str:
-    """A bar of a part of its cell, 0 to 1."""
+def bar(part: float, *, kind: str = "") -> Markup:
+    """Returns a bar that fills a part of its cell, 0 to 1."""
     width = 100 * min(max(part, 0.0), 1.0)
-    return f'<span class="bar {kind}" aria-hidden="true"><span style="width:{width:.2f}%"></span></span>'
+    filled = Markup('<span style="width:{:.2f}%"></span>').format(width)
+    return Markup('<span class="bar {}" aria-hidden="true">{}</span>').format(kind, filled)
 
 
 def split_class(split: str) -> str:
-    """The name of the style of a split."""
+    """Returns the CSS class of a split."""
     return f"s-{split}" if split in _SPLITS else "s-other"
 
 
-def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> str:
-    """A histogram: all images as bars, the outline of every split that has enough of them as a share of its own.
+def _svg(ident: str, words: str, size: tuple[int, int], shapes: str, longest: int = 400) -> Markup:
+    """Returns a chart, whose title describes it. Only here SVG becomes HTML, so shapes must have escaped their text.
+
+    Args:
+        ident: unique on the page.
+        words: the title.
+        size: width and height.
+        shapes: SVG elements, made by the functions of this module.
+        longest: longest title.
+    """
+    opening = f'<svg viewBox="0 0 {size[0]} {size[1]}" role="img" aria-labelledby="{escape(ident)}-t">'
+    title = f'<title id="{escape(ident)}-t">{escape(plain(words, longest))}</title>'
+    return Markup(f"{opening}{title}{shapes}</svg>")  # noqa: S704
+
+
+def _text(x: str, y: int, text: str, anchor: str = "") -> str:
+    where = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text x="{x}" y="{y}"{where}>{escape(text)}</text>'
+
+
+def _axis(left: int, right: int, base: int) -> str:
+    return f'<line class="axis" x1="{left}" y1="{base}" x2="{right}" y2="{base}"/>'
+
+
+def histogram(ident: str, title: str, data: Histogram, show: Show = number) -> Markup:
+    """Draws a histogram: all images as bars, each split with enough images as an outline of its shares.
 
     Args:
         ident: unique on the page.
         title: what is measured.
         data: the counts.
-        show: how a value is written.
+        show: formats a value.
     """
     edges, counts = data.bins()
     if not edges:
-        return '<p class="note">Nothing was measured.</p>'
+        return note("Nothing was measured.")
     if data.least == data.most:
-        return f'<p class="same">{html.escape(show(data.least))}</p><p class="figures">The same for all images.</p>'
+        same = Markup('<p class="same">{}</p><p class="figures">The same for all images.</p>')
+        return same.format(show(data.least))
     total = [sum(split[i] for split in counts.values()) for i in range(len(edges) - 1)]
-    most = max(total)
-    inner_width, inner_height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-    step = inner_width / len(total)
+    step, tall = (_WIDTH - _LEFT - _RIGHT) / len(total), _HEIGHT - _TOP - _BOTTOM
     shapes = {split: _shape(counts[split], total) for split in counts if sum(counts[split]) >= ENOUGH}
     if len(counts) < 2:
         shapes = {}
     # Room for lines above the bars, but not so much that a few images in one bin press all bars down.
     top = min(_TALLEST, max([1.0, *(max(shape) for shape in shapes.values())]))
-    bars = []
+    bars = "".join(_bars(total, [show(edge) for edge in edges], step, tall / top))
+    outlines = "".join(_outline(split, shape, step, tall / top) for split, shape in shapes.items())
+    least, most, mean = show(data.least), show(data.most), show(data.mean())
+    quarter, rest = show(data.quantile(0.25)), show(data.quantile(0.75))
+    words = (
+        f"{title}: {number(data.total)} images, from {least} to {most}, "
+        f"mean {mean}, half of them between {quarter} and {rest}."
+    )
+    axis = _axis(_LEFT, _WIDTH - _RIGHT, _TOP + tall)
+    chart = _svg(ident, words, (_WIDTH, _HEIGHT), f"{bars}{outlines}{axis}{_ticks(edges, data, show)}")
+    figures = Markup('<p class="figures">mean <b>{}</b> · middle half <b>{} – {}</b> · {} to {}</p>')
+    return chart + figures.format(mean, quarter, rest, least, most)
+
+
+def _bars(total: Sequence[int], edges: Sequence[str], step: float, tall: float) -> Iterator[str]:
+    most, base = max(total), _HEIGHT - _BOTTOM
     for i, count in enumerate(total):
         if count:
-            tall = max(1.0, inner_height * count / most / top)
-            bars.append(
-                f'<rect class="bin" x="{_LEFT + i * step:.1f}" y="{_TOP + inner_height - tall:.1f}" '
-                f'width="{max(step - 1, 0.8):.1f}" height="{tall:.1f}"><title>{html.escape(show(edges[i]))} to '
-                f"{html.escape(show(edges[i + 1]))}: {number(count)}</title></rect>"
+            height = max(1.0, tall * count / most)
+            yield (
+                f'<rect class="bin" x="{_LEFT + i * step:.1f}" y="{base - height:.1f}" '
+                f'width="{max(step - 1, 0.8):.1f}" height="{height:.1f}">'
+                f"<title>{escape(f'{edges[i]} to {edges[i + 1]}: {number(count)}')}</title></rect>"
             )
-    outlines = "".join(_outline(split, shape, step, inner_height / top) for split, shape in shapes.items())
-    words = (
-        f"{title}: {number(data.total)} images, from {show(data.least)} to {show(data.most)}, "
-        f"mean {show(data.mean())}, half of them between {show(data.quantile(0.25))} and {show(data.quantile(0.75))}."
-    )
-    base = _TOP + inner_height
-    # What lies beyond the scale counts as its first or last bin; what lies on its edge may miss it by a digit.
+
+
+def _ticks(edges: Sequence[float], data: Histogram, show: Show) -> str:
+    # The first and last bin count all values beyond the scale; a value on its edge may differ in the last digit.
     near = 1e-9 * (edges[-1] - edges[0])
     first = f"{show(edges[0])} and less" if data.least < edges[0] - near else show(edges[0])
     last = f"{show(edges[-1])} and more" if data.most > edges[-1] + near else show(edges[-1])
-    ticks = "".join(
-        f'<text x="{x:.1f}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{html.escape(text)}</text>'
-        for x, text, anchor in (
-            (_LEFT, first, "start"),
-            (_LEFT + inner_width / 2, show(_middle(edges)), "middle"),
-            (_WIDTH - _RIGHT, last, "end"),
-        )
-    )
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
-        f'<title id="{ident}-t">{escape_attribute(words, 400)}</title>{"".join(bars)}{outlines}'
-        f'<line class="axis" x1="{_LEFT}" y1="{base}" x2="{_WIDTH - _RIGHT}" y2="{base}"/>{ticks}</svg>'
-        f'<p class="figures">mean <b>{html.escape(show(data.mean()))}</b> · middle half '
-        f"<b>{html.escape(show(data.quantile(0.25)))} – {html.escape(show(data.quantile(0.75)))}</b> · "
-        f"{html.escape(show(data.least))} to {html.escape(show(data.most))}</p>"
-    )
+    middle = _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2
+    places = ((_LEFT, first, "start"), (middle, show(_middle(edges)), "middle"), (_WIDTH - _RIGHT, last, "end"))
+    return "".join(_text(f"{x:.1f}", _HEIGHT - 8, text, anchor) for x, text, anchor in places)
 
 
 def _middle(edges: Sequence[float]) -> float:
@@ -106,7 +127,7 @@ def _middle(edges: Sequence[float]) -> float:
 
 
 def _shape(counts: Sequence[int], total: Sequence[int]) -> list[float]:
-    """The shape of one split by the highest bar, scaled so that equal shapes lie on the tops of the bars."""
+    """Scales the counts of a split so that a split with the shape of all images follows the tops of the bars."""
     scale = sum(total) / sum(counts) / max(total)
     return [count * scale for count in counts]
 
@@ -120,31 +141,25 @@ def _outline(split: str, shape: Sequence[float], step: float, tall: float) -> st
     return f'<polyline class="line {split_class(split)}" points="{" ".join(points)}"/>'
 
 
-def split_legend(splits: Sequence[str]) -> str:
-    """Which line is which split."""
-    items = "".join(
-        f'<li class="{split_class(split)}"><span class="swatch"></span>{escape(split, 60)}</li>' for split in splits
-    )
-    return (
-        '<ul class="legend" aria-label="Lines in the charts">'
-        f'<li class="all"><span class="swatch"></span>all images</li>{items}</ul>'
-    )
+def split_legend(splits: Sequence[str]) -> Markup:
+    """Returns the legend of the splits' lines."""
+    items = [(split_class(split), "", isolate(split, 60)) for split in splits]
+    return legend("Lines in the charts", [("all", "", "all images"), *items])
 
 
 _CURVE_WIDTH, _CURVE_HEIGHT = 360, 160
 _CURVE_LEFT, _CURVE_RIGHT, _CURVE_TOP, _CURVE_BOTTOM = 44, 12, 12, 24
-# Lines of other names.
 _STYLES = {"training": "s-train", "evaluation": "s-eval"}
 _OTHER = "s-other"
 
 
-def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: int) -> str:
-    """Lines over epochs, on one scale; of one epoch the figures alone.
+def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: int) -> Markup:
+    """Draws lines over epochs on one scale; a single epoch has figures only.
 
     Args:
         ident: unique on the page.
         title: what they show.
-        lines: name -> values, one an epoch; NaN leaves a gap.
+        lines: name -> a value for each epoch; NaN leaves a gap.
         best: the epoch that was kept, from 1; 0 for the last.
     """
     points = {
@@ -153,7 +168,7 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
     }
     there = {name: found for name, found in points.items() if found}
     if not there:
-        return '<p class="note">Nothing was measured.</p>'
+        return note("Nothing was measured.")
     epochs = max(len(values) for values in lines.values())
     low = min(value for found in there.values() for _, value in found)
     high = max(value for found in there.values() for _, value in found)
@@ -168,30 +183,26 @@ def curves(ident: str, title: str, lines: Mapping[str, Sequence[float]], best: i
         for name, found in there.items()
     )
     x = _CURVE_LEFT + ((best or epochs) - 1) * step
-    told = [_told(name, found, best) for name, found in there.items()]
-    words = f"{title} in {epochs} epochs: " + "; ".join(plain for plain, _ in told)
-    legend = ""
-    if len(there) > 1:
-        items = "".join(
-            f'<li class="{_STYLES.get(name, _OTHER)}"><span class="swatch"></span>{html.escape(name)}</li>'
-            for name in there
-        )
-        legend = f'<ul class="legend" aria-label="Lines of the chart">{items}</ul>'
-    figures = f'<p class="figures">{"<br>".join(rich for _, rich in told)}</p>'
+    captions = [_caption(name, found, best) for name, found in there.items()]
+    words = f"{title} in {epochs} epochs: " + "; ".join(text for text, _ in captions)
+    figures = Markup('<p class="figures">{}</p>').format(Markup("<br>").join(rich for _, rich in captions))
     if epochs == 1:
         return figures
-    scale = f'<text x="{_CURVE_LEFT - 6}" y="{_CURVE_TOP + 4}" text-anchor="end">{html.escape(number(high))}</text>'
+    names = legend("Lines of the chart", [(_STYLES.get(name, _OTHER), "", name) for name in there])
+    scale = _text(f"{_CURVE_LEFT - 6}", _CURVE_TOP + 4, number(high), "end")
     if high > low:
-        scale += f'<text x="{_CURVE_LEFT - 6}" y="{base + 4}" text-anchor="end">{html.escape(number(low))}</text>'
-    return (
-        f'{legend}<svg viewBox="0 0 {_CURVE_WIDTH} {_CURVE_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
-        f'<title id="{ident}-t">{escape_attribute(words, 400)}</title>'
-        f'<line class="axis" x1="{_CURVE_LEFT}" y1="{base}" x2="{_CURVE_WIDTH - _CURVE_RIGHT}" y2="{base}"/>'
+        scale += _text(f"{_CURVE_LEFT - 6}", base + 4, number(low), "end")
+    right = _CURVE_WIDTH - _CURVE_RIGHT
+    chart = _svg(
+        ident,
+        words,
+        (_CURVE_WIDTH, _CURVE_HEIGHT),
+        f"{_axis(_CURVE_LEFT, right, base)}"
         f'<line class="mark" x1="{x:.1f}" y1="{_CURVE_TOP}" x2="{x:.1f}" y2="{base}"/>{drawn}{scale}'
-        f'<text x="{_CURVE_LEFT}" y="{_CURVE_HEIGHT - 6}">epoch 1</text>'
-        f'<text x="{_CURVE_WIDTH - _CURVE_RIGHT}" y="{_CURVE_HEIGHT - 6}" text-anchor="end">{epochs}</text></svg>'
-        f"{figures}"
+        f"{_text(f'{_CURVE_LEFT}', _CURVE_HEIGHT - 6, 'epoch 1')}"
+        f"{_text(f'{right}', _CURVE_HEIGHT - 6, str(epochs), 'end')}",
     )
+    return join([names if len(there) > 1 else "", chart, figures])
 
 
 def _line(style: str, points: Sequence[tuple[float, float]]) -> str:
@@ -203,13 +214,13 @@ def _line(style: str, points: Sequence[tuple[float, float]]) -> str:
     )
 
 
-def _told(name: str, found: Sequence[tuple[int, float]], best: int) -> tuple[str, str]:
-    """What a line shows: as plain text, and as HTML."""
+def _caption(name: str, found: Sequence[tuple[int, float]], best: int) -> tuple[str, Markup]:
+    """Returns the first, last and kept value of a line, as plain text and as HTML."""
     first, last = number(found[0][1]), number(found[-1][1])
     epoch, kept = next(((epoch, value) for epoch, value in found if epoch == best), found[-1])
-    plain = f"{name} from {first} to {last}, kept {number(kept)}"
-    rich = f"{html.escape(name)} {first} → <b>{last}</b>; kept epoch {epoch}: <b>{number(kept)}</b>"
-    return plain, rich
+    rich = Markup("{} {} → <b>{}</b>; kept epoch {}: <b>{}</b>")
+    text = f"{name} from {first} to {last}, kept {number(kept)}"
+    return text, rich.format(name, first, last, epoch, number(kept))
 
 
 _SIDES_WIDTH, _SIDES_HEIGHT = 420, 170
@@ -220,11 +231,11 @@ Numbers = npt.NDArray[np.float64]
 
 
 class ChartSample(NamedTuple):
-    """One of the samples.
+    """One of the samples that a chart compares.
 
     Attributes:
-        name: of it, for people.
-        style: of its line.
+        name: its name, for people.
+        style: CSS class of its line.
         values: float64 (n,), finite.
     """
 
@@ -233,16 +244,16 @@ class ChartSample(NamedTuple):
     values: Numbers
 
 
-def comparison_chart(ident: str, title: str, sides: Sequence[ChartSample]) -> str:
-    """The chart and the table; a sentence where a sample is empty.
+def comparison_chart(ident: str, title: str, sides: Sequence[ChartSample]) -> Markup:
+    """Draws samples of one measure in one chart, with a table of their figures; a sentence if a sample is empty.
 
     Args:
         ident: unique on the page.
         title: what is measured.
-        sides: the samples, those with fewer values are scaled up.
+        sides: the samples; each is drawn as shares of its size.
     """
     if not all(len(side.values) for side in sides):
-        return '<p class="note">One side has no values.</p>'
+        return note("One of the samples has no values.")
     every = np.concatenate([side.values for side in sides])
     low, high = float(every.min()), float(every.max())
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
@@ -252,32 +263,30 @@ def comparison_chart(ident: str, title: str, sides: Sequence[ChartSample]) -> st
     words = f"{title}: " + "; ".join(
         f"{side.name} {', '.join(f'{what} {value}' for what, value in _figures(side).items())}" for side in sides
     )
-    base = _SIDES_HEIGHT - _SIDES_BOTTOM
-    places = ((_SIDES_MARGIN, low, "start"), (_SIDES_WIDTH / 2, (low + float(edges[-1])) / 2, "middle"))
+    right = _SIDES_WIDTH - _SIDES_MARGIN
+    places = (
+        (_SIDES_MARGIN, low, "start"),
+        (_SIDES_WIDTH / 2, (low + float(edges[-1])) / 2, "middle"),
+        (right, float(edges[-1]), "end"),
+    )
     ticks = "".join(
-        f'<text x="{x:.1f}" y="{_SIDES_HEIGHT - 8}" text-anchor="{anchor}">'
-        f"{html.escape(number(round(value, 9)))}</text>"
-        for x, value, anchor in (*places, (_SIDES_WIDTH - _SIDES_MARGIN, float(edges[-1]), "end"))
+        _text(f"{x:.1f}", _SIDES_HEIGHT - 8, number(round(value, 9)), anchor) for x, value, anchor in places
     )
-    chart = (
-        f'<svg viewBox="0 0 {_SIDES_WIDTH} {_SIDES_HEIGHT}" role="img" aria-labelledby="{ident}-t">'
-        f'<title id="{ident}-t">{escape_attribute(words, 600)}</title>{lines}'
-        f'<line class="axis" x1="{_SIDES_MARGIN}" y1="{base}" x2="{_SIDES_WIDTH - _SIDES_MARGIN}" y2="{base}"/>'
-        f"{ticks}</svg>"
-    )
+    axis = _axis(_SIDES_MARGIN, right, _SIDES_HEIGHT - _SIDES_BOTTOM)
+    chart = _svg(ident, words, (_SIDES_WIDTH, _SIDES_HEIGHT), f"{lines}{axis}{ticks}", 600)
     columns = [_figures(side) for side in sides]
     rows = [(what, *(column[what] for column in columns)) for what in columns[0]]
-    head = ("", *(f'<span class="{side.style}">{escape(side.name, 40)}</span>' for side in sides))
+    head = ("", *(Markup('<span class="{}">{}</span>').format(side.style, isolate(side.name, 40)) for side in sides))
     figures = table(head, rows, caption="Figures of both", numbers=range(1, len(head)))
-    return f'<div class="grid fit sides"><div>{chart}</div><div>{figures}</div></div>'
+    return grid(*(Markup("<div>{}</div>").format(part) for part in (chart, figures)), kind="fit sides")
 
 
 def _figures(side: ChartSample) -> Mapping[str, str]:
     quarter, half, rest = np.quantile(side.values, (0.25, 0.5, 0.75)).tolist()
     least, most = float(side.values.min()), float(side.values.max())
-    told = {"mean": float(side.values.mean()), "median": half}
+    values = {"mean": float(side.values.mean()), "median": half}
     return {
-        **{what: number(round(value, 9)) for what, value in told.items()},
+        **{what: number(round(value, 9)) for what, value in values.items()},
         "middle half": f"{number(round(quarter, 9))} – {number(round(rest, 9))}",
         "least and most": f"{number(round(least, 9))} – {number(round(most, 9))}",
     }

@@ -1,164 +1,288 @@
-"""Parts of what a notebook shows: styled in place, readable on light and dark, whatever comes in is escaped.
+"""HTML of pages and notebooks, rendered by the templates in `templates/`, with autoescape.
 
-HTML as text. Whatever comes from a dataset goes through `escape` or `escape_attribute`: names are from strangers.
+A `str` is text, which the templates escape; `Markup` is HTML, which they insert unchanged. Names of files and classes
+are untrusted: `isolate` writes invisible characters as numbers, limits the length, and isolates the direction.
 """
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
 
 from shardwright.images.colours import class_colour
 
-# Characters without a shape of their own: controls, marks that turn the direction of writing, surrogates, unassigned.
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from shardwright.display.pictures import Picture
+
+# Controls, marks that change the direction of writing, surrogates, private and unassigned characters, separators.
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _LONGEST = 160
+_NAMED = 12
+_FINDINGS = {"bad": "Stop", "warn": "Look", "good": "Fine"}
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
-    """A text in which every invisible character is written as its number, and which is no longer than it may be."""
+    """Writes every invisible character of a text as its number, and cuts the text to a length."""
     written = "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _INVISIBLE else c for c in text[: longest + 1])
     return written if len(text) <= longest else f"{written[: longest - 1]}…"
 
 
-def escape(text: str, longest: int = _LONGEST) -> str:
-    """A text of a stranger between tags; isolated, so that its direction of writing changes nothing around it."""
-    return f"<bdi>{html.escape(plain(text, longest))}</bdi>"
+def isolate(text: str, longest: int = _LONGEST) -> Markup:
+    """Returns untrusted text as HTML; its direction of writing does not change the text around it."""
+    return Markup("<bdi>{}</bdi>").format(plain(text, longest))
 
 
-def escape_attribute(text: str, longest: int = _LONGEST) -> str:
-    """A text of a stranger within an attribute's quotes."""
-    return html.escape(plain(text, longest), quote=True)
+def join(parts: Iterable[str], between: str = "") -> Markup:
+    """Joins parts to one piece of HTML; text among them is escaped."""
+    return escape(between).join(parts)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, numbers: Sequence[int] = ()) -> str:
-    """A table whose first column names its rows.
+@cache
+def _environment() -> Environment:
+    # Imported here: a manifest is read more often than it is shown.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("shardwright.display"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(plain=plain, isolate=isolate)
+    return environment
+
+
+@cache
+def _parts() -> Any:
+    """Returns the macros for pages; each returns `Markup`."""
+    return _environment().get_template("parts.html").module
+
+
+@cache
+def _notebook() -> Any:
+    """Returns the macros for notebooks; each returns `Markup`."""
+    return _environment().get_template("notebook.html").module
+
+
+def document(
+    name: str,
+    kicker: str,
+    lead: str,
+    top: str,
+    body: str,
+    *,
+    title: str = "",
+    links: Sequence[tuple[str, str]] = (),
+    ending: str = "",
+) -> str:
+    """Renders a whole page.
 
     Args:
-        head: texts of the head, ready as HTML.
-        rows: cells, ready as HTML.
-        caption: what it shows.
-        numbers: columns that hold figures.
+        name: its heading.
+        kicker: a word above the heading.
+        lead: a line below the heading.
+        top: the rest of the head.
+        body: the sections.
+        title: title of the window; by default the heading.
+        links: anchor and text of each link in the navigation; by default one to the content.
+        ending: a sentence at the end.
     """
-    kinds = [' class="n"' if column in numbers else "" for column in range(len(head))]
-    top = "".join(f'<th scope="col"{kind}>{cell}</th>' for kind, cell in zip(kinds, head, strict=True))
-    body = []
-    for row in rows:
-        cells = [f'<th scope="row">{row[0]}</th>']
-        cells += [f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True)]
-        body.append(f"<tr>{''.join(cells)}</tr>")
     return (
-        f'<p class="cap" aria-hidden="true">{escape(caption)}</p>'
-        f'<div class="scroll" role="region" aria-label="{escape_attribute(caption)}" tabindex="0">'
-        f'<table aria-label="{escape_attribute(caption)}"><thead><tr>{top}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
+        _environment()
+        .get_template("page.html")
+        .render(
+            name=name,
+            kicker=kicker,
+            lead=lead,
+            top=top,
+            body=body,
+            title=title or name,
+            links=links or [("main", name)],
+            ending=ending,
+        )
     )
 
 
-def section(ident: str, title: str, *parts: str, lead: str = "") -> str:
-    """A part of the page with its heading.
+def section(ident: str, title: str, *parts: str, lead: str = "") -> Markup:
+    """Returns a part of the page with its heading.
 
     Args:
         ident: its anchor.
         title: its heading.
-        parts: what is in it, ready as HTML.
-        lead: a sentence below the heading, ready as HTML.
+        parts: its content.
+        lead: a sentence below the heading.
     """
-    told = f'<p class="lead">{lead}</p>' if lead else ""
-    return (
-        f'<section id="{ident}" aria-labelledby="{ident}-h"><h2 id="{ident}-h">{html.escape(title)}</h2>{told}'
-        f"{''.join(parts)}</section>"
-    )
+    return _parts().section(ident, title, parts, lead)
 
 
-def card(title: str, *parts: str, note: str = "", wide: bool = False) -> str:
-    """A box with a heading of the third level."""
-    told = f'<p class="note">{note}</p>' if note else ""
-    return f'<div class="card{" wide" if wide else ""}"><h3>{title}</h3>{"".join(parts)}{told}</div>'
+def card(title: str, *parts: str, note: str = "", wide: bool = False) -> Markup:
+    """Returns a box with a heading of the third level."""
+    return _parts().card(title, parts, note, wide)
 
 
-def finding_list(rows: Sequence[tuple[str, str]]) -> str:
-    """What is worth a look, the gravest first: (`bad`, `warn` or `good`, a sentence as HTML)."""
-    words = {"bad": "Stop", "warn": "Look", "good": "Fine"}
-    order = sorted(rows, key=lambda row: list(words).index(row[0]))
-    items = "".join(f'<li class="{kind}-f"><b>{words[kind]}</b>{text}</li>' for kind, text in order)
-    return f'<ul class="findings">{items}</ul>'
-
-
-def dot(label: int) -> str:
-    """A dot in the colour of a class."""
-    return f'<span class="dot" style="background:{class_colour(label).css}"></span>'
-
-
-def more(summary: str, body: str) -> str:
-    """Something that opens when it is asked for; on paper it is open."""
-    return f"<details><summary>{summary}</summary>{body}</details>"
-
-
-_FONT = "font:13px/1.45 system-ui,sans-serif"
-_BOX = f"{_FONT};max-width:960px;margin:4px 0"
-_SOFT = "opacity:.72"
-_CELL = "padding:2px 14px 2px 0;text-align:left;background:none;border:0"
-_ROW = f"{_FONT};display:flex;flex-wrap:wrap;gap:10px;align-items:flex-start;margin:8px 0 0"
-_NAME = "max-width:240px;overflow-wrap:anywhere;font-size:12px;line-height:1.3"
-_DOT = "display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:4px"
-_NAMED = 12
-
-
-def box(title: str, *parts: str, soft: str = "") -> str:
-    """A heading with what belongs to it.
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, numbers: Sequence[int] = ()) -> Markup:
+    """Returns a table whose first column names its rows.
 
     Args:
-        title: text of the heading.
-        parts: what is below, ready as HTML.
-        soft: text beside the heading.
+        head: cells of the head.
+        rows: cells of the rows.
+        caption: describes the table.
+        numbers: columns that contain figures.
     """
-    beside = f' <span style="{_SOFT}">{html.escape(soft)}</span>' if soft else ""
-    return f'<div style="{_BOX}"><b>{html.escape(title)}</b>{beside}{"".join(parts)}</div>'
+    return _parts().table(head, rows, caption, numbers)
 
 
-def line(*parts: str) -> str:
-    """A line of what is ready as HTML."""
-    return f'<div style="margin-top:3px">{" ".join(parts)}</div>'
+def finding_list(findings: Sequence[tuple[str, str]]) -> Markup:
+    """Returns a list of findings, (`bad`, `warn` or `good`, a sentence), the most serious first."""
+    order = sorted(findings, key=lambda row: list(_FINDINGS).index(row[0]))
+    return _parts().finding_list([(kind, _FINDINGS[kind], text) for kind, text in order])
 
 
-def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """A table; cells are ready as HTML."""
-    top = "".join(f'<th style="{_CELL};{_SOFT}">{html.escape(cell)}</th>' for cell in head)
-    lines = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in body)
-    return f'<table style="border-collapse:collapse;margin-top:6px"><tr>{top}</tr>{lines}</table>'
+def stats(rows: Iterable[tuple[str, str, str]]) -> Markup:
+    """Returns key figures: name, value, and a note, which may be empty."""
+    return _parts().stats(rows)
 
 
-def class_names(labels: Iterable[int], classes: Sequence[str]) -> str:
-    """Classes by their numbers, each with its colour: the first dozen."""
+def facts(rows: Iterable[tuple[str, str]]) -> Markup:
+    """Returns a list of names with their values; both are untrusted text."""
+    return _parts().facts(rows)
+
+
+def legend(label: str, items: Iterable[tuple[str, str, str]]) -> Markup:
+    """Returns a legend; each item has the CSS class of its line, or else its colour, and a text."""
+    return _parts().legend(label, items)
+
+
+def more(summary: str, body: str) -> Markup:
+    """Returns a part that opens on a click; on paper it is open."""
+    return _parts().more(summary, body)
+
+
+def grid(*parts: str, kind: str = "") -> Markup:
+    """Returns cards side by side."""
+    return Markup('<div class="{}">{}</div>').format(f"grid {kind}".strip(), join(parts))
+
+
+def sheet(tiles: Iterable[str]) -> Markup:
+    """Returns tiles side by side."""
+    return Markup('<div class="sheet">{}</div>').format(join(tiles))
+
+
+def group(badges: Iterable[str], tiles: Iterable[str]) -> Markup:
+    """Returns tiles that belong together, below badges."""
+    return _parts().group(badges, tiles)
+
+
+def note(text: str) -> Markup:
+    """Returns a remark."""
+    return Markup('<p class="note">{}</p>').format(text)
+
+
+def paragraph(text: str) -> Markup:
+    """Returns a paragraph."""
+    return Markup("<p>{}</p>").format(text)
+
+
+def badge(kind: str, text: str) -> Markup:
+    """Returns a badge: `bad`, `warn` or `good`."""
+    return Markup('<span class="badge {}">{}</span>').format(kind, text)
+
+
+def tag(text: str) -> Markup:
+    """Returns a tag below a picture."""
+    return Markup('<span class="tag">{}</span>').format(text)
+
+
+def code(text: str) -> Markup:
+    """Returns a text in a font of fixed width."""
+    return Markup("<code>{}</code>").format(text)
+
+
+def link(ident: str, text: str) -> Markup:
+    """Returns a link to an anchor of the page."""
+    return Markup('<a href="#{}">{}</a>').format(ident, text)
+
+
+def dot(label: int) -> Markup:
+    """Returns a dot in the colour of a class."""
+    return Markup('<span class="dot" style="background:{}"></span>').format(class_colour(label).css)
+
+
+def with_share(value: str, share: str) -> Markup:
+    """Returns a figure with a smaller one in brackets."""
+    return Markup("{} <small>({})</small>").format(value, share)
+
+
+def switch(ident: str, text: str) -> Markup:
+    """Returns a check box that is checked."""
+    return _parts().switch(ident, text)
+
+
+def thumbnail(picture: Picture, words: str) -> Markup:
+    """Returns a picture with its masks on top, as wide as the page allows; `words` describe it for screen readers."""
+    return _parts().thumbnail(picture, words)
+
+
+def left_out() -> Markup:
+    """Returns what is shown for a picture beyond the size limit of the page."""
+    return _parts().left_out()
+
+
+def picture(url: str, words: str) -> Markup:
+    """Returns a picture; `words` describe it for screen readers."""
+    return _parts().picture(url, words)
+
+
+def heat_map(url: str, words: str, width: int, height: int) -> Markup:
+    """Returns a heat map; `words` describe it for screen readers."""
+    return _parts().heat(url, words, width, height)
+
+
+def figure(inner: str, name: str, below: str) -> Markup:
+    """Returns a tile: a picture, the untrusted name of the image, and a line below it."""
+    return _parts().figure(inner, name, below)
+
+
+def box(title: str, *parts: str, soft: str = "") -> Markup:
+    """Returns a notebook's output: a heading, the parts below it, and a text next to the heading."""
+    return _notebook().box(title, parts, soft)
+
+
+def line(*parts: str) -> Markup:
+    """Returns a line of a notebook's output."""
+    return _notebook().line(parts)
+
+
+def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Markup:
+    """Returns a table of a notebook's output."""
+    return _notebook().rows(head, body)
+
+
+def class_names(labels: Iterable[int], classes: Sequence[str]) -> Markup:
+    """Returns classes by their numbers, each with its colour: the first dozen."""
     numbers = list(labels)
-    named = [
-        f'<span style="{_DOT};background:{class_colour(label).css}"></span>{escape(classes[label], 40)}'
-        for label in numbers[:_NAMED]
-    ]
-    return ", ".join([*named, *([f"+{len(numbers) - _NAMED}"] if len(numbers) > _NAMED else [])]) or "no class"
+    named = [(class_colour(label).css, classes[label]) for label in numbers[:_NAMED]]
+    return _notebook().class_names(named, len(numbers) - _NAMED)
 
 
-def tile(url: str, words: str, *captions: str) -> str:
-    """A picture with lines below it.
+def tile(url: str, words: str, *captions: str) -> Markup:
+    """Returns a picture of a notebook's output with lines below it.
 
     Args:
-        url: of the picture, `data:`; empty where there is none to show.
-        words: what it shows, for those who do not see it.
-        captions: lines, ready as HTML.
+        url: URL of the picture, `data:`; empty if there is none to show.
+        words: describes it for screen readers.
+        captions: the lines.
     """
-    picture = (
-        f'<img src="{url}" alt="{escape_attribute(words, 200)}" style="display:block">' if url else "cannot be shown"
-    )
-    told = "".join(f"<div>{caption}</div>" for caption in captions)
-    return f'<div style="{_NAME}">{picture}{told}</div>'
+    return _notebook().tile(url, words, captions)
 
 
-def gallery(tiles: Iterable[str]) -> str:
-    """Pictures side by side."""
-    return f'<div style="{_ROW}">{"".join(tiles)}</div>'
-
-
-def _cell(text: str) -> str:
-    return f'<td style="{_CELL}">{text}</td>'
+def gallery(tiles: Iterable[str]) -> Markup:
+    """Returns pictures side by side."""
+    return _notebook().gallery(tiles)

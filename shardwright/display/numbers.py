@@ -1,4 +1,7 @@
-"""Counts in fixed fine bins, added up record by record and joined to a chart's bins in the end: whole numbers only."""
+"""Histograms in fixed fine bins of whole numbers, and figures as text.
+
+Values are counted one by one; a chart joins fine bins to a few wide ones.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ _PARTS = 10**6
 
 @dataclass(frozen=True)
 class Scale:
-    """Where a value lies between two ends.
+    """Maps values to bins between two ends.
 
     Attributes:
         low: the value at the lower end.
-        high: the value at the upper end; what lies beyond counts as the last bin.
-        log: whether equal steps are equal ratios.
+        high: the value at the upper end; larger values are in the last bin.
+        log: equal steps are equal ratios.
     """
 
     low: float
@@ -30,13 +33,13 @@ class Scale:
     log: bool = False
 
     def place(self, value: float) -> int:
-        """The fine bin of a value."""
+        """Returns the fine bin of a value."""
         low, high = self._form(self.low), self._form(self.high)
         part = (self._form(max(value, self.low)) - low) / (high - low)
         return min(_FINE - 1, max(0, int(part * _FINE)))
 
     def edge(self, fine: float) -> float:
-        """The value at the lower end of a fine bin."""
+        """Returns the value at the lower end of a fine bin."""
         low, high = self._form(self.low), self._form(self.high)
         value = low + (high - low) * fine / _FINE
         return math.exp(value) if self.log else value
@@ -76,7 +79,7 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """Number of values."""
+        """Number of values in all splits."""
         return sum(int(counts.sum()) for counts in self.counts.values())
 
     @property
@@ -91,7 +94,7 @@ class Histogram:
         return sum(self.sums[name] for name in splits) / _PARTS / max(count, 1)
 
     def quantile(self, part: float) -> float:
-        """About the value below which that part of all lies: to a fine bin."""
+        """Returns the value below which that part of all values is, to the precision of a fine bin."""
         reached = np.cumsum(self.all_counts)
         if not reached[-1]:
             return math.nan
@@ -121,7 +124,7 @@ class Histogram:
 
 
 def number(value: float) -> str:
-    """A figure for people: three digits that count, thousands apart."""
+    """Formats a number: three significant digits, thousands separated."""
     if not math.isfinite(value):
         return "–"
     if value == int(value) and abs(value) < 1e15:
@@ -132,14 +135,14 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share for people."""
+    """Formats a share as a percentage."""
     if value <= 0:
         return "0 %"
     return f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.2g} %" if value >= 0.0001 else "< 0.01 %"
 
 
 def size_text(size: float) -> str:
-    """A number of bytes for people."""
+    """Formats a number of bytes."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             return f"{number(size) if unit == 'bytes' or size >= 100 else f'{size:.1f}'} {unit}"

@@ -1,6 +1,6 @@
-"""Masks drawn over images, and a confusion matrix as a picture; numpy and Pillow only.
+"""Pictures of predictions: masks drawn over images, confusion matrices, captions, bars of classes.
 
-Pictures of what a model says of images that may have several classes; numpy and Pillow only.
+They need numpy and Pillow only.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None
 
     Args:
         image: uint8 [H, W, 3].
-        masks: [H, W, C], 0 or 1; later classes lie over earlier ones.
-        labels: numbers of their classes, which tell the colours; by default from 0.
+        masks: [H, W, C], 0 or 1; later classes cover earlier ones.
+        labels: numbers of their classes, which choose the colours; by default from 0.
 
     Returns:
         uint8 [H, W, 3].
@@ -43,7 +43,7 @@ def overlay(image: Pixels, masks: npt.NDArray[Any], labels: Sequence[int] | None
 
 
 def side_by_side(images: Sequence[Pixels]) -> Pixels:
-    """Puts images of one size beside each other, with white gaps."""
+    """Joins images of one size horizontally, with white gaps."""
     height = images[0].shape[0]
     gap = np.full((height, _GAP, 3), 255, np.uint8)
     parts = [part for image in images for part in (gap, image)][1:]
@@ -70,7 +70,7 @@ def confusion_picture(matrix: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
     for row, name in enumerate(names):
         top = margin + row * _CELL
         draw.text((4, top + _CELL // 2 - 6), name, fill="black")
-        # Column names stand sideways, so that long ones do not meet.
+        # Column names are rotated, so that long ones do not overlap.
         label = Image.new("RGB", (margin, 12), "white")
         ImageDraw.Draw(label).text((2, 0), name, fill="black")
         picture.paste(label.rotate(90, expand=True), (top + _CELL // 2 - 6, 0))
@@ -85,7 +85,7 @@ def confusion_picture(matrix: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
 
 
 def edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Pixels of a mask with a neighbour, above, below or beside, that is not in it; the image's border is none."""
+    """Returns the pixels of a mask that have a direct neighbour outside it; the image's border does not count."""
     padded = np.pad(inside, 1, mode="edge")
     middle = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
     return inside & ~middle
@@ -94,7 +94,7 @@ def edge(inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 _LEAST_WIDTH = 240
 _LINE, _LETTER = 14, 6
 _ROW, _BAR, _SPACE = 20, 220, 8
-# Of an image: found, missed, told though it is not there.
+# Colours of the counts: true positives, false negatives, false positives.
 _COLOURS = ((0, 114, 178), (230, 159, 0), (160, 160, 160))
 _MEANINGS = ("found", "missed", "false")
 
@@ -104,7 +104,7 @@ def captioned(image: Pixels, lines: Sequence[str]) -> Pixels:
 
     Args:
         image: uint8 [H, W, 3].
-        lines: what cannot be drawn of them, and what is too long, is cut; non-ASCII letters become question marks.
+        lines: lines that are too long are cut; non-ASCII letters become question marks.
 
     Returns:
         uint8 [h, w, 3].
@@ -121,7 +121,7 @@ def captioned(image: Pixels, lines: Sequence[str]) -> Pixels:
 
 
 def class_bars(found: npt.ArrayLike, missed: npt.ArrayLike, false: npt.ArrayLike, classes: Sequence[str]) -> Pixels:
-    """Draws for every class in how many images it was found, missed, and told though it is not there.
+    """Draws for every class in how many images it was found, missed, and predicted although it is absent.
 
     Args:
         found: images, [C].

@@ -1,7 +1,7 @@
-"""Small pictures for the page: a JPEG of the image as it is displayed, and its masks as a picture to lay over it.
+"""Thumbnails as `data:` URLs: a JPEG of the displayed image, and a transparent picture of its masks on top.
 
-A JPEG is decoded at a reduced size (`shardwright.images.decode.decode`). Masks are sampled in run space: none
-is drawn larger than its small picture.
+A JPEG is decoded at a reduced size (`shardwright.images.decode.decode`). Masks are sampled in run space, so none is
+drawn larger than its thumbnail.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _FILL, _EDGE = 105, 255
 
 
 class StoredImage(Protocol):
-    """An image of a dataset, as far as a picture is made of it; `dataset.example_view` has the class."""
+    """The properties of a stored image that a picture needs; `dataset.example_view.ExampleView` has them."""
 
     @property
     def size(self) -> tuple[int, int]:
-        """Height and width of the stored pixels; 0, 0 where they are not known."""
+        """Height and width of the stored pixels; 0, 0 if they are not known."""
         ...
 
     @property
@@ -74,10 +74,10 @@ class Picture:
     """A small picture.
 
     Attributes:
-        image: it as a `data:` URL; empty where the image cannot be decoded.
-        overlay: its masks as one; empty where it has none.
-        width: of both, in pixels.
-        height: likewise.
+        image: the picture as a `data:` URL; empty if the image cannot be decoded.
+        overlay: its masks as a `data:` URL; empty if it has none.
+        width: width of both, in pixels.
+        height: height of both, in pixels.
     """
 
     image: str
@@ -87,7 +87,7 @@ class Picture:
 
     @property
     def bytes(self) -> int:
-        """What it takes on the page."""
+        """Number of bytes that it adds to the page."""
         return len(self.image) + len(self.overlay)
 
 
@@ -96,7 +96,7 @@ def picture_of(facts: StoredImage, labels: Sequence[int] = ()) -> Picture:
 
     Args:
         facts: the image.
-        labels: the classes whose masks are laid over it.
+        labels: the classes whose masks are shown.
     """
     height, width = facts.size
     if not height or not width:
@@ -123,7 +123,7 @@ def file_picture(data: bytes, header: ImageHeader) -> Picture:
 
 
 def heat_picture(heat: npt.NDArray[np.int64]) -> str:
-    """A heat map as a `data:` URL: a pixel a place, pale where no mask lies, dark where most do.
+    """Returns a heat map as a `data:` URL: pale where no mask is, dark where most masks are.
 
     Args:
         heat: counts, int64 (rows, columns).
@@ -135,7 +135,7 @@ def heat_picture(heat: npt.NDArray[np.int64]) -> str:
 
 
 def overlaid(facts: StoredImage, widest: int = WIDEST, tallest: int = TALLEST) -> str:
-    """An image with the masks of its classes drawn in, as one `data:` URL; empty where it cannot be decoded.
+    """Returns an image with the masks of its classes drawn in, as a `data:` URL; empty if it cannot be decoded.
 
     Args:
         facts: the image.
@@ -162,13 +162,13 @@ def overlaid(facts: StoredImage, widest: int = WIDEST, tallest: int = TALLEST) -
 def fitted(
     height: int, width: int, widest: int = WIDEST, tallest: int = TALLEST, most: float = math.inf
 ) -> tuple[int, int]:
-    """Rows and columns of the small picture of one of that size; what is smaller is enlarged to it, up to `most`."""
+    """Returns rows and columns of the thumbnail of an image; a smaller image is enlarged by at most `most`."""
     scale = min(widest / width, tallest / height, most)
     return max(1, round(height * scale)), max(1, round(width * scale))
 
 
 def displayed(facts: StoredImage, rows: int, columns: int) -> Image.Image | None:
-    """An image as it is displayed, in mode `RGB` and of that size; `None` where it cannot be decoded."""
+    """Returns an image as it is displayed, in mode `RGB` and of that size; `None` if it cannot be decoded."""
     if facts.format == "raw":
         picture = _raw(facts)
         return None if picture is None else apply_orientation(picture, facts.orientation).resize((columns, rows))
@@ -176,7 +176,7 @@ def displayed(facts: StoredImage, rows: int, columns: int) -> Image.Image | None
 
 
 def shrunk(data: bytes, header: ImageHeader, rows: int, columns: int) -> Image.Image | None:
-    """A JPEG or PNG as it is displayed, in mode `RGB` and of that size; `None` where it cannot be decoded."""
+    """Returns a JPEG or PNG as it is displayed, in mode `RGB` and of that size; `None` if it cannot be decoded."""
     longest = max(header.height, header.width)
     wanted = max(rows, columns)
     ratio = next((r for r in DCT_RATIOS if longest // r >= wanted and min(header.height, header.width) >= r), 1)
@@ -207,7 +207,7 @@ def _overlay(
     for place, (label, runs) in enumerate(masks):
         mask = draw(resample(orient_runs(runs, *size, orientation), plan), rows, columns).astype(bool)
         colour = class_colour(label)
-        # Where classes overlap, each shows in stripes of its own.
+        # Overlapping classes alternate in stripes.
         fill = mask & ((pixels[..., 3] == 0) | (stripes % len(masks) == place))
         pixels[fill] = (*colour, _FILL)
         pixels[edge(mask)] = (*colour, _EDGE)
@@ -215,7 +215,7 @@ def _overlay(
 
 
 def data_url(form: str, picture: Image.Image, **options: int) -> str:
-    """A picture as a `data:` URL."""
+    """Encodes a picture as a `data:` URL."""
     file = io.BytesIO()
     picture.save(file, form, optimize=True, **options)
     return f"data:image/{form};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"

@@ -1,11 +1,7 @@
-"""Drift as a chapter of the report: a table, a chart of both sides, and the images that stand out most.
-
-The images of a sample as tiles of a page: records of a dataset, or files of a folder.
-"""
+"""Renders a drift comparison as a chapter: a table, charts of both samples, and the images that stand out most."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,9 +9,23 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 
 from shardwright.display.charts import ChartSample, comparison_chart, split_class
-from shardwright.display.html import card, escape, section, table
+from shardwright.display.html import (
+    badge,
+    card,
+    figure,
+    isolate,
+    join,
+    left_out,
+    link,
+    note,
+    section,
+    sheet,
+    table,
+    thumbnail,
+)
 from shardwright.display.numbers import number, percent
 from shardwright.display.pictures import Picture, file_picture
 from shardwright.drift.compare import AREA, CLASSES, EMBEDDED, LEAST, Comparison, DriftFinding
@@ -23,24 +33,24 @@ from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import MOST_PIXELS, Sample
 from shardwright.images.header import ImageError
 from shardwright.images.read_header import read_header
-from shardwright.report.contact_sheets import BUDGET, LEFT_OUT, Sheets, figure, thumbnail_figure
+from shardwright.report.contact_sheets import BUDGET, Sheets
 from shardwright.report.page import Chapter
 from shardwright.storage import read_bytes
 
-# The lines of the two sides have the colours of these splits.
+# The lines of the two samples have the colours of these splits.
 _BEFORE, _NOW = "train", "eval"
 _TAIL = 12
 
-# An image of a sample by its row, with a line below it that is ready as HTML.
-Tile = Callable[[Sample, int, str], str]
+# Renders an image of a sample, given its row, with a line below it.
+Tile = Callable[[Sample, int, str], Markup]
 
 
 class Heading(NamedTuple):
-    """How a comparison stands on the page.
+    """Anchor and headings of a comparison.
 
     Attributes:
         ident: its anchor.
-        name: in the navigation.
+        name: its name in the navigation.
         title: its heading.
     """
 
@@ -53,19 +63,19 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
     """Renders a comparison.
 
     Args:
-        comparison: of the two samples.
-        reference: the one.
-        current: the other, whose images are shown.
-        tile: shows one of them.
-        heading: of the chapter.
+        comparison: the comparison of the two samples.
+        reference: the reference sample.
+        current: the current sample, whose images are shown.
+        tile: renders one of its images.
+        heading: the heading of the chapter.
     """
     drifted = comparison.drifted
     rows = [_row(finding) for finding in comparison.findings]
-    head = ("Measure", "Verdict", "Difference", "Chance", comparison.reference[:40], comparison.current[:40])
+    names = (isolate(name[:40]) for name in (comparison.reference, comparison.current))
     body = table(
-        [head[0], head[1], head[2], head[3], escape(head[4]), escape(head[5])],
+        ("Measure", "Verdict", "Difference", "Chance", *names),
         rows,
-        caption="Every measure; difference from 0 to 1, and the chance of it where nothing has changed",
+        caption="Every measure; difference from 0 to 1, and its chance if nothing has changed",
         numbers=(2, 3, 4, 5),
     )
     cards = [card("Measures", body, wide=True)]
@@ -73,30 +83,33 @@ def drift_chapter(comparison: Comparison, reference: Sample, current: Sample, ti
         _detail(f"c-{heading.ident}-{place}", finding, reference, current, tile)
         for place, finding in enumerate(drifted)
     ]
-    lead = (
-        f"{number(comparison.current_images)} images of {escape(comparison.current)} against "
-        f"{number(comparison.reference_images)} of {escape(comparison.reference)}."
+    lead = Markup("{} images of {} against {} of {}.").format(
+        number(comparison.current_images),
+        isolate(comparison.current),
+        number(comparison.reference_images),
+        isolate(comparison.reference),
     )
     if not comparison.enough:
-        lead += f" <b>Too few to tell: {LEAST} of each are needed.</b>"
-    link = f'<a href="#{heading.ident}">{html.escape(heading.title)}</a>'
-    findings = [] if comparison.enough else [("warn", f"{link}: too few images to tell.")]
+        lead += Markup(" <b>Too few images: at least {} of each are needed.</b>").format(LEAST)
+    chapter = link(heading.ident, heading.title)
+    findings = [] if comparison.enough else [("warn", join([chapter, ": too few images for a verdict."]))]
     if drifted:
-        names = ", ".join(escape(finding.words) for finding in drifted[:5])
-        findings.append(("bad", f"{link}: {names} {'has' if len(drifted) == 1 else 'have'} changed."))
+        changed = join([isolate(finding.words) for finding in drifted[:5]], ", ")
+        verb = "has" if len(drifted) == 1 else "have"
+        findings.append(("bad", Markup("{}: {} {} changed.").format(chapter, changed, verb)))
     return Chapter(
         heading.ident, heading.name, section(heading.ident, heading.title, *cards, lead=lead), tuple(findings)
     )
 
 
 def _row(finding: DriftFinding) -> tuple[str, ...]:
-    badge = '<span class="badge bad">changed</span>' if finding.drifted else '<span class="badge good">as before</span>'
+    verdict = badge("bad", "changed") if finding.drifted else badge("good", "as before")
     means = ["–" if mean is None else number(mean) for mean in (finding.reference, finding.current)]
     chance = "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}"
-    return escape(finding.words, 60), badge, percent(min(1.0, finding.distance)), chance, *means
+    return isolate(finding.words, 60), verdict, percent(min(1.0, finding.distance)), chance, *means
 
 
-def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sample, tile: Tile) -> str:
+def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sample, tile: Tile) -> Markup:
     parts = []
     if _measured(finding, current) is not None:
         parts.append(_chart(ident, finding, reference, current))
@@ -106,39 +119,39 @@ def _detail(ident: str, finding: DriftFinding, reference: Sample, current: Sampl
         parts.append(_kinds(finding.measure, reference, current))
     tail = _tail(finding, reference, current)
     if len(tail):
-        tiles = "".join(tile(current, row, _note(finding, current, row)) for row in tail.tolist())
-        parts.append(f'<p class="note">The images that stand out most:</p><div class="sheet">{tiles}</div>')
-    return card(f'<span class="badge bad">changed</span> {escape(finding.words, 60)}', *parts, wide=True)
+        tiles = [tile(current, row, _note(finding, current, row)) for row in tail.tolist()]
+        parts += [note("The images that stand out most:"), sheet(tiles)]
+    return card(join([badge("bad", "changed"), isolate(finding.words, 60)], " "), *parts, wide=True)
 
 
 def _measured(finding: DriftFinding, sample: Sample) -> npt.NDArray[np.float64] | None:
-    """A measure of every image of a sample, NaN where an image has none; `None` of measures that are no numbers."""
+    """Returns a numeric measure of every image, NaN for an image without it; `None` if the measure is not a number."""
     if finding.measure in NUMBERS:
         return sample.numbers[:, list(NUMBERS).index(finding.measure)]
     kind, _, name = finding.measure.partition("/")
     return np.array([areas.get(name, np.nan) for areas in sample.areas]) if kind == AREA else None
 
 
-def _note(finding: DriftFinding, current: Sample, row: int) -> str:
+def _note(finding: DriftFinding, current: Sample, row: int) -> Markup:
     values = _measured(finding, current)
     if values is None:
-        return ""
-    return f"<div>{escape(finding.words)} {number(round(float(values[row]), 6))}</div>"
+        return Markup("")
+    return Markup("<div>{} {}</div>").format(isolate(finding.words), number(round(float(values[row]), 6)))
 
 
-def _chart(ident: str, finding: DriftFinding, reference: Sample, current: Sample) -> str:
-    sides = [
-        ChartSample(sample.name, split_class(style), _there(_measured(finding, sample)))
+def _chart(ident: str, finding: DriftFinding, reference: Sample, current: Sample) -> Markup:
+    samples = [
+        ChartSample(sample.name, split_class(style), _finite(_measured(finding, sample)))
         for sample, style in ((reference, _BEFORE), (current, _NOW))
     ]
-    return comparison_chart(ident, finding.words, sides)
+    return comparison_chart(ident, finding.words, samples)
 
 
-def _there(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+def _finite(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     return np.empty(0) if values is None else values[np.isfinite(values)]
 
 
-def _classes(reference: Sample, current: Sample) -> str:
+def _classes(reference: Sample, current: Sample) -> Markup:
     names = sorted({name for sample in (reference, current) for names in sample.labels for name in names})
     shares = {
         name: [sum(name in names for names in sample.labels) / max(1, len(sample)) for sample in (reference, current)]
@@ -150,7 +163,7 @@ def _classes(reference: Sample, current: Sample) -> str:
     )
 
 
-def _kinds(measure: str, reference: Sample, current: Sample) -> str:
+def _kinds(measure: str, reference: Sample, current: Sample) -> Markup:
     kinds = sorted({*reference.kinds[measure], *current.kinds[measure]}, key=str)
     rows: list[tuple[str, float, float]] = []
     for kind in kinds:
@@ -161,8 +174,8 @@ def _kinds(measure: str, reference: Sample, current: Sample) -> str:
     return _shares(rows[:20], "Part of the images of each kind")
 
 
-def _shares(rows: list[tuple[str, float, float]], caption: str) -> str:
-    cells = [(escape(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
+def _shares(rows: list[tuple[str, float, float]], caption: str) -> Markup:
+    cells = [(isolate(name, 60), percent(one), percent(other), _moved(other - one)) for name, one, other in rows]
     return table(("Kind", "before", "now", "moved"), cells, caption=caption, numbers=(1, 2, 3))
 
 
@@ -171,10 +184,10 @@ def _moved(part: float) -> str:
 
 
 def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDArray[np.int64]:
-    """Rows of the current images that are least like the reference by a measure, the strangest first."""
+    """Returns the rows of the current images that differ most from the reference by a measure, the largest first."""
     values = _measured(finding, current)
     if values is not None:
-        middles = [float(np.median(_there(_measured(finding, sample)))) for sample in (reference, current)]
+        middles = [float(np.median(_finite(_measured(finding, sample)))) for sample in (reference, current)]
         scores = np.where(np.isfinite(values), values if middles[1] >= middles[0] else -values, -np.inf)
     elif finding.measure == CLASSES:
         grown = _grown(reference, current)
@@ -183,7 +196,7 @@ def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDAr
         spread = reference.embeddings.std(axis=0) + 1e-9
         scores = np.square((current.embeddings - reference.embeddings.mean(axis=0)) / spread).sum(axis=1)
     elif finding.measure in current.kinds:
-        scores = np.array(list(_strangeness(finding.measure, reference, current)))
+        scores = np.array(list(_rarity(finding.measure, reference, current)))
     else:
         return np.empty(0, np.int64)
     order = np.argsort(-scores, kind="stable")[:_TAIL]
@@ -191,43 +204,43 @@ def _tail(finding: DriftFinding, reference: Sample, current: Sample) -> npt.NDAr
 
 
 def _grown(reference: Sample, current: Sample) -> dict[str, float]:
-    """By how much of all images a class is more frequent than it was."""
+    """Returns how much more frequent each class has become, as a part of all images."""
     shares = [Counter(name for names in sample.labels for name in names) for sample in (reference, current)]
     names = {*shares[0], *shares[1]}
     return {name: shares[1][name] / max(1, len(current)) - shares[0][name] / max(1, len(reference)) for name in names}
 
 
-def _strangeness(measure: str, reference: Sample, current: Sample) -> Iterator[float]:
+def _rarity(measure: str, reference: Sample, current: Sample) -> Iterator[float]:
     before = {kind: reference.kinds[measure].count(kind) for kind in set(current.kinds[measure])}
     return (-math.log1p(before[kind]) for kind in current.kinds[measure])
 
 
 def record_tiles(sheets: Sheets) -> Tile:
-    """Tiles of the dataset that the sheets are of."""
+    """Returns tiles of the records of a dataset."""
     return lambda sample, row, note: sheets.tile(sample.places[row], note=note)
 
 
 def file_tiles(budget: int = BUDGET) -> Tile:
-    """Tiles of files.
+    """Returns tiles of image files.
 
     Args:
-        budget: bytes that all pictures may take; further ones are left out, and their tiles say so.
+        budget: bytes that all pictures may take; tiles of further ones state that the picture is left out.
     """
     left = budget
 
-    def tile(sample: Sample, row: int, note: str) -> str:
+    def tile(sample: Sample, row: int, below: str) -> Markup:
         nonlocal left
         picture = _picture(sample.files[row])
         if picture.bytes > left:
-            return figure(LEFT_OUT, sample.keys[row], note)
+            return figure(left_out(), sample.keys[row], below)
         left -= picture.bytes
-        return figure(thumbnail_figure(picture, sample.keys[row]), sample.keys[row], note)
+        return figure(thumbnail(picture, sample.keys[row]), sample.keys[row], below)
 
     return tile
 
 
 def _picture(path: str) -> Picture:
-    """Of a file that was measured; one that has gone or changed since is shown by its name alone."""
+    """Returns the picture of a measured file; if the file is gone or has changed, an empty one."""
     try:
         data = read_bytes(path)
         return file_picture(data, read_header(data, max_pixels=MOST_PIXELS))

@@ -1,9 +1,7 @@
-"""Compares two samples of images: a test for every measure, and one bound on false alarms for all of them.
+"""Compares two samples of images: a test for every measure, and one bound on false alarms for all tests.
 
-Half of the bound goes to the classes, which carry the least signal; a fifth to the embedding, whose permutations cannot
-tell smaller chances; the rest is shared by all others.
-
-What a comparison of images says, at a glance.
+The classes get half of the bound, as they carry the least signal. The embedding gets a fifth, as its permutation test
+cannot reach smaller chances. All other measures share the rest.
 """
 
 from __future__ import annotations
@@ -14,9 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from shardwright.config.evaluation import ALPHA
-from shardwright.display.html import box, escape, line, rows
+from shardwright.display.html import box, isolate, line, rows
 from shardwright.display.numbers import number
 from shardwright.drift.measures import NUMBERS
 from shardwright.drift.sample import Sample, frequent
@@ -32,21 +31,23 @@ from shardwright.drift.two_samples import (
 _SHOWN = 12
 
 
-def comparison_html(comparison: Comparison) -> str:
-    """The verdict and the measures that speak loudest."""
+def comparison_html(comparison: Comparison) -> Markup:
+    """Renders the verdict and the measures with the strongest evidence, for a notebook."""
     count, every = len(comparison.drifted), len(comparison.findings)
     verdict = f"{count} of {every} measures have changed" if count else "Nothing has changed"
     if not comparison.enough:
-        verdict = f"Too few images to tell: {LEAST} of each are needed"
-    sides = (
-        f"{number(comparison.current_images)} images of {escape(comparison.current, 60)} against "
-        f"{number(comparison.reference_images)} of {escape(comparison.reference, 60)}"
+        verdict = f"Too few images: at least {LEAST} of each are needed"
+    sides = Markup("{} images of {} against {} of {}").format(
+        number(comparison.current_images),
+        isolate(comparison.current, 60),
+        number(comparison.reference_images),
+        isolate(comparison.reference, 60),
     )
     body = [
         (
-            escape(finding.words, 60),
-            "<b>changed</b>" if finding.drifted else "as before",
-            "&lt; 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}",
+            isolate(finding.words, 60),
+            Markup("<b>changed</b>") if finding.drifted else "as before",
+            "< 0.0001" if finding.p < 0.0001 else f"{finding.p:.4f}",
             *("–" if mean is None else number(mean) for mean in (finding.reference, finding.current)),
         )
         for finding in comparison.findings[:_SHOWN]
@@ -59,16 +60,16 @@ def comparison_html(comparison: Comparison) -> str:
 CLASSES, EMBEDDED, AREA = "classes", "embedding", "area"
 _CLASS_WEIGHT, _EMBEDDING_WEIGHT = 0.5, 0.2
 _KIND_WORDS = {"format": "file format", "size": "height and width", "channels": "channels"}
-# Fewer images say nothing, whatever the tests say.
+# With fewer images the tests have no power.
 LEAST = 20
 
 
 class Measure(NamedTuple):
-    """One test that was made."""
+    """A test of one measure."""
 
     name: str
     words: str
-    outcome: TestResult
+    result: TestResult
     weight: float
     one: float | None
     other: float | None
@@ -79,13 +80,13 @@ class DriftFinding:
     """One measure of both samples.
 
     Attributes:
-        measure: its name: of `rows.NUMBERS`, `format`, `size`, `channels`, `classes`, `area/<class>` or `embedding`.
-        words: the same for people.
-        drifted: whether it speaks, with the bound on false alarms over all measures.
+        measure: its name: of `NUMBERS`, `format`, `size`, `channels`, `classes`, `area/<class>`, `embedding`.
+        words: its name for people.
+        drifted: whether it has changed, within the bound on false alarms over all measures.
         p: chance of such a difference without a change.
-        distance: how large it is, from 0.
-        reference: mean of the reference, of measures that are numbers.
-        current: mean of the other one.
+        distance: size of the difference, from 0.
+        reference: mean of the reference, if the measure is a number.
+        current: mean of the current sample, if the measure is a number.
     """
 
     measure: str
@@ -99,14 +100,14 @@ class DriftFinding:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the comparison of two samples says.
+    """The result of comparing two samples.
 
     Attributes:
-        reference: name of the one.
-        current: name of the other.
-        reference_images: images looked at.
-        current_images: likewise.
-        findings: of every measure, those that drifted first.
+        reference: name of the reference.
+        current: name of the current sample.
+        reference_images: images in the reference.
+        current_images: images in the current sample.
+        findings: a finding for every measure, drifted ones first.
     """
 
     reference: str
@@ -117,12 +118,12 @@ class Comparison:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough images on both sides to say anything."""
+        """`True` if both samples have enough images for a verdict."""
         return min(self.reference_images, self.current_images) >= LEAST
 
     @property
     def drifted(self) -> tuple[DriftFinding, ...]:
-        """Those that speak."""
+        """The findings of measures that have changed."""
         return tuple(finding for finding in self.findings if finding.drifted)
 
     def _repr_html_(self) -> str:
@@ -139,16 +140,16 @@ def compare(
     """Compares two samples.
 
     Args:
-        reference: what is expected.
-        current: what there is now.
+        reference: the expected images.
+        current: the images to check.
         alpha: the bound on the chance of any false alarm.
-        ignore: names of measures that are not looked at; `area` stands for all areas.
-        seed: of the embedding's permutations.
+        ignore: names of measures to leave out; `area` means all areas.
+        seed: seed of the embedding's permutations.
 
     Returns:
-        A finding a measure; none of them drifted where a sample has fewer than 20 images.
+        A finding for each measure; none is drifted if a sample has fewer than 20 images.
     """
-    # What is not looked at needs no more than the fewest.
+    # An ignored embedding needs no extra permutations.
     permutations = permutations_for(1.0 if EMBEDDED in ignore else alpha * _EMBEDDING_WEIGHT)
     measures = [
         measure
@@ -156,17 +157,17 @@ def compare(
         if measure.name not in ignore and measure.name.split("/")[0] not in ignore
     ]
     enough = min(len(reference), len(current)) >= LEAST
-    speaks = holm([m.outcome.p for m in measures], _weights(measures), alpha)
+    drifts = holm([m.result.p for m in measures], _weights(measures), alpha)
     findings = [
-        DriftFinding(m.name, m.words, drifted and enough, m.outcome.p, round(m.outcome.distance, 6), m.one, m.other)
-        for m, drifted in zip(measures, speaks, strict=True)
+        DriftFinding(m.name, m.words, drifted and enough, m.result.p, round(m.result.distance, 6), m.one, m.other)
+        for m, drifted in zip(measures, drifts, strict=True)
     ]
     findings.sort(key=lambda f: (not f.drifted, f.p, f.measure))
     return Comparison(reference.name, current.name, len(reference), len(current), tuple(findings))
 
 
 def _weights(measures: Sequence[Measure]) -> list[float]:
-    """Named shares as they are; what is left is dealt among the others."""
+    """Returns the weights of the measures; those without a fixed one share the rest equally."""
     named = sum(measure.weight for measure in measures)
     others = sum(measure.weight == 0 for measure in measures)
     return [measure.weight or (1 - named) / others for measure in measures]
@@ -177,36 +178,36 @@ def _measures(reference: Sample, current: Sample, seed: int, permutations: int) 
         one, other = reference.numbers[:, column], current.numbers[:, column]
         yield Measure(name, words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
     for name, words in _KIND_WORDS.items():
-        outcome = chi_square(_counts(reference.kinds[name]), _counts(current.kinds[name]))
-        yield Measure(name, words, outcome, 0.0, None, None)
+        result = chi_square(_counts(reference.kinds[name]), _counts(current.kinds[name]))
+        yield Measure(name, words, result, 0.0, None, None)
     yield Measure(
         EMBEDDED,
-        "what the pictures show",
+        "content of the pictures",
         discrepancy(reference.embeddings, current.embeddings, seed, permutations),
         _EMBEDDING_WEIGHT,
         None,
         None,
     )
     if reference.labels and current.labels:
-        yield Measure(CLASSES, "balance of the classes", _class_outcome(reference, current), _CLASS_WEIGHT, None, None)
+        yield Measure(CLASSES, "balance of the classes", _class_result(reference, current), _CLASS_WEIGHT, None, None)
         for name in frequent((reference, current)) if any(reference.areas) else ():
             one, other = reference.areas_of(name), current.areas_of(name)
             words = f"area of {name}"
             yield Measure(f"{AREA}/{name}", words, kolmogorov_smirnov(one, other), 0.0, _mean(one), _mean(other))
 
 
-def _class_outcome(reference: Sample, current: Sample) -> TestResult:
-    """Of one class an image: their shares. Of several: for each whether an image has it, the smallest p of all."""
+def _class_result(reference: Sample, current: Sample) -> TestResult:
+    """Tests the shares of the classes; if images have several classes, each class alone, and takes the smallest p."""
     if all(len(names) <= 1 for sample in (reference, current) for names in sample.labels):
         return chi_square(_counts(reference.labels), _counts(current.labels))
-    outcomes = []
+    results = []
     for name in frequent((reference, current)):
         has = [[name in names for names in sample.labels] for sample in (reference, current)]
-        outcomes.append(chi_square(_counts(has[0]), _counts(has[1])))
-    if not outcomes:
+        results.append(chi_square(_counts(has[0]), _counts(has[1])))
+    if not results:
         return TestResult(1.0, 0.0)
-    least = min(outcomes)
-    return TestResult(min(1.0, least.p * len(outcomes)), least.distance)
+    least = min(results)
+    return TestResult(min(1.0, least.p * len(results)), least.distance)
 
 
 def _counts(values: Sequence[Hashable]) -> Counter[Hashable]:

@@ -1,9 +1,9 @@
-"""What drift looks at in one image: light, colour, sharpness, size, coding, and a small embedding of what it shows.
+"""Measures one image for drift: light, colour, sharpness, size, coding, and a small embedding of its content.
 
-Light and colour are measured as the ingest does (`probe.quality`). Sharpness is measured at full size, in the middle of
-the picture: at a reduced size a slight blur does not show. The coding is told by bytes a pixel and by a JPEG's table of
-luma steps. The embedding is the two-dimensional DCT of the picture at 8 x 8 pixels, of brightness and both differences
-of colour: where it is bright, where which colour lies.
+Light and colour are measured as the ingest does (`images.quality`). Sharpness is measured at full size in the middle of
+the picture, because a slight blur does not show at a reduced size. The coding is described by bytes per pixel and by a
+JPEG's luma quantization table. The embedding is the two-dimensional DCT of the picture at 8 x 8 pixels, of brightness
+and of both colour differences, so it describes where the picture is bright and where its colours are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT = 6
 _MIDDLE = 384
 _DQT = 0xDB
 
-# Names of the numbers of a row, in their order, with words for people.
+# Names of the numeric measures, in their order, with words for people.
 NUMBERS = {
     "brightness": "brightness",
     "contrast": "contrast",
@@ -43,7 +43,7 @@ EMBEDDING = 3 * _KEPT * _KEPT
 
 
 class ImageMeasures(NamedTuple):
-    """One image.
+    """The measures of one image.
 
     Attributes:
         numbers: in the order of `NUMBERS`, float64.
@@ -59,7 +59,7 @@ def measure_image(data: bytes, header: ImageHeader) -> ImageMeasures:
 
     Args:
         data: a JPEG or PNG.
-        header: what its header says.
+        header: its parsed header.
 
     Raises:
         ImageError: it cannot be decoded.
@@ -88,7 +88,7 @@ def measure_image(data: bytes, header: ImageHeader) -> ImageMeasures:
 
 
 def embed(picture: Image.Image) -> npt.NDArray[np.float64]:
-    """The embedding of a picture in mode `RGB`, float64 (`EMBEDDING`,), of values about 0 to 1."""
+    """Returns the embedding of a picture in mode `RGB`: float64 (`EMBEDDING`,), values about 0 to 1."""
     tiny = np.asarray(picture.resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64) / 255
     red, green, blue = tiny[..., 0], tiny[..., 1], tiny[..., 2]
     planes = (0.299 * red + 0.587 * green + 0.114 * blue, red - green, (red + green) / 2 - blue)
@@ -96,7 +96,7 @@ def embed(picture: Image.Image) -> npt.NDArray[np.float64]:
 
 
 def luma_steps(data: bytes) -> int:
-    """Sum of a JPEG's first table of steps, from 64 (the finest) on; 0 where it has none."""
+    """Returns the sum of a JPEG's first quantization table, at least 64 (the finest); 0 without a table."""
     for segment in jpeg_segments(data):
         body = data[segment.body : segment.end]
         if segment.marker == _DQT and len(body) >= 65:
@@ -107,7 +107,7 @@ def luma_steps(data: bytes) -> int:
 
 
 def _cosines() -> npt.NDArray[np.float64]:
-    """The first rows of the orthonormal DCT-II for 8 samples, float64 (6, 8), scaled to means."""
+    """Returns the first rows of the orthonormal DCT-II for 8 samples, float64 (6, 8), scaled to means."""
     rows = [[math.cos(math.pi * k * (2 * n + 1) / (2 * _SIDE)) for n in range(_SIDE)] for k in range(_KEPT)]
     return np.array(rows) / _SIDE
 

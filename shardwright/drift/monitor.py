@@ -1,13 +1,10 @@
-"""Comparisons of images as a page of their own, with the images that stand out.
+"""Checks for drift: a dataset against a reference, the splits of a dataset, or a folder of images against a dataset.
 
-Two places whose images are compared: datasets, or a folder such as that of the images a model was asked about.
-
-Compares a dataset with an earlier one, as a gate asks for it, and one's splits with each other.
+A gate, the `drift` command and notebooks call these functions. `drift_page` renders the results as one HTML page.
 """
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +12,7 @@ from dataclasses import dataclass
 from shardwright.config.evaluation import ALPHA, DriftConfig, SkewConfig
 from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import escape, finding_list, section
-from shardwright.display.page import document
+from shardwright.display.html import document, finding_list, isolate, join, section
 from shardwright.drift.chapter import Heading, Tile, drift_chapter
 from shardwright.drift.compare import Comparison, compare
 from shardwright.drift.sample import SIZE, Sample, sample_dataset, sample_folder
@@ -26,20 +22,20 @@ from shardwright.report.anomalies import DRIFT, SKEW, Anomaly
 from shardwright.report.page import Chapter
 from shardwright.storage import is_remote, read_bytes
 
-# Says where the reference of a run on this machine lies: a place is no part of what is cached.
+# Path of the reference of a local run. It is passed in the environment, as a path must not be part of a cache key.
 REFERENCE_VARIABLE = "SHARDWRIGHT_DRIFT_REFERENCE"
-_TOLD = 6
+_LISTED = 6
 
 
 @dataclass(frozen=True)
 class DriftCheck:
-    """A comparison together with what it was made of.
+    """A comparison with the samples that were compared.
 
     Attributes:
-        kind: of the trouble that it is where something has changed: `DRIFT` or `SKEW`.
-        comparison: what every measure says.
-        reference: the one side.
-        current: the other.
+        kind: kind of the anomaly if images have changed: `DRIFT` or `SKEW`.
+        comparison: the findings of all measures.
+        reference: the reference sample.
+        current: the current sample.
     """
 
     kind: str
@@ -47,28 +43,28 @@ class DriftCheck:
     reference: Sample
     current: Sample
 
-    def troubles(self) -> list[Anomaly]:
-        """One for all that has changed; none where nothing has."""
+    def anomalies(self) -> list[Anomaly]:
+        """Returns one anomaly for all measures that have changed; empty if none has."""
         drifted = self.comparison.drifted
         if not drifted:
             return []
-        told = []
-        for finding in drifted[:_TOLD]:
+        changes = []
+        for finding in drifted[:_LISTED]:
             moved = "" if finding.reference is None else f" {finding.reference:.4g} -> {finding.current:.4g}"
-            told.append(f"{finding.words}{moved} (p {finding.p:.2g})")
-        more = f" and {len(drifted) - _TOLD} more" if len(drifted) > _TOLD else ""
+            changes.append(f"{finding.words}{moved} (p {finding.p:.2g})")
+        more = f" and {len(drifted) - _LISTED} more" if len(drifted) > _LISTED else ""
         what = (
             f"{self.comparison.current_images} images against {self.comparison.reference_images} of "
-            f"{self.comparison.reference}: {'; '.join(told)}{more}"
+            f"{self.comparison.reference}: {'; '.join(changes)}{more}"
         )
         where = "images" if self.kind == DRIFT else f"split {self.current.name}"
         return [Anomaly(self.kind, where, what)]
 
     def chapter(self, tile: Tile, number: int = 0) -> Chapter:
-        """For a page, whose chapter of that number it is; `tile` shows images of the current side."""
+        """Renders the check as chapter `number` of a page; `tile` renders images of the current sample."""
         name, title = {
             DRIFT: ("Drift", f"Drift against {self.reference.name}"),
-            SKEW: (f"Skew of {self.current.name}", f"Split {self.current.name} beside {self.reference.name}"),
+            SKEW: (f"Skew of {self.current.name}", f"Split {self.current.name} compared with {self.reference.name}"),
         }[self.kind]
         heading = Heading(f"{self.kind.lower()}{number or ''}", name, title)
         return drift_chapter(self.comparison, self.reference, self.current, tile, heading)
@@ -80,29 +76,30 @@ def check_drift(dataset: ImageDataset, config: DriftConfig, digest: str) -> Drif
     Args:
         dataset: the new one.
         config: `gate.drift`, with an absolute path or a URL as its reference.
-        digest: of the reference's manifest, as it was when the run was planned.
+        digest: digest of the reference's manifest when the run was planned.
 
     Raises:
-        UsageError: the reference is no dataset, or another one by now.
+        UsageError: the reference is not a dataset, or has changed since.
     """
     reference = open_reference(config.reference)
     if reference.manifest.digest != digest:
         raise UsageError(
-            f"gate.drift.reference: {config.reference} holds another dataset (digest {reference.manifest.digest[:12]}) "
-            f"than when the run was planned ({digest[:12]}). Restore it, or run or compile again."
+            f"gate.drift.reference: {config.reference} contains another dataset (digest "
+            f"{reference.manifest.digest[:12]}) than when the run was planned ({digest[:12]}). Restore "
+            "it, or run or compile again."
         )
     before = sample_dataset(reference, size=config.images, name="the reference")
     now = sample_dataset(dataset, size=config.images, name="this dataset")
     return DriftCheck(DRIFT, compare(before, now, alpha=config.alpha, ignore=config.ignore), before, now)
 
 
-def watch_splits(dataset: ImageDataset, config: SkewConfig, shown: Progress = SILENT) -> list[DriftCheck]:
-    """Compares every split with the largest one; none where there is only one.
+def check_splits(dataset: ImageDataset, config: SkewConfig, shown: Progress = SILENT) -> list[DriftCheck]:
+    """Compares every split with the largest one; returns an empty list if there is only one.
 
     Args:
         dataset: the dataset.
         config: `gate.skew`; its bound on false alarms holds for all comparisons together.
-        shown: told of every image.
+        shown: advances with every image.
 
     Raises:
         ConfigError: the bound is too small for so many comparisons.
@@ -120,10 +117,10 @@ def watch_splits(dataset: ImageDataset, config: SkewConfig, shown: Progress = SI
 
 
 def open_reference(reference: str) -> ImageDataset:
-    """The dataset that `gate.drift.reference` names.
+    """Opens the dataset of `gate.drift.reference`.
 
     Raises:
-        UsageError: there is none.
+        UsageError: the path is not a dataset.
     """
     try:
         return ImageDataset.open(reference)
@@ -131,12 +128,12 @@ def open_reference(reference: str) -> ImageDataset:
         raise UsageError(f"gate.drift.reference: {error}") from None
 
 
-def drift_page(compared: Sequence[DriftCheck], tile: Tile) -> str:
+def drift_page(checks: Sequence[DriftCheck], tile: Tile) -> str:
     """Renders comparisons.
 
     Args:
-        compared: what was compared, at least one.
-        tile: shows an image (`drift.tiles`).
+        checks: the comparisons, at least one.
+        tile: renders an image (`drift.chapter` has implementations).
 
     Returns:
         HTML of at most 5 MB.
@@ -144,13 +141,14 @@ def drift_page(compared: Sequence[DriftCheck], tile: Tile) -> str:
     Raises:
         DatasetError: the dataset has changed since it was measured.
     """
-    chapters = [watched.chapter(tile, number) for number, watched in enumerate(compared)]
+    chapters = [check.chapter(tile, number) for number, check in enumerate(checks)]
     findings = [finding for chapter in chapters for finding in chapter.findings]
-    findings = findings or [("good", "Nothing has changed beyond what chance does.")]
-    links = "".join(f'<li><a href="#{chapter.ident}">{html.escape(chapter.title)}</a></li>' for chapter in chapters)
-    body = section("look", "Worth a look", finding_list(findings)) + "".join(chapter.body for chapter in chapters)
-    sides = {watched.comparison.current: None for watched in compared}
-    lead = f"{', '.join(escape(name, 80) for name in sides)} against {escape(compared[0].comparison.reference, 80)}"
+    findings = findings or [("good", "Nothing has changed more than by chance.")]
+    links = [(chapter.ident, chapter.title) for chapter in chapters]
+    body = join([section("look", "Findings", finding_list(findings)), *(chapter.body for chapter in chapters)])
+    sides = {check.comparison.current: None for check in checks}
+    current = join([isolate(name, 80) for name in sides], ", ")
+    lead = join([current, isolate(checks[0].comparison.reference, 80)], " against ")
     return document("Have the images changed?", "Comparison of images", lead, "", body, links=links)
 
 
@@ -163,30 +161,30 @@ def compare_datasets(
     ignore: Sequence[str] = (),
     shown: Progress = SILENT,
 ) -> Comparison:
-    """Tells whether images have changed, beyond what chance does.
+    """Detects whether images have changed more than by chance.
 
     Args:
-        reference: a dataset: what is expected.
+        reference: a dataset with the expected images.
         current: a dataset, or a folder of images.
-        images: of each side, chosen by a hash of their keys.
+        images: number of images of each side, chosen by a hash of their keys.
         alpha: chance of a false alarm.
         ignore: measures that may change.
-        shown: told of every image.
+        shown: advances with every image.
 
     Returns:
-        What every measure says; a notebook shows it.
+        The findings of all measures; a notebook shows them.
 
     Raises:
-        ConfigError: an option makes no sense.
-        DatasetError: the reference is no dataset, or one is damaged.
+        ConfigError: an option is out of range.
+        DatasetError: the reference is not a dataset, or a dataset is damaged.
         UsageError: there are no images.
     """
     config = DriftConfig(os.fspath(reference), images, alpha, tuple(ignore))
-    return watch_places(config, current, shown).comparison
+    return check_paths(config, current, shown).comparison
 
 
-def watch_places(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> DriftCheck:
-    """The same, together with what was measured, so that it can be shown; see `compare_datasets`."""
+def check_paths(config: DriftConfig, current: str | os.PathLike[str], shown: Progress = SILENT) -> DriftCheck:
+    """Compares as `compare_datasets` does, and returns the samples, too, so that they can be shown."""
     names = _names(config.reference, os.fspath(current))
     before = sample_dataset(ImageDataset.open(config.reference), size=config.images, name=names[0], shown=shown)
     now = sample_of(current, config.images, shown)
@@ -195,7 +193,7 @@ def watch_places(config: DriftConfig, current: str | os.PathLike[str], shown: Pr
 
 
 def _names(*places: str) -> list[str]:
-    """What to call places: their last parts, as many as tell them apart."""
+    """Returns names of paths: as many of their last parts as make them distinct."""
     parts = [[part for part in place.split("/") if part] for place in places]
     most = max(map(len, parts))
     count = next((n for n in range(1, most) if len({tuple(way[-n:]) for way in parts}) == len(parts)), most)
@@ -203,7 +201,7 @@ def _names(*places: str) -> list[str]:
 
 
 def sample_of(place: str | os.PathLike[str], images: int, shown: Progress = SILENT) -> Sample:
-    """Draws and measures images of a dataset, or of a folder where there is no manifest.
+    """Samples a dataset, or a folder of images if it has no manifest.
 
     Raises:
         DatasetError: the dataset is damaged.

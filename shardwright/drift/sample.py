@@ -1,7 +1,7 @@
-"""Draws images of a dataset, of some of its splits, or of a folder, and measures them.
+"""Samples images of a dataset, of some of its splits, or of a folder, and measures them.
 
-Which images are drawn follows from their keys alone, so the same ones are drawn again, in whatever order they lie. Of a
-dataset only the index and the drawn records are read.
+The sample depends on the keys only, not on their order, so it is the same each time. Of a dataset only the index and
+the sampled records are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shardwright.progress import SILENT, Progress
 from shardwright.storage import list_inputs, map_threads, read_bytes, readers
 
 SIZE = 2000
-# Beyond these the most frequent classes stand for all.
+# Only the most frequent classes are compared.
 _MOST_CLASSES = 40
 MOST_PIXELS = 200_000_000
 
@@ -35,17 +35,17 @@ class Sample:
     """Measured images.
 
     Attributes:
-        name: what it is a sample of, for people.
-        total: how many images it was drawn from.
-        keys: of its images.
-        numbers: float64 (n, measures), in the order of `rows.NUMBERS`.
-        embeddings: float64 (n, `rows.EMBEDDING`).
-        kinds: name -> a kind for each image: `format`, `size`, `channels`.
+        name: name of the dataset, split or folder, for people.
+        total: number of images that it was drawn from.
+        keys: keys of its images.
+        numbers: float64 (n, measures), in the order of `measures.NUMBERS`.
+        embeddings: float64 (n, `measures.EMBEDDING`).
+        kinds: `format`, `size`, `channels` -> a value for each image.
         classes: names of its classes; empty for a folder, which has no labels.
-        labels: of each image, its classes by name.
-        areas: of each image, name of a class -> part of the image that its mask covers, where it has one.
-        places: where the records lie; empty for a folder.
-        files: where the files lie; empty for a dataset.
+        labels: for each image, the names of its classes.
+        areas: for each image, name of a class -> part of the image that its mask covers.
+        places: locations of the records; empty for a folder.
+        files: paths of the files; empty for a dataset.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Sample:
         return len(self.keys)
 
     def areas_of(self, name: str) -> npt.NDArray[np.float64]:
-        """Parts of the image that masks of a class cover, of images that have one."""
+        """Returns the parts of the image that masks of a class cover, for images that have one."""
         return np.array([areas[name] for areas in self.areas if name in areas])
 
-    def picked(self, rows: npt.NDArray[np.int64]) -> Sample:
-        """A sample of some of these images, which may come more than once."""
+    def select(self, rows: npt.NDArray[np.int64]) -> Sample:
+        """Returns a sample of some of these images; rows may repeat."""
         chosen = rows.tolist()
         return Sample(
             self.name,
@@ -94,15 +94,15 @@ def sample_dataset(
     name: str = "",
     shown: Progress = SILENT,
 ) -> Sample:
-    """Draws and measures images of a dataset.
+    """Samples and measures images of a dataset.
 
     Args:
         dataset: the dataset.
-        splits: of which splits; all by default.
-        size: how many at most.
-        seed: another one draws others.
-        name: what to call it.
-        shown: told of every image.
+        splits: splits to sample; all by default.
+        size: most images of the sample.
+        seed: seed of the sample.
+        name: name of the sample.
+        shown: advances with every image.
 
     Raises:
         DatasetError: there is no such split, or the dataset is damaged.
@@ -143,16 +143,16 @@ def sample_dataset(
 
 
 def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progress = SILENT) -> Sample:
-    """Draws and measures images of a folder or a glob, such as those that a model was asked about.
+    """Samples and measures images of a folder or a glob, such as the inputs of a served model.
 
     Args:
         folder: absolute folder, glob or URL.
-        size: how many at most.
-        seed: another one draws others.
-        shown: told of every image.
+        size: most images of the sample.
+        seed: seed of the sample.
+        shown: advances with every image.
 
     Raises:
-        NothingThere: there are no files.
+        EmptyListing: there are no files.
     """
     listing = list_inputs(folder)
     order = heapq.nsmallest(size, ((sampling_hash(key, seed), i) for i, key in enumerate(listing.keys)))
@@ -172,7 +172,7 @@ def sample_folder(folder: str, *, size: int = SIZE, seed: int = 0, shown: Progre
 
 
 class _Builder:
-    """Gathers rows, which become arrays in the end."""
+    """Collects measures, and joins them to arrays at the end."""
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
@@ -195,7 +195,7 @@ class _Builder:
 
 
 def frequent(samples: Iterable[Sample]) -> Iterator[str]:
-    """The most frequent classes of several samples together, the most frequent first."""
+    """Yields the most frequent classes of several samples together, the most frequent first."""
     counts: dict[str, int] = {}
     for sample in samples:
         for names in sample.labels:

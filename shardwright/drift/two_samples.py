@@ -1,9 +1,9 @@
-"""Two-sample tests: could two samples be of one population? Pure numpy; every one returns a p-value.
+"""Two-sample tests in numpy; each returns a p-value.
 
-Kolmogorov and Smirnov for numbers (Smirnov's asymptotic law; ties make it careful, not bold), Pearson's chi-square for
-kinds (rare kinds are put together, so that the law holds), and for embeddings the maximum mean discrepancy (Gretton et
-al., 2012) of random Fourier features (Rahimi and Recht, 2007) under permutations. Several are judged together by Holm's
-procedure (1979) with weights, which bounds the chance of any false alarm.
+Numbers: Kolmogorov and Smirnov (asymptotic distribution, which is conservative for ties). Categories: Pearson's
+chi-square, with rare categories merged so that the approximation holds. Embeddings: maximum mean discrepancy (Gretton
+et al., 2012) of random Fourier features (Rahimi and Recht, 2007) under permutations. Holm's procedure (1979) with
+weights bounds the chance of any false alarm over several tests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.float64]
 _LEAST_EXPECTED = 5.0
 _FEATURES = 96
 _PERMUTATIONS = 999
-# So many are held at a time.
+# Permutations in memory at once.
 _AT_ONCE = 1000
 _GROUPS = 100
 _ROUNDING = 1e-18
@@ -28,11 +28,11 @@ _TERMS = 100
 
 
 class TestResult(NamedTuple):
-    """What a test says.
+    """The result of a test.
 
     Attributes:
-        p: chance of such a difference, or a larger one, where nothing has changed.
-        distance: how large the difference is, from 0 (none).
+        p: chance of such a difference, or a larger one, if nothing has changed.
+        distance: size of the difference, from 0 (none).
     """
 
     p: float
@@ -47,7 +47,7 @@ def kolmogorov_smirnov(one: Numbers, other: Numbers) -> TestResult:
         other: float64 (m,).
 
     Returns:
-        p and the largest distance between the two distribution functions, 0 to 1; p is 1 where a sample is empty.
+        p and the largest distance between the two distribution functions, 0 to 1; p is 1 if a sample is empty.
     """
     if not len(one) or not len(other):
         return TestResult(1.0, 0.0)
@@ -62,7 +62,7 @@ def kolmogorov_smirnov(one: Numbers, other: Numbers) -> TestResult:
 
 
 def _kolmogorov(x: float) -> float:
-    """The chance that Kolmogorov's statistic exceeds x."""
+    """Returns the chance that Kolmogorov's statistic exceeds x."""
     if x < 0.2:
         return 1.0
     total = sum((-1) ** (k - 1) * math.exp(-2 * (k * x) ** 2) for k in range(1, _TERMS))
@@ -77,7 +77,7 @@ def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> Te
         other: likewise.
 
     Returns:
-        p and the share of images that would have to change their kind, 0 to 1; p is 1 where a sample is empty.
+        p and the share of images that would have to change their kind, 0 to 1; p is 1 if a sample is empty.
     """
     size_one, size_other = sum(one.values()), sum(other.values())
     kinds = sorted({*one, *other}, key=str)
@@ -87,7 +87,7 @@ def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> Te
     sizes = np.array([size_one, size_other], np.float64)
     shares = counts / sizes
     distance = float(np.abs(shares[:, 0] - shares[:, 1]).sum() / 2)
-    counts = _crowded(counts, sizes)
+    counts = _merge_rare(counts, sizes)
     if len(counts) < 2:
         return TestResult(1.0, distance)
     expected = counts.sum(axis=1, keepdims=True) * sizes / sizes.sum()
@@ -95,8 +95,8 @@ def chi_square(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> Te
     return TestResult(chi_square_tail(statistic, len(counts) - 1), distance)
 
 
-def _crowded(counts: Numbers, sizes: Numbers) -> Numbers:
-    """Puts kinds together that are too rare for the law, the rarest first."""
+def _merge_rare(counts: Numbers, sizes: Numbers) -> Numbers:
+    """Merges categories that are too rare for the approximation, the rarest first."""
     order = np.argsort(counts.sum(axis=1), kind="stable")
     counts = counts[order]
     least = _LEAST_EXPECTED * sizes.sum() / sizes.min()
@@ -107,7 +107,7 @@ def _crowded(counts: Numbers, sizes: Numbers) -> Numbers:
 
 
 def chi_square_tail(x: float, freedom: int) -> float:
-    """The chance that a chi-square variable of so many degrees of freedom exceeds x (Abramowitz and Stegun, 26.4)."""
+    """Returns the chance that a chi-square variable exceeds x (Abramowitz and Stegun, 26.4)."""
     half = x / 2
     if freedom % 2 == 0:
         term, total = 1.0, 1.0
@@ -129,8 +129,8 @@ def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int =
     Args:
         one: float64 (n, d).
         other: float64 (m, d).
-        seed: of features and permutations.
-        permutations: how many; the smallest p is 1 / (permutations + 1).
+        seed: seed of features and permutations.
+        permutations: their number; the smallest p is 1 / (permutations + 1).
 
     Returns:
         p and the maximum mean discrepancy.
@@ -160,12 +160,12 @@ def discrepancy(one: Numbers, other: Numbers, seed: int = 0, permutations: int =
 
 
 def permutations_for(alpha: float) -> int:
-    """How many permutations it takes that a p can be smaller than alpha."""
+    """Returns the number of permutations with which p can be smaller than alpha."""
     return max(_PERMUTATIONS, math.ceil(1 / alpha))
 
 
 def _grouped(features: Numbers, size: int, random: np.random.Generator) -> Numbers:
-    """Means of random groups of rows; what fills no group is left out."""
+    """Returns means of random groups of rows; an incomplete group is left out."""
     count = len(features) // size
     chosen = random.permutation(len(features))[: count * size]
     means: Numbers = features[chosen].reshape(count, size, -1).mean(axis=1)
@@ -173,7 +173,7 @@ def _grouped(features: Numbers, size: int, random: np.random.Generator) -> Numbe
 
 
 def _fourier(points: Numbers, random: np.random.Generator) -> Numbers:
-    """Random features whose products are about those of a Gaussian kernel as wide as the median distance."""
+    """Returns random features whose products approximate a Gaussian kernel as wide as the median distance."""
     pairs = random.integers(0, len(points), (2, min(4096, 4 * len(points))))
     squares = np.square(points[pairs[0]] - points[pairs[1]]).sum(axis=1)
     width = math.sqrt(float(np.median(squares[squares > 0]))) if (squares > 0).any() else 1.0
@@ -182,20 +182,20 @@ def _fourier(points: Numbers, random: np.random.Generator) -> Numbers:
 
 
 def holm(p_values: Sequence[float], weights: Sequence[float], alpha: float) -> list[bool]:
-    """Which of several tests speak, so that the chance of any false one is at most alpha.
+    """Returns which of several tests reject, so that the chance of any false rejection is at most alpha.
 
     Args:
-        p_values: one a test.
-        weights: how much of alpha each may use, positive.
+        p_values: one for each test.
+        weights: how much of alpha each test may use, positive.
         alpha: the bound, 0 to 1.
     """
-    speaks = [False] * len(p_values)
+    rejects = [False] * len(p_values)
     left = float(sum(weights))
     for test in sorted(range(len(p_values)), key=lambda i: p_values[i] / weights[i]):
         if p_values[test] / weights[test] > alpha / left:
             break
-        speaks[test] = True
+        rejects[test] = True
         left -= weights[test]
         if left <= 0:
             break
-    return speaks
+    return rejects

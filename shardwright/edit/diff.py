@@ -8,18 +8,18 @@ The differences of two datasets as a page of its own.
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.random_access import records_at
 from shardwright.dataset.reader import ImageDataset, LocatedShard
-from shardwright.display.html import card, escape, more, section, table
+from shardwright.display.html import card, code, document, isolate, join, more, paragraph, section, stats, table
 from shardwright.display.numbers import number
-from shardwright.display.page import document
 from shardwright.edit.compared_features import ComparedFeatures
 from shardwright.errors import DatasetError
 from shardwright.masks.rle import Runs, area, union
@@ -248,10 +248,10 @@ def render_differences(found: Differences, one: ImageDataset, other: ImageDatase
     both, before, after = found.images
     tiles = [("In both", both), ("In the first", before), ("In the second", after)]
     tiles += [(_WORDS[way], found.counts[way]) for way in CHANGE_KINDS]
-    head = "".join(f'<div class="stat"><dt>{name}</dt><dd>{number(count)}</dd></div>' for name, count in tiles)
-    body = "".join(_way(way, found) for way in CHANGE_KINDS if found.counts[way])
+    head = stats((name, number(count), "") for name, count in tiles)
+    body = join(_way(way, found) for way in CHANGE_KINDS if found.counts[way])
     if found.labels:
-        rows = [(escape(what), number(count)) for what, count in found.labels.most_common(40)]
+        rows = [(isolate(what), number(count)) for what, count in found.labels.most_common(40)]
         body += section(
             "labels",
             "Classes",
@@ -259,24 +259,24 @@ def render_differences(found: Differences, one: ImageDataset, other: ImageDatase
         )
     if any(found.only):
         lists = [
-            (which, escape(", ".join(names)))
+            (which, isolate(", ".join(names)))
             for which, names in zip(("First", "Second"), found.only, strict=True)
             if names
         ]
         stored = table(("Dataset", "Features"), lists, caption="Features that only one dataset stores")
         body += section("only", "Features", card("Features that only one dataset stores", stored, wide=True))
     if not body:
-        body = section("none", "No difference", "<p>All records hold the same.</p>")
-    names = " to ".join(f"<code>{html.escape(dataset.manifest.fingerprint[:12])}</code>" for dataset in (one, other))
-    return document("Differences of two datasets", "Dataset differences", names, f'<dl class="tiles">{head}</dl>', body)
+        body = section("none", "No difference", paragraph("All records hold the same."))
+    names = join([code(dataset.manifest.fingerprint[:12]) for dataset in (one, other)], " to ")
+    return document("Differences of two datasets", "Dataset differences", names, head, body)
 
 
-def _way(way: str, found: Differences) -> str:
+def _way(way: str, found: Differences) -> Markup:
     rows = [
         (
-            escape(row.key),
-            escape(row.before) if row.iou is None else "",
-            escape(row.after) if row.iou is None else f"IoU {row.iou:.4f}",
+            isolate(row.key),
+            isolate(row.before) if row.iou is None else "",
+            isolate(row.after) if row.iou is None else f"IoU {row.iou:.4f}",
         )
         for row in found.rows
         if row.way == way

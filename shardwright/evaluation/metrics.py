@@ -2,8 +2,8 @@
 
 Dice is per class over the whole split, 2·sum(I) / (sum(P) + sum(T)), then the mean over classes: a model that predicts
 nothing scores 0 on every class that is there. (The mean of the images' own scores, Kaggle's, where empty against empty
-counts 1, rewards such a model; it is reported beside it.) Only sums are added up, so any partition of the images gives
-the same figure.
+counts 1, rewards such a model; it is reported as `kaggle_dice`.) Only sums are added up, so any partition of the images
+gives the same figure.
 """
 
 from __future__ import annotations
@@ -205,12 +205,12 @@ class ClassSums:
 
 
 def headline(task: str, *, multi: bool = False) -> str:
-    """The one metric that decides: `mean_dice` of masks, `accuracy`, or with several classes an image `mean_f1`."""
+    """Returns the metric that selects models: `mean_dice` for masks, `accuracy`, or `mean_f1` for several labels."""
     return "mean_dice" if task == "segmentation" else "mean_f1" if multi else "accuracy"
 
 
 def better(task: str, candidate: Mapping[str, float], best: Mapping[str, float] | None, *, multi: bool = False) -> bool:
-    """Whether an epoch's metrics beat the best so far: by the headline, then by the lower loss."""
+    """Returns whether metrics are better than the best so far: by the headline, then by the lower loss."""
     if best is None:
         return True
     name = headline(task, multi=multi)

@@ -1,4 +1,4 @@
-"""What predicted masks look like in a table: the layouts of published sets, and which one a table's header belongs to.
+"""Tables of predicted masks: the layouts of published data sets, and the layout of a table by its header.
 
 | name | columns | rows an image | codes |
 |---|---|---|---|
@@ -14,7 +14,7 @@
 | `uw-madison` | `id` without extension, `class`, `segmentation` | one a class | the same |
 | `coco` | `ImageId`, `ClassId`, `EncodedPixels` | one a class | COCO's counts |
 
-Where a layout numbers its classes, a class whose name is a number has that number, any other its place from 1.
+If a layout numbers its classes, a class whose name is a number keeps that number; others are counted from 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from shardwright.storage.limits import bounded_lines
 
 DEFAULT = "clouds"
 
-# How an image and its class are named in a row.
+# The ways in which a row names its image and class.
 _JOINED, _JOINED_ID, _ID, _NAME, _ONE = "file_Class", "file_id", "id", "name", ""
 
 
@@ -45,9 +45,9 @@ class Layout(NamedTuple):
     Attributes:
         header: its columns.
         dialect: how its codes are written.
-        classes: how a row names the class; `_ONE`: not at all.
-        extension: whether images are named with theirs.
-        instances: whether every region has a row of its own.
+        classes: how a row names the class; `_ONE`: it does not.
+        extension: image names keep their extension.
+        instances: every region has a separate row.
     """
 
     header: tuple[str, ...]
@@ -73,10 +73,10 @@ LAYOUTS = {
 
 
 def choose_layout(name: str, classes: Sequence[str]) -> Layout:
-    """A layout by its name.
+    """Returns a layout by its name.
 
     Raises:
-        UsageError: there is none of that name, or it has no place for several classes.
+        UsageError: the name is unknown, or the layout has no column for several classes.
     """
     if name not in LAYOUTS:
         raise UsageError(f"--dialect {name!r} is not known. Use one of: {', '.join(LAYOUTS)}.")
@@ -91,7 +91,7 @@ def choose_layout(name: str, classes: Sequence[str]) -> Layout:
 
 
 def layout_of_header(header: Sequence[str]) -> str | None:
-    """The layout whose header this is, compared by letters and digits; of `ImageId,EncodedPixels` the Airbus one."""
+    """Returns the layout of a header, compared by letters and digits; `airbus` for `ImageId,EncodedPixels`."""
     names = [_reduced(field) for field in header]
     for name, layout in LAYOUTS.items():
         if names == [_reduced(field) for field in layout.header]:
@@ -100,7 +100,7 @@ def layout_of_header(header: Sequence[str]) -> str | None:
 
 
 def layout_of_table(path: str) -> str | None:
-    """The layout that the header of a table is of; `None` for another one, and where there is no such table."""
+    """Returns the layout of a table by its header; `None` if it is unknown or the table cannot be read."""
     try:
         with open_table(path) as file:
             header = next(csv.reader(bounded_lines(file)), [])
@@ -112,12 +112,12 @@ def layout_of_table(path: str) -> str | None:
 def mask_rows(
     layout: Layout, key: str, masks: Sequence[Runs], classes: Sequence[str], size: tuple[int, int]
 ) -> Iterator[list[str]]:
-    """The rows of one image.
+    """Yields the rows of one image.
 
     Args:
-        layout: what to write.
+        layout: the layout of the table.
         key: key of the image, its path below the folder of images.
-        masks: runs of every class, in the image's own size.
+        masks: runs of every class, in the image's size.
         classes: their names.
         size: height and width of the image.
 
@@ -136,7 +136,7 @@ def mask_rows(
 
 
 def _instances(runs: Runs, height: int) -> list[Runs]:
-    """Every region by itself; of an empty mask one that is empty."""
+    """Splits a mask into its regions; an empty mask gives one empty part."""
     found = find_regions(runs, height)
     starts, lengths = found.column * height + found.begin, found.end - found.begin
     pairs = np.stack([starts, lengths], axis=1)

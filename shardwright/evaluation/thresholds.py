@@ -1,8 +1,8 @@
-"""What of a model's probabilities is a mask: a threshold and a smallest region for every class, chosen on a split.
+"""Converts probabilities to masks: a threshold and a smallest region for every class, chosen on a split.
 
-The threshold is the one with the best Dice over the whole split, of 99 (0.01 to 0.99). With it, regions below an area
-are dropped: the area is the one with the best sum of that Dice and of the mean of the images' own Dice (Kaggle's, where
-empty against empty counts 1), which a few false pixels in an empty image cost dearly.
+The threshold has the best Dice over the whole split, of 99 candidates (0.01 to 0.99). Then regions below an area are
+dropped. The area has the best sum of that Dice and of the mean Dice of the images (Kaggle's, which counts empty against
+empty as 1). A few false pixels in an empty image lower the latter by much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from shardwright.untrusted import parse_untrusted_json
 DECISION_FILE = "decision.json"
 DEFAULT_THRESHOLD = 0.5
 _STEPS = 100
-# As the model compares them: in float32.
+# In float32, as in the model.
 LEVELS = (np.arange(1, _STEPS) / _STEPS).astype(np.float32)
 _CANDIDATES = 64
 
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What counts as predicted, per class.
+    """Thresholds and smallest regions, one for each class.
 
     Attributes:
         thresholds: a pixel, or an image, belongs to a class from this probability on.
@@ -48,12 +48,12 @@ class Thresholds:
 
     @classmethod
     def fixed(cls, classes: int, threshold: float = DEFAULT_THRESHOLD, min_area: int = 0) -> Thresholds:
-        """The same for all classes."""
+        """Returns the same values for all classes."""
         return cls((threshold,) * classes, (min_area,) * classes)
 
 
 def write_decision(file: Path, decision: Thresholds, classes: Sequence[str]) -> None:
-    """Writes a decision as JSON, by class name."""
+    """Writes thresholds as JSON, by class name."""
     value = {
         name: {"threshold": threshold, "min_area": area}
         for name, threshold, area in zip(classes, decision.thresholds, decision.min_areas, strict=True)
@@ -62,21 +62,21 @@ def write_decision(file: Path, decision: Thresholds, classes: Sequence[str]) -> 
 
 
 def read_decision(file: str | os.PathLike[str], classes: Sequence[str]) -> Thresholds:
-    """Reads a decision.
+    """Reads thresholds.
 
     Raises:
-        DatasetError: it is not there, or not of these classes.
+        DatasetError: the file is missing, or has other classes.
     """
     try:
         raw: Mapping[str, Any] = parse_untrusted_json(Path(file).read_text(encoding="utf-8"))
         rows = [raw[name] for name in classes]
         return Thresholds(tuple(float(r["threshold"]) for r in rows), tuple(int(r["min_area"]) for r in rows))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DatasetError(f"{file}: no readable thresholds ({error!r}). Export the model anew.") from None
+        raise DatasetError(f"{file}: the thresholds cannot be read ({error!r}). Export the model again.") from None
 
 
 def decided_masks(probabilities: npt.NDArray[Any], decision: Thresholds) -> npt.NDArray[np.uint8]:
-    """What of a batch's probabilities, float32 [N, H, W, C], is a mask: 0 and 1 of the same shape."""
+    """Converts a batch of probabilities, float32 [N, H, W, C], to masks of 0 and 1 of the same shape."""
     masks = np.asarray(probabilities >= np.array(decision.thresholds, np.float32), np.uint8)
     height, width = masks.shape[1:3]
     for image, c in np.ndindex(len(masks), masks.shape[-1]):
@@ -87,7 +87,7 @@ def decided_masks(probabilities: npt.NDArray[Any], decision: Thresholds) -> npt.
 
 
 class ThresholdCounts:
-    """Counts, for every class and threshold, what would be predicted and hit.
+    """Counts predicted and correct pixels for every class and threshold.
 
     Args:
         classes: number of classes.
@@ -98,7 +98,7 @@ class ThresholdCounts:
         self._hits = np.zeros((classes, _STEPS), np.int64)
 
     def add(self, probabilities: npt.NDArray[Any], true: npt.NDArray[Any]) -> None:
-        """Adds a batch: float32 [..., C], and 0, 1 or `UNCOUNTED` of the same shape."""
+        """Adds a batch: float32 [..., C], and 0, 1 or `IGNORE_VALUE` of the same shape."""
         for c in range(len(self._predicted)):
             truth = true[..., c].reshape(-1)
             level = np.searchsorted(LEVELS, probabilities[..., c].reshape(-1), side="right")
@@ -106,8 +106,8 @@ class ThresholdCounts:
             self._hits[c] += np.bincount(level[truth == 1], minlength=_STEPS)
 
     def best(self) -> tuple[float, ...]:
-        """The threshold with the best Dice (or F1, which is the same) per class; of equal ones that nearest to 0.5."""
-        # Reached is threshold k by all whose level is k or more.
+        """Returns the threshold with the best Dice (which equals F1) per class; of equal ones, that nearest to 0.5."""
+        # A pixel of level k or more reaches threshold k.
         hits, predicted = (np.cumsum(part[:, ::-1], axis=1)[:, ::-1] for part in (self._hits, self._predicted))
         truth = hits[:, :1]
         below = predicted[:, 1:] + truth
@@ -124,19 +124,19 @@ class RegionCounts:
     """Counts the regions of predicted masks, for every class.
 
     Args:
-        thresholds: of the classes.
+        thresholds: thresholds of the classes.
     """
 
     def __init__(self, thresholds: Sequence[float]) -> None:
         self._thresholds = np.array(thresholds, np.float32)
         self._images = 0
-        # Per class, of every region: image, pixels, those that count, those that are true; the truth of every image.
+        # For each class: image, pixels, counted pixels and correct pixels of every region; true pixels of every image.
         self._regions: list[list[npt.NDArray[np.int64]]] = [[] for _ in thresholds]
         self._truth: list[list[int]] = [[] for _ in thresholds]
 
     def add(self, probabilities: npt.NDArray[Any], true: npt.NDArray[Any]) -> None:
-        """Adds a batch: float32 [N, H, W, C], and 0, 1 or `UNCOUNTED` of the same shape."""
-        # As in the exported model: regions are of all that is predicted, and only then is left out what does not count.
+        """Adds a batch: float32 [N, H, W, C], and 0, 1 or `IGNORE_VALUE` of the same shape."""
+        # As in the exported model: regions are found before ignored pixels are left out.
         predicted, counted = probabilities >= self._thresholds, true != IGNORE_VALUE
         for image in range(len(true)):
             for c, (regions, truths) in enumerate(zip(self._regions, self._truth, strict=True)):
@@ -147,20 +147,20 @@ class RegionCounts:
             self._images += 1
 
     def sums(self, min_areas: Sequence[int]) -> MaskSums:
-        """The sums over all images with smaller regions dropped."""
+        """Returns the sums over all images with smaller regions dropped."""
         kept = [self._images_of(c, area) for c, area in enumerate(min_areas)]
         hits, predicted = (np.stack([row[i] for row in kept], axis=-1) for i in (0, 1))
         return MaskSums.of_images(hits, predicted, np.array(self._truth).T)
 
     def best(self) -> tuple[int, ...]:
-        """The smallest area with the best sum of both kinds of Dice, per class."""
+        """Returns the smallest area with the best sum of both kinds of Dice, per class."""
         return tuple(self._best_of(c) for c in range(len(self._regions)))
 
     def _best_of(self, c: int) -> int:
         areas = np.unique(np.concatenate([part[1] for part in self._regions[c]])) if self._regions[c] else np.zeros(0)
         if not areas.size:
             return 0
-        # To drop all of a class is never the aim, so the largest region stays.
+        # The largest region of a class is never dropped.
         picked = areas[np.unique(np.linspace(0, len(areas) - 1, _CANDIDATES).round().astype(int))]
         best, best_score = 0, -1.0
         for area in (0, *picked.tolist()):

@@ -1,4 +1,4 @@
-"""What stops a run, as a chapter of the report and as `verdict.json`: anomalies, leaks between splits, drift."""
+"""Anomalies, leaks between splits and drift: as a chapter of the report, and as `verdict.json`, which a gate reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shardwright.dataset.random_access import RecordLocation
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import card, escape, section
+from shardwright.display.html import badge, card, isolate, join, link, paragraph, section, sheet
 from shardwright.display.numbers import number
 from shardwright.errors import DatasetError
 from shardwright.fingerprint import canonical_json
@@ -21,19 +21,19 @@ from shardwright.untrusted import listed, parse_untrusted_json, record, text
 VERDICT_FILE = "verdict.json"
 _VERDICT = listed(record({"kind": text, "where": text, "what": text, "keys": listed(text)}))
 DRIFT, SKEW, LEAKAGE, NEAR_LEAKAGE = "DRIFT", "SKEW", "LEAKAGE", "NEAR_LEAKAGE"
-# Kinds of troubles that are found here, beside those that TFDV knows.
+# Kinds of anomalies that are found here, in addition to those of TFDV.
 KINDS = (DRIFT, SKEW, LEAKAGE, NEAR_LEAKAGE)
 
 
 @dataclass(frozen=True)
 class Anomaly:
-    """One thing that is wrong.
+    """One anomaly.
 
     Attributes:
-        kind: as a word: one of `KINDS`, or a name of TFDV's `AnomalyInfo.Type`.
+        kind: one of `KINDS`, or a name of TFDV's `AnomalyInfo.Type`.
         where: feature and split, or the measure.
-        what: as a sentence.
-        keys: of the first images concerned.
+        what: a sentence that describes it.
+        keys: keys of the first images that have it.
     """
 
     kind: str
@@ -43,11 +43,11 @@ class Anomaly:
 
 
 def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
-    """Copies that lie in more than one split, each kind with the keys of a group.
+    """Returns an anomaly for each kind of duplicates that are in more than one split, with the keys of a group.
 
     Args:
-        duplicates: what was found.
-        sheets: of the same dataset.
+        duplicates: the duplicates of the dataset.
+        sheets: the contact sheets of the same dataset.
     """
     found = []
     for kind, name, group_kind, count, words in (
@@ -61,7 +61,7 @@ def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
         ),
     ):
         if count:
-            verb = "lies" if count == 1 else "lie"
+            verb = "is" if count == 1 else "are"
             what = f"{groups(count)} of images with {words} {verb} in more than one split (see split and duplicates)"
             group = next((group for group in duplicates.shown if group.leaks and group.kind == group_kind), None)
             keys = tuple(sheets.facts(place).key for place in group.places) if group else ()
@@ -69,21 +69,21 @@ def leaks(duplicates: Duplicates, sheets: Sheets) -> list[Anomaly]:
     return found
 
 
-def trouble_chapter(troubles: Sequence[Anomaly], dataset: ImageDataset, sheets: Sheets) -> Chapter | None:
-    """Renders anomalies against the schema, with the images that they name; `None` where there are none."""
-    rows = [trouble for trouble in troubles if trouble.kind not in KINDS]
+def anomaly_chapter(anomalies: Sequence[Anomaly], dataset: ImageDataset, sheets: Sheets) -> Chapter | None:
+    """Renders the anomalies against the schema, with the images that have them; `None` if there are none."""
+    rows = [anomaly for anomaly in anomalies if anomaly.kind not in KINDS]
     if not rows:
         return None
-    places = _places(dataset, {key for trouble in rows for key in trouble.keys})
+    places = _places(dataset, {key for anomaly in rows for key in anomaly.keys})
     cards = []
-    for trouble in rows:
-        tiles = "".join(sheets.tile(places[key]) for key in trouble.keys if key in places)
-        sheet = f'<div class="sheet">{tiles}</div>' if tiles else ""
-        title = f'<span class="badge bad">{escape(trouble.kind)}</span> {escape(trouble.where)}'
-        cards.append(card(title, f"<p>{escape(trouble.what, 600)}</p>", sheet, wide=True))
+    for anomaly in rows:
+        tiles = [sheets.tile(places[key]) for key in anomaly.keys if key in places]
+        title = join([badge("bad", isolate(anomaly.kind)), isolate(anomaly.where)], " ")
+        what = paragraph(isolate(anomaly.what, 600))
+        cards.append(card(title, what, sheet(tiles) if tiles else "", wide=True))
     words = f"{number(len(rows))} anomal{'y' if len(rows) == 1 else 'ies'}"
-    finding = ("bad", f'The data do not fit the schema: <a href="#anomalies">{words}</a>.')
-    body = section("anomalies", "Anomalies", *cards, lead="What does not fit the schema.")
+    finding = ("bad", join(["The data do not fit the schema: ", link("anomalies", words), "."]))
+    body = section("anomalies", "Anomalies", *cards, lead="Values that do not fit the schema.")
     return Chapter("anomalies", "Anomalies", body, (finding,))
 
 
@@ -97,9 +97,9 @@ def _places(dataset: ImageDataset, keys: set[str]) -> dict[str, RecordLocation]:
     }
 
 
-def write_verdict(folder: Path, troubles: Sequence[Anomaly]) -> None:
-    """Writes `verdict.json`, what a gate reads."""
-    rows = [asdict(trouble) for trouble in troubles]
+def write_verdict(folder: Path, anomalies: Sequence[Anomaly]) -> None:
+    """Writes `verdict.json`."""
+    rows = [asdict(anomaly) for anomaly in anomalies]
     Path(folder, VERDICT_FILE).write_text(canonical_json(rows) + "\n", encoding="utf-8")
 
 
@@ -114,4 +114,4 @@ def read_verdict(folder: Path) -> list[Anomaly]:
         rows = parse_untrusted_json(file.read_text(encoding="utf-8"))
         return [Anomaly(**{**row, "keys": tuple(row["keys"])}) for row in _VERDICT(rows, "verdict")]
     except (OSError, ValueError) as error:
-        raise DatasetError(f"{file}: no readable verdict ({error}). Run the pipeline again.") from None
+        raise DatasetError(f"{file}: the verdict cannot be read ({error}). Run the pipeline again.") from None

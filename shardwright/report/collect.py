@@ -1,8 +1,8 @@
-"""One pass over all records of a dataset: everything the report counts, and where the images lie that it shows.
+"""Collects in one pass over the records all that the report counts, and the locations of the images that it shows.
 
-What is measured of pixels comes from the features that the ingest wrote. Where there are none, the pixels of a sample
-are measured, chosen by a hash of the keys. Shapes of masks are looked at in a sample, too. Memory does not grow with
-the number of images, but for some 60 bytes an image, by which duplicates are found.
+Measures of pixels come from the features that the ingest wrote. A dataset without them is measured on a sample of
+images, chosen by a hash of the keys. Shapes of masks come from a sample, too. Memory use is constant, except for about
+60 bytes for each image, from which duplicates are found.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _QUALITY = ("brightness", "contrast", "sharpness", "colorfulness")
 
 @dataclass(frozen=True)
 class Options:
-    """How much is looked at and shown.
+    """Sizes of the samples.
 
     Attributes:
-        seed: of the random samples.
-        shapes: images whose masks' shapes are looked at, about.
-        measured: images whose pixels are measured where no features tell, about.
+        seed: seed of the random samples.
+        shapes: about how many images have the shapes of their masks measured.
+        measured: about how many images are measured if the dataset contains no measures.
     """
 
     seed: int = 0
@@ -53,7 +53,7 @@ DEFAULTS = Options()
 
 @dataclass
 class Columns:
-    """A few numbers of every image, by which duplicates are found."""
+    """A few numbers of every image, from which duplicates are found."""
 
     shard: array[int] = field(default_factory=lambda: array("l"))
     offset: array[int] = field(default_factory=lambda: array("q"))
@@ -66,11 +66,11 @@ class Columns:
 
 @dataclass
 class Collected:
-    """What one pass found.
+    """The result of one pass.
 
     Attributes:
-        dataset: what was read.
-        shards: its shards, as `Place.shard` numbers them.
+        dataset: the dataset that was read.
+        shards: its shards, as `RecordLocation.shard` numbers them.
         images: split -> images.
         classes: split -> images of each class.
         unlabelled: split -> images of no class.
@@ -81,14 +81,14 @@ class Collected:
         orientations: Exif orientation -> images.
         folders: first folder of the key -> images, of the first few hundred.
         areas: class -> pixels of its masks.
-        pixels: of all images.
-        shapes: of masks; `None` where none are stored as runs.
-        measured: images whose pixels were measured for want of features; `None` where features told.
-        columns: for duplicates.
-        random: images chosen by lot.
-        by_class: of each class, images chosen by lot.
-        smallest: masks with the smallest part of their image.
-        largest: with the largest.
+        pixels: pixels of all images.
+        shapes: shapes of the masks; `None` if none are stored as runs.
+        measured: number of images whose pixels were measured; `None` if the records contain the measures.
+        columns: numbers from which duplicates are found.
+        random: a random sample of images.
+        by_class: a random sample of the images of each class.
+        smallest: masks that cover the smallest part of their image.
+        largest: masks that cover the largest part.
     """
 
     dataset: ImageDataset
@@ -118,7 +118,7 @@ class Collected:
         return sum(self.images.values())
 
     def class_count(self, label: int, split: str | None = None) -> int:
-        """Images of a class, in one split or in all."""
+        """Returns the number of images of a class, in one split or in all."""
         return sum(counts[label] for name, counts in self.classes.items() if split in (None, name))
 
 
@@ -126,9 +126,9 @@ def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress 
     """Reads a dataset once.
 
     Args:
-        dataset: what to read.
-        options: how much to look at.
-        shown: told of every image.
+        dataset: the dataset.
+        options: sizes of the samples.
+        shown: advances with every image.
 
     Raises:
         DatasetError: the dataset is damaged.
@@ -142,10 +142,10 @@ def collect(dataset: ImageDataset, options: Options = DEFAULTS, shown: Progress 
     if reader.quality is None:
         found.measured = 0
     total = max(1, sum(shard.records for shard in shards))
-    looker = _Looker(found, options, options.shapes / total, options.measured / total)
+    collector = _Collector(found, options, options.shapes / total, options.measured / total)
     for number, shard in enumerate(shards):
         for key, offset, payload in dataset.placed_records(shard):
-            looker.look(shard.split, reader.read(key, payload), RecordLocation(number, offset))
+            collector.add(shard.split, reader.read(key, payload), RecordLocation(number, offset))
             shown.advance()
     return found
 
@@ -165,15 +165,15 @@ def _histograms(masks: int) -> dict[str, Histogram]:
 
 
 @dataclass
-class _Looker:
-    """Adds images to what was collected."""
+class _Collector:
+    """Adds images to a `Collected`."""
 
     found: Collected
     options: Options
     shapes_share: float
     measured_share: float
 
-    def look(self, split: str, facts: ExampleView, place: RecordLocation) -> None:
+    def add(self, split: str, facts: ExampleView, place: RecordLocation) -> None:
         """Adds one image."""
         found = self.found
         found.images[split] += 1
@@ -245,7 +245,7 @@ class _Looker:
 
 
 def measured(facts: ExampleView) -> Quality | None:
-    """Measures the pixels of an image as the ingest does; `None` where they are stored in a form that is no file."""
+    """Measures the pixels of an image as the ingest does; `None` if it is not stored as an image file."""
     if facts.header is None:
         return None
     try:
@@ -256,5 +256,5 @@ def measured(facts: ExampleView) -> Quality | None:
 
 
 def as_hashes(values: array[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """A column as an array."""
+    """Returns a column as an array."""
     return np.frombuffer(values, np.uint64) if len(values) else np.empty(0, np.uint64)

@@ -1,33 +1,50 @@
-"""Contact sheets: images with their masks laid over, in sheets that each answer a question."""
+"""Contact sheets: thumbnails with masks, for random images, classes, extremes and duplicates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from markupsafe import Markup
+
 from shardwright.dataset.example_view import ExampleReader, ExampleView
 from shardwright.dataset.random_access import RecordLocation, read_record
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import card, dot, escape, escape_attribute, section
+from shardwright.display.html import (
+    badge,
+    card,
+    dot,
+    figure,
+    isolate,
+    join,
+    left_out,
+    note,
+    paragraph,
+    section,
+    sheet,
+    switch,
+    tag,
+    thumbnail,
+)
+from shardwright.display.html import group as tile_group
 from shardwright.display.numbers import number, percent
-from shardwright.display.pictures import Picture, picture_of
+from shardwright.display.pictures import picture_of
 from shardwright.report.collect import MOST_CLASSES, Collected
 from shardwright.report.duplicates import Duplicates, Group
 from shardwright.report.image_stats import colour_legend
 from shardwright.report.overview import groups
 from shardwright.report.samples import Candidate
 
-# Of the page's 5 MB, so much may be pictures, and so much of that those of further chapters.
+# Bytes of the page's 5 MB that pictures may take, and those that pictures of added chapters may take.
 BUDGET = 3_900_000
 CHAPTER_BUDGET = 900_000
 _NAMED = 4
-LEFT_OUT = '<div class="pic"><div class="gone">left out to keep the page small</div></div>'
 
 
 class Sheets:
-    """Makes tiles until the page's bytes are spent; then pictures are left out, and the tile says so.
+    """Makes tiles until the byte budget is spent; later tiles state that their picture is left out.
 
     Args:
-        found: what was collected.
+        found: the result of the pass over the dataset.
         budget: bytes that all pictures may take.
     """
 
@@ -37,13 +54,13 @@ class Sheets:
         self._left = budget
         self.left_out = 0
 
-    def tile(self, place: RecordLocation, *, labels: Sequence[int] | None = None, note: str = "") -> str:
-        """One image.
+    def tile(self, place: RecordLocation, *, labels: Sequence[int] | None = None, note: str = "") -> Markup:
+        """Returns the tile of one image.
 
         Args:
-            place: where its record lies.
-            labels: classes whose masks are laid over it; by default all of its own.
-            note: a line below, ready as HTML.
+            place: location of its record.
+            labels: classes whose masks are shown; by default all classes of the image.
+            note: a line below the picture.
         """
         facts = self.facts(place)
         own = facts.labels if labels is None else labels
@@ -53,36 +70,36 @@ class Sheets:
         words = f"{facts.key}, split {split}, " + (f"classes {', '.join(names[:_NAMED])}" if names else "no class")
         if picture.bytes > self._left:
             self.left_out += 1
-            inner = LEFT_OUT
+            inner = left_out()
         else:
             self._left -= picture.bytes
-            inner = thumbnail_figure(picture, words)
-        tags = "".join(self._tag(label) for label in facts.labels[:_NAMED])
-        tags += f'<span class="tag">+{len(facts.labels) - _NAMED}</span>' if len(facts.labels) > _NAMED else ""
-        line = f'<span class="tag">{escape(split, 30)}</span>{tags}'
-        return figure(inner, facts.key, f"{line}{note}")
+            inner = thumbnail(picture, words)
+        tags = [tag(isolate(split, 30)), *(self._tag(label) for label in facts.labels[:_NAMED])]
+        if len(facts.labels) > _NAMED:
+            tags.append(tag(f"+{len(facts.labels) - _NAMED}"))
+        return figure(inner, facts.key, join([*tags, note]))
 
     def facts(self, place: RecordLocation) -> ExampleView:
-        """What the record at a place tells."""
+        """Reads the record at a location."""
         payload = read_record(self._found.shards, place)
         facts = self._reader.read("", payload)
         keys = facts.example.texts(self._found.dataset.manifest.stored("image/key"))
         return self._reader.read(keys[0] if keys else "(no key)", payload)
 
-    def _tag(self, label: int) -> str:
-        name = escape(self._found.dataset.manifest.classes[label], 30)
-        return f'<span class="tag">{dot(label)}{name}</span>'
+    def _tag(self, label: int) -> Markup:
+        return tag(join([dot(label), isolate(self._found.dataset.manifest.classes[label], 30)]))
 
     def sheet(
         self, picks: Iterable[Candidate], note: Callable[[Candidate], str] = lambda pick: "", *, own: bool = False
-    ) -> str:
-        """Several tiles; with `own` only the mask is laid over for which an image was chosen."""
-        tiles = (self.tile(p.place, labels=[p.label] if own and p.label >= 0 else None, note=note(p)) for p in picks)
-        return f'<div class="sheet">{"".join(tiles)}</div>'
+    ) -> Markup:
+        """Returns a sheet of tiles; with `own` a tile shows only the mask for which the image was chosen."""
+        return sheet(
+            self.tile(p.place, labels=[p.label] if own and p.label >= 0 else None, note=note(p)) for p in picks
+        )
 
 
 def sheets_of(directory: str) -> Sheets:
-    """Tiles of a dataset of which nothing else is shown.
+    """Returns sheets of a dataset that was not collected.
 
     Raises:
         DatasetError: there is no dataset.
@@ -91,94 +108,72 @@ def sheets_of(directory: str) -> Sheets:
     return Sheets(Collected(dataset, [shard for split in dataset.splits for shard in dataset.shards(split)]))
 
 
-def thumbnail_figure(picture: Picture, words: str) -> str:
-    """A small picture with its masks laid over it, as wide as the page has room for; `words` say what it shows."""
-    if not picture.image:
-        return '<div class="pic"><div class="gone">cannot be shown</div></div>'
-    size = f'width="{picture.width}" height="{picture.height}"'
-    inner = f'<img src="{picture.image}" alt="{escape_attribute(words, 240)}" {size}>'
-    if picture.overlay:
-        inner += f'<img class="m" src="{picture.overlay}" alt="" {size}>'
-    # Never higher than small pictures are.
-    return f'<div class="pic" style="max-width:{picture.width}px">{inner}</div>'
-
-
-def figure(inner: str, name: str, below: str) -> str:
-    """A tile: what `thumbnail_figure` made, the name of the image, and what is below it, ready as HTML."""
-    return f'<figure>{inner}<figcaption><span class="k">{escape(name, 80)}</span>{below}</figcaption></figure>'
-
-
-def contact_sheets(found: Collected, sheets: Sheets) -> str:
-    """Random images, some of every class, the smallest and the largest masks."""
+def contact_sheets(found: Collected, sheets: Sheets) -> Markup:
+    """Returns the sections with random images, some images of every class, the smallest and the largest masks."""
     names = found.dataset.manifest.classes
     masked = found.shapes is not None
-    switch = ""
-    if masked:
-        switch = (
-            '<label class="switch"><input type="checkbox" id="show-masks" checked> masks laid over the pictures</label>'
-        )
     parts = [
-        card(f"{len(found.random.picks())} by lot", sheets.sheet(found.random.picks()), wide=True),
+        card(f"{len(found.random.candidates())} at random", sheets.sheet(found.random.candidates()), wide=True),
     ]
     extremes = [
-        card(title, sheets.sheet(lowest.picks(), _part, own=True), wide=True)
+        card(title, sheets.sheet(lowest.candidates(), _part, own=True), wide=True)
         for title, lowest in (("The smallest masks", found.smallest), ("The largest masks", found.largest))
-        if lowest.picks()
+        if lowest.candidates()
     ]
     by_class = []
     for label in sorted(found.by_class, key=lambda label: (-found.class_count(label), label))[:MOST_CLASSES]:
-        title = f"{dot(label)}{escape(names[label], 60)}"
-        note = f"{number(found.class_count(label))} images have it."
-        by_class.append(card(title, sheets.sheet(found.by_class[label].picks()), note=note, wide=True))
+        title = join([dot(label), isolate(names[label], 60)])
+        count = f"{number(found.class_count(label))} images have it."
+        by_class.append(card(title, sheets.sheet(found.by_class[label].candidates()), note=count, wide=True))
     left = len(found.by_class) - len(by_class)
-    rest = f'<p class="note">{number(left)} rarer classes are left out here.</p>' if left > 0 else ""
+    rest = note(f"{number(left)} rarer classes are left out here.") if left > 0 else ""
     legend = colour_legend(names) if masked else ""
-    return section("samples", "Samples", legend, switch, *parts, *extremes) + (
-        section("each-class", "Each class", *by_class, rest) if by_class else ""
-    )
+    show = switch("show-masks", "show masks") if masked else ""
+    samples = section("samples", "Samples", legend, show, *parts, *extremes)
+    return join([samples, section("each-class", "Each class", *by_class, rest) if by_class else ""])
 
 
-def _part(pick: Candidate) -> str:
-    return f"<div>{percent(abs(pick.score))} of the image</div>"
+def _part(pick: Candidate) -> Markup:
+    return Markup("<div>{} of the image</div>").format(percent(abs(pick.score)))
 
 
-def _covered(facts: ExampleView) -> str:
-    """What the mask of each class covers: masks that differ may look the same."""
+def _covered(facts: ExampleView) -> Markup:
+    """Returns the area of the mask of each class: masks that differ may look the same."""
     areas = zip(facts.reader.classes, facts.areas or (), strict=False)
-    told = ", ".join(f"{escape(name, 30)} {number(pixels)}" for name, pixels in areas if pixels)
-    return f"<div>pixels: {told or 'none'}</div>"
+    pixels = join([join([isolate(name, 30), number(count)], " ") for name, count in areas if count], ", ")
+    return Markup("<div>pixels: {}</div>").format(pixels or "none")
 
 
-def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -> str:
-    """Groups of images that are the same or look alike."""
+def duplicate_sheets(found: Collected, duplicates: Duplicates, sheets: Sheets) -> Markup:
+    """Returns the section with groups of images that are equal or look alike."""
     if duplicates.exact is None and duplicates.near is None:
         return section(
-            "duplicates", "Same and alike", "<p>The records hold no hashes by which copies could be told.</p>"
+            "duplicates", "Same and alike", paragraph("The records contain no hashes, so duplicates cannot be found.")
         )
-    told = [f"{groups(duplicates.exact or 0)} of equal files"]
+    summary = [f"{groups(duplicates.exact or 0)} of equal files"]
     if duplicates.near is None:
-        told.append("images that look alike are not known (images.verify: full writes the hashes)")
+        summary.append("images that look alike are not known (images.verify: full writes the hashes)")
     else:
-        told.append(f"{groups(duplicates.near)} of images that look alike")
+        summary.append(f"{groups(duplicates.near)} of images that look alike")
     if duplicates.leaks:
-        told.append(f"{number(duplicates.leaks)} across splits")
+        summary.append(f"{number(duplicates.leaks)} across splits")
     if duplicates.conflicts:
-        told.append(f"{number(duplicates.conflicts)} with different labels or masks")
-    body = "".join(_group(group, sheets) for group in duplicates.shown)
+        summary.append(f"{number(duplicates.conflicts)} with different labels or masks")
+    body = join(_group(group, sheets) for group in duplicates.shown)
     every = (duplicates.exact or 0) + (duplicates.near or 0)
-    note = f"The first {len(duplicates.shown)} of {number(every)} groups." if every > len(duplicates.shown) else ""
-    content = card("Groups", body, note=note, wide=True) if body else ""
-    return section("duplicates", "Same and alike", content, lead="; ".join(told) + ".")
+    first = f"The first {len(duplicates.shown)} of {number(every)} groups." if every > len(duplicates.shown) else ""
+    content = card("Groups", body, note=first, wide=True) if body else ""
+    return section("duplicates", "Same and alike", content, lead="; ".join(summary) + ".")
 
 
-def _group(group: Group, sheets: Sheets) -> str:
+def _group(group: Group, sheets: Sheets) -> Markup:
     badges = [f"{group.size} images, " + ("equal files" if group.kind == "exact" else "alike")]
     if group.leaks:
-        badges.append('<span class="badge bad">in more than one split</span>')
+        badges.append(badge("bad", "in more than one split"))
     if group.conflicts:
-        badges.append(f'<span class="badge warn">different {group.conflicts}</span>')
-    tiles = "".join(
+        badges.append(badge("warn", f"different {group.conflicts}"))
+    tiles = [
         sheets.tile(place, note=_covered(sheets.facts(place)) if group.conflicts == "masks" else "")
         for place in group.places
-    )
-    return f'<div class="group"><p>{" ".join(badges)}</p><div class="sheet">{tiles}</div></div>'
+    ]
+    return tile_group(badges, tiles)

@@ -1,4 +1,4 @@
-"""Groups of images that are the same or look the same, across splits too, and those whose labels disagree."""
+"""Finds groups of images that are equal or look alike, also across splits, and groups whose labels disagree."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from shardwright.duplicates.clusters import equal_clusters, near_clusters
 from shardwright.duplicates.decide import groups_of
 from shardwright.report.collect import Collected, Columns, as_hashes
 
-# Bits of 64 in which both hashes of near duplicates may differ; more and different photographs of one scene join.
+# Bits of 64 in which both hashes of near duplicates may differ; with more, different photographs of a scene match.
 NEAR_BITS = 4
 _GROUPS_SHOWN = 12
 _MEMBERS_SHOWN = 4
 
 
 class Group(NamedTuple):
-    """Images that are the same.
+    """Images that are equal or look alike.
 
     Attributes:
         kind: `exact` or `near`.
-        size: how many.
-        places: where the first few lie.
-        leaks: they lie in more than one split.
-        conflicts: what they disagree about: `labels`, or, of equal files with the same labels, `masks`; empty for
-            nothing.
+        size: number of images.
+        places: locations of the first few records.
+        leaks: the images are in more than one split.
+        conflicts: `labels` or `masks` if these differ within the group; else empty.
     """
 
     kind: str
@@ -38,15 +37,15 @@ class Group(NamedTuple):
 
 
 class Duplicates(NamedTuple):
-    """What was found.
+    """The duplicates of a dataset.
 
     Attributes:
-        exact: groups of equal files; `None` where no hashes are stored.
-        near: groups of images that look the same; `None` likewise.
-        leaks: groups, of either kind, that lie in more than one split.
-        exact_leaks: those of them that are equal files.
-        conflicts: groups, of either kind, whose classes or masks disagree.
-        shown: some of them: conflicts and leaks first.
+        exact: number of groups of equal files; `None` if no hashes are stored.
+        near: number of groups of images that look alike; `None` if no hashes are stored.
+        leaks: number of groups, of either kind, that are in more than one split.
+        exact_leaks: number of groups of equal files that are in more than one split.
+        conflicts: number of groups, of either kind, whose classes or masks differ.
+        shown: some groups, with conflicts and leaks first.
     """
 
     exact: int | None
@@ -58,7 +57,7 @@ class Duplicates(NamedTuple):
 
 
 def find_duplicates(found: Collected) -> Duplicates:
-    """Finds groups by the hashes that the records hold."""
+    """Finds groups by the hashes that the records contain."""
     columns = found.columns
     content, perceptual = as_hashes(columns.content), as_hashes(columns.perceptual)
     exact = (
@@ -88,7 +87,7 @@ def _groups(kind: str, found: Collected, firsts: np.ndarray[tuple[int], np.dtype
     for members in groups_of(firsts, np.ones(len(firsts), np.bool_)):
         rows = members.tolist()
         if kind == "near" and len({columns.content[row] for row in rows}) == 1:
-            continue  # Equal files are told of already.
+            continue  # A group of equal files, which is listed as `exact`.
         yield Group(
             kind,
             len(rows),
@@ -101,5 +100,5 @@ def _groups(kind: str, found: Collected, firsts: np.ndarray[tuple[int], np.dtype
 def _conflict(kind: str, columns: Columns, rows: list[int]) -> str:
     if len({columns.labels[row] for row in rows}) > 1:
         return "labels"
-    # Of pictures that only look alike, masks are rarely the same to the pixel.
+    # Masks of pictures that only look alike are rarely equal to the pixel.
     return "masks" if kind == "exact" and len({columns.masks[row] for row in rows}) > 1 else ""

@@ -1,11 +1,25 @@
-"""The middle of the page: how large, bright and sharp the images are, and what their masks look like."""
+"""The sections on images and masks: sizes, formats, brightness and sharpness; areas, regions and overlap of masks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from markupsafe import Markup
 
 from shardwright.display.charts import BAR, ENOUGH, bar, histogram, split_legend
-from shardwright.display.html import card, dot, escape, escape_attribute, more, section, table
+from shardwright.display.html import (
+    card,
+    dot,
+    figure,
+    grid,
+    heat_map,
+    isolate,
+    join,
+    legend,
+    more,
+    note,
+    section,
+    table,
+    with_share,
+)
 from shardwright.display.numbers import Show, number, percent, size_text
 from shardwright.display.pictures import heat_picture
 from shardwright.images.colours import class_colour
@@ -34,39 +48,37 @@ _MEASURES: tuple[tuple[str, str, Show], ...] = (
 )
 
 
-def images(found: Collected) -> str:
-    """Sizes, formats and measures of quality."""
+def images(found: Collected) -> Markup:
+    """Returns the section with sizes, formats and measures of quality."""
     splits = [split for split in sorted(found.images) if found.images[split] >= ENOUGH]
-    cards = "".join(
+    cards = [
         card(title, histogram(f"c-{name}", title, found.histograms[name], show)) for name, title, show in _MEASURES
-    )
+    ]
     lead = ""
     if found.measured is not None:
         lead = (
-            f"The dataset holds no measures (images.verify: full writes them), so brightness, contrast, sharpness and "
-            f"colour are those of a sample of {number(found.measured)} images, chosen by a hash of their keys."
+            f"The dataset contains no measures (images.verify: full writes them), so brightness, contrast, sharpness "
+            f"and colour are those of a sample of {number(found.measured)} images, chosen by a hash of their keys."
         )
-    legend = split_legend(splits) if len(found.images) > 1 and splits else ""
-    return section(
-        "images", "Images", legend, f'<div class="grid">{cards}{_sizes(found)}{_kinds(found)}</div>', lead=lead
-    )
+    lines = split_legend(splits) if len(found.images) > 1 and splits else ""
+    return section("images", "Images", lines, grid(*cards, _sizes(found), _kinds(found)), lead=lead)
 
 
-def _sizes(found: Collected) -> str:
+def _sizes(found: Collected) -> Markup:
     order = sorted(
         ((size, n) for size, n in found.sizes.items() if size is not None), key=lambda item: (-item[1], item[0])
     )
     rows = [(f"{h} × {w}", number(n), percent(n / max(1, found.total)), bar(n / order[0][1])) for (h, w), n in order]
     others = len(rows) - _SIZES_SHOWN
     rest = sum(n for _, n in order[_SIZES_SHOWN:]) + found.sizes.get(None, 0)
-    note = f"{number(others)} further sizes of {number(rest)} images." if others > 0 else ""
+    left = f"{number(others)} further sizes of {number(rest)} images." if others > 0 else ""
     head = ("Height × width", "Images", "Share", BAR)
-    return card("Sizes", table(head, rows[:_SIZES_SHOWN], caption="The most frequent sizes", numbers=(1, 2)), note=note)
+    return card("Sizes", table(head, rows[:_SIZES_SHOWN], caption="The most frequent sizes", numbers=(1, 2)), note=left)
 
 
-def _kinds(found: Collected) -> str:
+def _kinds(found: Collected) -> Markup:
     rows = [
-        *((f"format {escape(name or 'not told')}", n) for name, n in sorted(found.formats.items())),
+        *((join(["format ", isolate(name or "unknown")]), n) for name, n in sorted(found.formats.items())),
         *(
             (f"{n_channels} channel{'' if n_channels == 1 else 's'}", n)
             for n_channels, n in sorted(found.channels.items())
@@ -78,34 +90,34 @@ def _kinds(found: Collected) -> str:
     return card("Formats", table(("Kind", "Images", "Share", BAR), body, caption="Kinds of files", numbers=(1, 2)))
 
 
-def masks(found: Collected) -> str:
-    """Area, regions, overlap and place of the masks; empty where there are none."""
+def masks(found: Collected) -> Markup:
+    """Returns the section with area, regions, overlap and position of the masks; empty if there are none."""
     if "coverage/0" not in found.histograms:
-        return ""
+        return Markup("")
     names = found.dataset.manifest.classes[:MOST_CLASSES]
-    cards = "".join(
+    cards = [
         card(
-            f"{dot(label)}{escape(name, 60)}",
+            join([dot(label), isolate(name, 60)]),
             histogram(f"c-cover-{label}", f"Part of the image: {name}", found.histograms[f"coverage/{label}"], percent),
-            note="Part of the image that the mask covers, where there is one.",
+            note="Part of the image that the mask covers, for images that have one.",
         )
         for label, name in enumerate(names)
-    )
+    ]
     shapes = found.shapes
-    looked, tables = "", _areas(found, names)
+    lead, tables = "", _areas(found, names)
     if shapes is not None and shapes.images:
-        looked = (
-            f"Regions, overlap and places are those of {number(shapes.images)} images, "
-            f"{'all there are' if shapes.images == found.total else 'chosen by a hash of their keys'}."
+        lead = (
+            f"Regions, overlap and positions are those of {number(shapes.images)} images, "
+            f"{'all of them' if shapes.images == found.total else 'chosen by a hash of their keys'}."
         )
         tables += _shapes(shapes, names)
     left = len(found.dataset.manifest.classes) - len(names)
-    note = f'<p class="note">{number(left)} further classes are left out here.</p>' if left else ""
-    return section("masks", "Masks", tables, f'<div class="grid">{cards}</div>', note, lead=looked)
+    rest = note(f"{number(left)} further classes are left out here.") if left else ""
+    return section("masks", "Masks", tables, grid(*cards), rest, lead=lead)
 
 
-def _areas(found: Collected, names: tuple[str, ...]) -> str:
-    """How much the masks of each class cover: what weighs a class in a loss that counts pixels."""
+def _areas(found: Collected, names: tuple[str, ...]) -> Markup:
+    """Returns the areas of the masks of each class, from which class weights of a pixel loss follow."""
     rows = []
     for label, name in enumerate(names):
         part = found.histograms[f"coverage/{label}"]
@@ -113,7 +125,7 @@ def _areas(found: Collected, names: tuple[str, ...]) -> str:
         every = percent(found.areas[label] / max(1, found.pixels))
         rows.append(
             (
-                f"{dot(label)}{escape(name, 60)}",
+                join([dot(label), isolate(name, 60)]),
                 number(part.total),
                 f"{number(round(mean) if part.total else mean)}",
                 percent(part.mean()),
@@ -125,20 +137,19 @@ def _areas(found: Collected, names: tuple[str, ...]) -> str:
     return card("Area", body, wide=True)
 
 
-def _shapes(shapes: MaskShapes, names: tuple[str, ...]) -> str:
-    heats = "".join(_heat(shapes, label, name) for label, name in enumerate(names) if shapes.masks[label])
-    return (
-        card(
-            "Where each class lies",
-            f'<div class="heats">{heats}</div>',
-            note="Every picture stretched to one frame; dark is where masks of the class lie most often.",
-            wide=True,
-        )
-        + f'<div class="grid fit">{"".join(_tables(shapes, names))}</div>'
+def _shapes(shapes: MaskShapes, names: tuple[str, ...]) -> Markup:
+    heats = join(_heat(shapes, label, name) for label, name in enumerate(names) if shapes.masks[label])
+    positions = card(
+        "Position of each class",
+        Markup('<div class="heats">{}</div>').format(heats),
+        note="Every image is stretched to one frame. Dark areas are in most masks of the class.",
+        wide=True,
     )
+    overlap = [_overlap_card(shapes, names)] if len(names) > 1 else []
+    return positions + grid(_region_card(shapes, names), *overlap, kind="fit")
 
 
-def _heat(shapes: MaskShapes, label: int, name: str) -> str:
+def _heat(shapes: MaskShapes, label: int, name: str) -> Markup:
     heat = shapes.heat[label]
     rows, columns = heat.shape
     total = max(1, int(heat.sum()))
@@ -149,58 +160,45 @@ def _heat(shapes: MaskShapes, label: int, name: str) -> str:
         f"Heat map of {name}: centre {100 * down:.0f} % from the top and {100 * right:.0f} % from the left; "
         f"at its densest place {100 * most:.0f} % of its masks"
     )
-    return (
-        f'<figure><img class="heat" src="{heat_picture(heat)}" alt="{escape_attribute(words, 300)}" width="{columns}" '
-        f'height="{rows}"><figcaption><span class="k">{escape(name, 60)}</span>centre {100 * down:.0f} % down, '
-        f"{100 * right:.0f} % right; densest {100 * most:.0f} %</figcaption></figure>"
-    )
+    below = f"centre {100 * down:.0f} % down, {100 * right:.0f} % right; densest {100 * most:.0f} %"
+    return figure(heat_map(heat_picture(heat), words, columns, rows), name, below)
 
 
-def _tables(shapes: MaskShapes, names: tuple[str, ...]) -> Iterator[str]:
+def _region_card(shapes: MaskShapes, names: tuple[str, ...]) -> Markup:
     limit = shapes.MOST_REGIONS
     rows = []
     for label, name in enumerate(names):
         counts = shapes.regions[label]
         total = max(1, shapes.masks[label])
         one, few, many = int(counts[0]), int(counts[1:5].sum()), int(counts[5:].sum())
-        cells = [f"{number(n)} <small>({percent(n / total)})</small>" for n in (one, few, many)]
-        rows.append((escape(name, 60), number(shapes.masks[label]), *cells))
-    fine = [(escape(name, 60), *(number(int(n)) for n in shapes.regions[label])) for label, name in enumerate(names)]
-    head = ("Class", *(str(i + 1) for i in range(limit)), f"{limit + 1}+")
-    yield card(
+        cells = [with_share(number(n), percent(n / total)) for n in (one, few, many)]
+        rows.append((isolate(name, 60), number(shapes.masks[label]), *cells))
+    head = ("Class", "Masks", "1 region", "2 – 5", "6 and more")
+    fine = [(isolate(name, 60), *(number(int(n)) for n in shapes.regions[label])) for label, name in enumerate(names)]
+    fine_head = ("Class", *(str(i + 1) for i in range(limit)), f"{limit + 1}+")
+    by_number = table(fine_head, fine, caption="Masks by number of regions", numbers=range(1, limit + 2))
+    return card(
         "Regions of a mask",
-        table(
-            ("Class", "Masks", "1 region", "2 – 5", "6 and more"),
-            rows,
-            caption="Connected regions",
-            numbers=(1, 2, 3, 4),
-        ),
-        more("By number", table(head, fine, caption="Masks by number of regions", numbers=range(1, limit + 2))),
+        table(head, rows, caption="Connected regions", numbers=(1, 2, 3, 4)),
+        more("By number", by_number),
     )
-    if len(names) > 1:
-        rows = []
-        for label, name in enumerate(names):
-            own = int(shapes.shared[label, label])
-            cells = []
-            for other in range(len(names)):
-                part = int(shapes.shared[label, other]) / own if own else 0.0
-                cells.append("–" if other == label or not own else percent(part))
-            rows.append((escape(name, 60), *cells))
-        yield card(
-            "Overlap",
-            table(
-                ("Of the pixels of", *(f"also {escape(name, 40)}" for name in names)),
-                rows,
-                caption="Part of the pixels of a class (row) that also belong to another one (column)",
-                numbers=range(1, len(names) + 1),
-            ),
-        )
 
 
-def colour_legend(names: tuple[str, ...]) -> str:
-    """Which colour is which class."""
-    items = "".join(
-        f'<li><span class="swatch" style="color:{class_colour(label).css}"></span>{escape(name, 60)}</li>'
-        for label, name in enumerate(names[:MOST_CLASSES])
+def _overlap_card(shapes: MaskShapes, names: tuple[str, ...]) -> Markup:
+    rows = []
+    for label, name in enumerate(names):
+        own = int(shapes.shared[label, label])
+        parts = [int(shared) / own if own else 0.0 for shared in shapes.shared[label, : len(names)]]
+        cells = ["–" if other == label or not own else percent(part) for other, part in enumerate(parts)]
+        rows.append((isolate(name, 60), *cells))
+    head = ("Of the pixels of", *(join(["also ", isolate(name, 40)]) for name in names))
+    caption = "Part of the pixels of a class (row) that also belong to another one (column)"
+    return card("Overlap", table(head, rows, caption=caption, numbers=range(1, len(names) + 1)))
+
+
+def colour_legend(names: tuple[str, ...]) -> Markup:
+    """Returns the legend of the classes' colours."""
+    return legend(
+        "Colours of the classes",
+        [("", class_colour(label).css, isolate(name, 60)) for label, name in enumerate(names[:MOST_CLASSES])],
     )
-    return f'<ul class="legend" aria-label="Colours of the classes">{items}</ul>'

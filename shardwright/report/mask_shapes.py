@@ -1,4 +1,4 @@
-"""What masks look like as shapes: regions, overlap, where they lie. Counted in run space, on no drawn mask."""
+"""Measures the shapes of masks: regions, overlap, position. All is counted in run space; no mask is drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAT_SIDE = 24
 
 
 def regions(runs: Runs, height: int) -> int:
-    """Number of connected regions of a mask: pixels that share an edge belong to one.
+    """Returns the number of connected regions of a mask: pixels that share an edge belong to one region.
 
     Args:
         runs: int64 (n, 2), column by column.
@@ -40,7 +40,7 @@ def regions(runs: Runs, height: int) -> int:
 
 
 def heat(runs: Runs, height: int, width: int, orientation: int) -> npt.NDArray[np.int64]:
-    """The mask as displayed, sampled at 24 x 24 points: int64 of 0 and 1."""
+    """Samples the displayed mask at 24 x 24 points: int64 of 0 and 1."""
     shape = displayed_size(height, width, orientation)
     turned = orient_runs(runs, height, width, orientation)
     plan = plan_geometry("stretch", *shape, HEAT_SIDE, HEAT_SIDE)
@@ -53,11 +53,11 @@ class MaskShapes:
 
     Attributes:
         classes: number of classes.
-        images: how many images were looked at.
-        masks: of each class, how many of them are not empty.
-        regions: of each class, counts of masks by number of regions; the last entry counts those with more.
-        heat: of each class, how often each of 24 x 24 places of a picture lies in a mask.
-        shared: pixels that belong to two classes at once; on the diagonal the pixels of each.
+        images: number of images in the sample.
+        masks: for each class, the number of masks that are not empty.
+        regions: for each class, counts of masks by number of regions; the last entry counts those with more.
+        heat: for each class, how many masks cover each of 24 x 24 points.
+        shared: pixels that belong to two classes; on the diagonal the pixels of each class.
     """
 
     classes: int

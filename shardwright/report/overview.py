@@ -1,47 +1,65 @@
-"""The upper part of the page: figures at a glance, what is worth a look, the way of the inputs, splits and classes.
-
-The splits beside each other: how large they are, and how evenly the classes are dealt within each.
-"""
+"""The first sections of the page: key figures, findings, from inputs to examples, splits and classes."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
 
 from shardwright.dataset.ledger import UNLISTED
 from shardwright.dataset.manifest import MULTI, NONE, SINGLE
 from shardwright.display.charts import BAR, bar, split_class
-from shardwright.display.html import card, dot, escape, finding_list, more, plain, section, table
+from shardwright.display.html import (
+    card,
+    dot,
+    finding_list,
+    grid,
+    isolate,
+    join,
+    link,
+    more,
+    paragraph,
+    plain,
+    section,
+    stats,
+    table,
+    with_share,
+)
 from shardwright.display.numbers import number, percent, size_text
 from shardwright.report.collect import Collected
 from shardwright.report.duplicates import Duplicates
 
 
 def evenness(counts: Sequence[int]) -> float:
-    """How evenly things are dealt among kinds (Pielou, 1966: entropy by the greatest there could be).
+    """Returns how evenly items are distributed among classes (Pielou, 1966: entropy relative to its maximum).
 
     Args:
-        counts: things of each kind.
+        counts: items of each class.
 
     Returns:
-        0 where all are of one kind, 1 where each kind has as many; NaN where there are no things, or one kind only.
+        0 if all are of one class, 1 if all classes are equally frequent; NaN without items or with one class only.
     """
     total = sum(counts)
     if len(counts) < 2 or not total:
         return math.nan
     shares = [count / total for count in counts if count]
-    # Of one kind the entropy is -0.
+    # The entropy of a single class is -0.
     return abs(sum(share * math.log(share) for share in shares)) / math.log(len(counts))
 
 
 def split_order(found: Collected) -> list[str]:
-    """Names of the splits, that with the most images first."""
+    """Returns the names of the splits, the largest first."""
     return sorted(found.images, key=lambda split: (-found.images[split], split))
 
 
-def split_table(found: Collected) -> str:
-    """A table of the splits, each in the colour that its lines have in charts."""
+def _split_name(split: str, longest: int = 160) -> Markup:
+    """Returns the name of a split in the colour of its lines in the charts."""
+    return Markup('<span class="{}">{}</span>').format(split_class(split), isolate(split, longest))
+
+
+def split_table(found: Collected) -> Markup:
+    """Returns the table of the splits, each in the colour of its lines in the charts."""
     labels = range(len(found.dataset.manifest.classes))
     rows = []
     for split in split_order(found):
@@ -49,7 +67,7 @@ def split_table(found: Collected) -> str:
         counts = [found.class_count(label, split) for label in labels]
         shards = [shard for shard in found.shards if shard.split == split]
         cells = [
-            f'<span class="{split_class(split)}">{escape(split, 40)}</span>',
+            _split_name(split, 40),
             number(images),
             percent(images / max(1, found.total)),
             size_text(sum(shard.bytes for shard in shards)),
@@ -72,14 +90,14 @@ def split_table(found: Collected) -> str:
     return card("Splits", body, note=note, wide=True)
 
 
-# Beyond these a table of classes says nothing at a glance.
+# A longer table of classes is not readable.
 _CLASSES_SHOWN = 60
 _IMBALANCE = 20
 _KINDS = {SINGLE: "one class an image", MULTI: "any number of classes an image", NONE: "no labels"}
 
 
-def statistics(found: Collected, duplicates: Duplicates) -> str:
-    """The figures at a glance."""
+def statistics(found: Collected, duplicates: Duplicates) -> Markup:
+    """Returns the key figures."""
     totals = found.dataset.manifest.totals
     size = sum(shard.bytes for shard in found.shards)
     rejected = totals.get("rejected", 0) - totals.get(f"rejected/{UNLISTED}", 0)
@@ -92,18 +110,15 @@ def statistics(found: Collected, duplicates: Duplicates) -> str:
             number(len(found.dataset.manifest.classes)),
             _KINDS.get(found.dataset.manifest.labels, "with masks"),
         ),
-        ("Splits", number(len(found.images)), " / ".join(html.escape(plain(s, 20)) for s in sorted(found.images))),
+        ("Splits", number(len(found.images)), " / ".join(plain(s, 20) for s in sorted(found.images))),
         ("Same or alike", number(alike), "groups" if duplicates.exact is not None else "not known"),
         ("Size", size_text(size), f"in {number(len(found.shards))} shards"),
     ]
-    tiles = "".join(
-        f'<div class="stat"><dt>{name}</dt><dd>{value} <small>{more_}</small></dd></div>' for name, value, more_ in rows
-    )
-    return f'<dl class="tiles">{tiles}</dl>'
+    return stats(rows)
 
 
-def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> str:
-    """What is worth a look, the gravest first; `further` are (kind, sentence as HTML) of others."""
+def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> Markup:
+    """Returns the list of findings, the most serious first; `further` are those of other chapters."""
     rows = [*further, *_findings(found, duplicates)]
     if not any(kind != "good" for kind, _ in rows):
         rows.insert(0, ("good", f"Nothing stands out: {', '.join(_fine(found, duplicates))}."))
@@ -111,7 +126,7 @@ def findings(found: Collected, duplicates: Duplicates, further: Sequence[tuple[s
 
 
 def _fine(found: Collected, duplicates: Duplicates) -> Iterator[str]:
-    """What was looked for and not found."""
+    """Yields the problems that were looked for and not found."""
     yield "no rejects"
     if duplicates.near is not None:
         yield "no leak between splits"
@@ -126,87 +141,89 @@ def _findings(found: Collected, duplicates: Duplicates) -> Iterator[tuple[str, s
     if duplicates.leaks:
         yield (
             "bad",
-            f"{groups(duplicates.leaks)} of images that are the same or look alike "
-            f'{_verb(duplicates.leaks)} in more than one split: <a href="#duplicates">leakage</a>.',
+            Markup("{} of images that are the same or look alike {} in more than one split: {}.").format(
+                groups(duplicates.leaks), _verb(duplicates.leaks), link("duplicates", "leakage")
+            ),
         )
     if duplicates.conflicts:
         yield (
             "warn",
-            f"{groups(duplicates.conflicts)} of images that are the same or look alike "
-            f'{"has" if duplicates.conflicts == 1 else "have"} <a href="#duplicates">different labels or masks</a>.',
+            Markup("{} of images that are the same or look alike {} {}.").format(
+                groups(duplicates.conflicts),
+                "has" if duplicates.conflicts == 1 else "have",
+                link("duplicates", "different labels or masks"),
+            ),
         )
     rejected = manifest.totals.get("rejected", 0) - manifest.totals.get(f"rejected/{UNLISTED}", 0)
     if rejected:
-        yield "warn", f'{number(rejected)} inputs were <a href="#rejected">rejected</a>, each with its reason.'
+        reasons = link("rejected", "rejected")
+        yield "warn", Markup("{} inputs were {}, each with its reason.").format(number(rejected), reasons)
     for split in sorted(found.images):
         missing = [name for label, name in enumerate(manifest.classes) if not found.class_count(label, split)]
         if missing and manifest.labels != NONE:
-            names = ", ".join(escape(name, 40) for name in missing[:8]) + (", …" if len(missing) > 8 else "")
-            yield "warn", f"Split {escape(split)} has no image of {names}."
+            names = join([*(isolate(name, 40) for name in missing[:8]), *(["…"] if len(missing) > 8 else [])], ", ")
+            yield "warn", Markup("Split {} has no image of {}.").format(isolate(split), names)
     counts = [found.class_count(label) for label in range(len(manifest.classes))]
     least, most = min(counts, default=0), max(counts, default=0)
     if least and most >= _IMBALANCE * least:
-        rare = escape(manifest.classes[counts.index(least)], 40)
-        yield "warn", f"The rarest class, {rare}, has one image for {most // least} of the most frequent."
+        rare = isolate(manifest.classes[counts.index(least)], 40)
+        text = Markup("The rarest class, {}, has one image for {} of the most frequent.")
+        yield "warn", text.format(rare, most // least)
     turned = sum(count for orientation, count in found.orientations.items() if orientation != 1)
     if turned:
-        yield "warn", f"{number(turned)} images are turned by Exif: decoders that ignore it see them lying."
+        yield "warn", f"{number(turned)} images are rotated by Exif: decoders that ignore it show them rotated."
 
 
 def groups(count: int) -> str:
-    """So many groups, in words."""
+    """Returns a number of groups in words."""
     return f"{number(count)} group{'' if count == 1 else 's'}"
 
 
 def _verb(count: int) -> str:
-    return "lies" if count == 1 else "lie"
+    return "is" if count == 1 else "are"
 
 
-def funnel(found: Collected) -> str:
-    """From inputs to examples, by the totals of the ledger."""
+def funnel(found: Collected) -> Markup:
+    """Returns the table from inputs to examples, by the totals of the ledger."""
     totals = found.dataset.manifest.totals
     inputs = max(1, totals.get("inputs", found.total))
     rows: list[tuple[str, int, str]] = [("Inputs", totals.get("inputs", found.total), "")]
     for status, style in (("rejected", "bad"), ("duplicate", "warn")):
         codes = {name.split("/", 1)[1]: n for name, n in totals.items() if name.startswith(f"{status}/") and n}
-        rows += [
-            (f"{status}: {html.escape(code)}", n, style)
-            for code, n in sorted(codes.items(), key=lambda c: (-c[1], c[0]))
-        ]
+        rows += [(f"{status}: {code}", n, style) for code, n in sorted(codes.items(), key=lambda c: (-c[1], c[0]))]
     rows.append(("Written", totals.get("written", found.total), "good"))
-    rows += [(f"in split {escape(split)}", found.images[split], "good") for split in split_order(found)]
+    rows += [(join(["in split ", isolate(split)]), found.images[split], "good") for split in split_order(found)]
     body = [(name, number(n), percent(n / inputs), bar(n / inputs, kind=style)) for name, n, style in rows]
     return card(
         "From inputs to examples",
-        table(("Step", "Images", "Share", BAR), body, caption="What became of every input", numbers=(1, 2)),
+        table(("Step", "Images", "Share", BAR), body, caption="Inputs by outcome", numbers=(1, 2)),
     )
 
 
-def classes(found: Collected) -> str:
-    """Images of every class by split."""
+def classes(found: Collected) -> Markup:
+    """Returns the table of the images of every class by split."""
     manifest = found.dataset.manifest
     if not manifest.classes:
-        return card("Classes", "<p>The images have no classes.</p>")
+        return card("Classes", paragraph("The images have no classes."))
     splits = split_order(found)
     counts = {label: found.class_count(label) for label in range(len(manifest.classes))}
     order = sorted(counts, key=lambda label: (-counts[label], label))
     most = max(1, *counts.values())
     rows = []
     for label in order[:_CLASSES_SHOWN]:
-        name = f"{dot(label)}{escape(manifest.classes[label], 60)}"
-        cells = [number(found.class_count(label, split)) for split in splits]
-        shares = [found.class_count(label, split) / max(1, found.images[split]) for split in splits]
-        cells = [f"{cell} <small>({percent(share)})</small>" for cell, share in zip(cells, shares, strict=True)]
+        name = join([dot(label), isolate(manifest.classes[label], 60)])
+        of_splits = [(found.class_count(label, split), max(1, found.images[split])) for split in splits]
+        cells = [with_share(number(count), percent(count / images)) for count, images in of_splits]
         rows.append((name, number(counts[label]), bar(counts[label] / most), *cells))
     if found.unlabelled:
-        cells = [number(found.unlabelled[split]) for split in splits]
         total = sum(found.unlabelled.values())
-        rows.append(("<i>no class</i>", number(total), bar(total / most, kind="warn"), *cells))
+        unlabelled = [number(found.unlabelled[split]) for split in splits]
+        rows.append((Markup("<i>no class</i>"), number(total), bar(total / most, kind="warn"), *unlabelled))
     left = len(order) - _CLASSES_SHOWN
     return card(
         "Classes",
         table(
-            ("Class", "Images", BAR, *(f'<span class="{split_class(s)}">{escape(s)}</span>' for s in splits)),
+            ("Class", "Images", BAR, *(_split_name(split) for split in splits)),
             rows,
             caption="Images of each class; in brackets the part of the split that has it",
             numbers=(1, *range(3, 3 + len(splits))),
@@ -216,23 +233,23 @@ def classes(found: Collected) -> str:
     )
 
 
-def sources(found: Collected) -> str:
-    """Images by the first folder of their keys, where there is more than one."""
+def sources(found: Collected) -> Markup:
+    """Returns the table of images by the first folder of their keys; empty if there is only one."""
     if len(found.folders) < 2:
-        return ""
+        return Markup("")
     order = sorted(found.folders.items(), key=lambda item: (-item[1], item[0]))
     most = order[0][1]
-    rows = [(escape(name, 60) if name else "<i>no folder</i>", number(n), bar(n / most)) for name, n in order]
+    rows = [(isolate(name, 60) if name else Markup("<i>no folder</i>"), number(n), bar(n / most)) for name, n in order]
     head = ("Folder", "Images", BAR)
     first = table(head, rows[:12], caption="Images by the first folder of the key", numbers=(1,))
     rest = table(head, rows[12:200], caption="Further folders", numbers=(1,)) if len(rows) > 12 else ""
     return card("Sources", first, more(f"{number(len(rows) - 12)} more", rest) if rest else "")
 
 
-def overview(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> str:
-    """The first sections of the page."""
+def overview(found: Collected, duplicates: Duplicates, further: Sequence[tuple[str, str]]) -> Markup:
+    """Returns the first sections of the page."""
     return (
-        section("look", "Worth a look", findings(found, duplicates, further))
-        + section("funnel", "What came in", f'<div class="grid fit">{funnel(found)}{sources(found)}</div>')
+        section("look", "Findings", findings(found, duplicates, further))
+        + section("funnel", "Inputs", grid(funnel(found), sources(found), kind="fit"))
         + section("classes", "Splits and classes", split_table(found), classes(found))
     )

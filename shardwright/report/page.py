@@ -1,20 +1,17 @@
-"""The whole page: one file, nothing fetched, no script.
-
-Writes the report of a dataset as one HTML file, whole or not at all.
-"""
+"""Renders the report of a dataset as one HTML file without scripts or links to other files."""
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import escape
+from shardwright.display.html import code, document, isolate, join
 from shardwright.display.numbers import number
-from shardwright.display.page import document
 from shardwright.errors import UsageError
 from shardwright.progress import SILENT, Progress, progress
 from shardwright.report.collect import DEFAULTS, Collected, Options, collect
@@ -27,32 +24,32 @@ from shardwright.storage import is_remote
 from shardwright.storage.durable import make_folder, write_file
 
 MOST_BYTES = 5_000_000
-# For all that is neither a picture nor a list of what the dataset holds.
+# Bytes for all parts that are neither pictures nor lists of the dataset's content.
 _RESERVE = 500_000
 
 
 class Chapter(NamedTuple):
-    """A section that another part of the house adds: anomalies, drift, a trained model.
+    """A section that another package adds: anomalies, drift, a trained model.
 
     Attributes:
         ident: its anchor.
         title: its name in the navigation.
-        body: the section, ready as HTML.
-        findings: what of it is worth a look: (`bad`, `warn` or `good`, a sentence as HTML).
+        body: the section.
+        findings: its findings: (`bad`, `warn` or `good`, a sentence).
     """
 
     ident: str
     title: str
-    body: str
+    body: Markup
     findings: tuple[tuple[str, str], ...] = ()
 
 
 class PageInput(NamedTuple):
-    """What one pass over a dataset found.
+    """All that the page shows of a dataset.
 
     Attributes:
-        found: figures and picks.
-        duplicates: groups of images that are the same.
+        found: the result of the pass over the dataset.
+        duplicates: groups of images that are equal or look alike.
     """
 
     found: Collected
@@ -63,9 +60,9 @@ def collect_page(dataset: ImageDataset, options: Options = DEFAULTS, progress: P
     """Reads a dataset once.
 
     Args:
-        dataset: what the report will be about.
-        options: how much is looked at.
-        progress: told of every image.
+        dataset: the dataset of the report.
+        options: sizes of the samples.
+        progress: advances with every image.
 
     Raises:
         DatasetError: the dataset is damaged.
@@ -74,11 +71,11 @@ def collect_page(dataset: ImageDataset, options: Options = DEFAULTS, progress: P
     return PageInput(found, find_duplicates(found))
 
 
-def render(seen: PageInput, chapters: Sequence[Chapter] = ()) -> str:
+def render(collected: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     """Renders the report of a dataset.
 
     Args:
-        seen: what `collect_page` found.
+        collected: the result of `collect_page`.
         chapters: further sections, in their order.
 
     Returns:
@@ -87,15 +84,15 @@ def render(seen: PageInput, chapters: Sequence[Chapter] = ()) -> str:
     Raises:
         DatasetError: the dataset has changed since it was read.
     """
-    found, duplicates = seen
+    found, duplicates = collected
     dataset = found.dataset
     ending = rejected(dataset), shards(dataset), reproducibility(dataset)
-    told = sum(len(part.encode("utf-8")) for part in (*ending, *(chapter.body for chapter in chapters)))
-    sheets = Sheets(found, min(BUDGET, MOST_BYTES - _RESERVE - told))
+    size = sum(len(part.encode("utf-8")) for part in (*ending, *(chapter.body for chapter in chapters)))
+    sheets = Sheets(found, min(BUDGET, MOST_BYTES - _RESERVE - size))
     further = [finding for chapter in chapters for finding in chapter.findings]
     parts = [
-        ("look", "Worth a look", ""),
-        ("funnel", "What came in", ""),
+        ("look", "Findings", Markup("")),
+        ("funnel", "Inputs", Markup("")),
         ("classes", "Classes", overview(found, duplicates, further)),
         *((chapter.ident, chapter.title, chapter.body) for chapter in chapters),
         ("images", "Images", images(found)),
@@ -106,22 +103,19 @@ def render(seen: PageInput, chapters: Sequence[Chapter] = ()) -> str:
         ("shards", "Shards", ending[1]),
         ("made", "How it was made", ending[2]),
     ]
-    body = "".join(part for _, _, part in parts)
-    links = "".join(
-        f'<li><a href="#{ident}">{html.escape(title)}</a></li>' for ident, title, _ in parts if f'id="{ident}"' in body
-    )
+    body = join(part for _, _, part in parts)
+    links = [(ident, title) for ident, title, _ in parts if f'id="{ident}"' in body]
     manifest = dataset.manifest
-    short = html.escape(manifest.fingerprint[:12])
+    short = manifest.fingerprint[:12]
     name = f"{number(found.total)} images for {manifest.task}"
-    classes = ", ".join(escape(name, 40) for name in manifest.classes[:8]) + (
-        ", …" if len(manifest.classes) > 8 else ""
-    )
+    shown = [isolate(name, 40) for name in manifest.classes[:8]]
+    classes = join([*shown, *(["…"] if len(manifest.classes) > 8 else [])], ", ")
     left = f" {number(sheets.left_out)} pictures were left out to keep it small." if sheets.left_out else ""
-    title = f"{name} · dataset {manifest.fingerprint[:12]}"
+    title = f"{name} · dataset {short}"
     return document(
         name,
         "Dataset report",
-        f"{classes or 'no classes'} · fingerprint <code>{short}</code>",
+        join([classes or "no classes", join(["fingerprint", code(short)], " ")], " · "),
         statistics(found, duplicates),
         body,
         title=title,
@@ -145,9 +139,9 @@ def write_report(
 
     Args:
         directory: the dataset, a folder or a URL.
-        out: the file; replaced where it is there.
+        out: the file; an existing one is replaced.
         chapters: further sections.
-        options: how much is looked at.
+        options: sizes of the samples.
         quiet: show no progress.
 
     Returns:
@@ -155,39 +149,39 @@ def write_report(
 
     Raises:
         DatasetError: there is no dataset, or a damaged one.
-        UsageError: the file cannot be written, or would lie within the dataset.
+        UsageError: the file cannot be written, or would be inside the dataset.
     """
     dataset = ImageDataset.open(directory)
     target = page_file(out, "--out", dataset.root)
     total = sum(shard.records for shard in dataset.manifest.shards)
     with progress(total, "reading records", quiet=quiet) as shown:
-        seen = collect_page(dataset, options, shown)
-    write_page(target, render(seen, chapters))
+        collected = collect_page(dataset, options, shown)
+    write_page(target, render(collected, chapters))
     return target
 
 
 def page_file(out: str | os.PathLike[str], option: str, *datasets: str) -> Path:
-    """Where a page may be written, absolute.
+    """Returns the absolute path of a page, checked.
 
     Args:
-        out: what the user says.
-        option: how they say it.
-        datasets: those in which it may not lie.
+        out: the path as the user gives it.
+        option: the option that gives it, for messages.
+        datasets: datasets that must not contain it.
 
     Raises:
-        UsageError: not there.
+        UsageError: a page cannot be written to this path.
     """
     if is_remote(str(out)):
-        raise UsageError(f"{option} {out}: it is written to this machine. Give a file here.")
+        raise UsageError(f"{option} {out}: the page is written to this machine only. Give a local path.")
     target = Path(out).absolute()
     here = [Path(dataset).resolve() for dataset in datasets if not is_remote(dataset)]
     if any(target.resolve().is_relative_to(dataset) for dataset in here):
-        raise UsageError(f"{option} {out}: lies within the dataset, which nothing may change. Give a file elsewhere.")
+        raise UsageError(f"{option} {out}: the path is inside the dataset. Give a path outside it.")
     return target
 
 
 def write_page(target: Path, text: str) -> None:
-    """Writes a text file that appears whole.
+    """Writes a text file atomically.
 
     Raises:
         UsageError: it cannot be written.

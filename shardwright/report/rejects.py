@@ -1,4 +1,4 @@
-"""The lower part of the page: what was not written and why, the shards, and what the dataset was made of."""
+"""The last sections of the page: rejected inputs with their reasons, the shards, and how the dataset was made."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import json
 import os
 from collections import Counter
 
+from markupsafe import Markup
+
 from shardwright.dataset.ledger import REJECTED, WRITTEN, LedgerRow
 from shardwright.dataset.manifest import BUILD_FILE
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.html import card, escape, more, section, table
+from shardwright.display.html import badge, card, code, facts, isolate, more, paragraph, section, table
 from shardwright.display.numbers import number, size_text
 from shardwright.storage import read_bytes
 from shardwright.untrusted import parse_untrusted_json
 
-# Rows of the page; the ledger has them all.
+# Most rows on the page; the ledger has all.
 _ROWS_SHOWN = 1500
 _OPEN_ROWS = 40
 _REASON = 300
 _SHARDS_SHOWN = 400
 
 
-def rejected(dataset: ImageDataset) -> str:
-    """Every input that was not written, by reason."""
+def rejected(dataset: ImageDataset) -> Markup:
+    """Returns the section with the inputs that were not written, by reason."""
     rows: dict[tuple[str, str], list[LedgerRow]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     kept = 0
@@ -31,21 +33,21 @@ def rejected(dataset: ImageDataset) -> str:
             if row.status == WRITTEN:
                 continue
             counts[row.status, row.code] += 1
-            # Of every reason some are shown, however many have another one.
+            # Some inputs of every reason are shown, however frequent the other reasons are.
             if kept < _ROWS_SHOWN or counts[row.status, row.code] <= _OPEN_ROWS:
                 rows.setdefault((row.status, row.code), []).append(row)
                 kept += 1
     if not counts:
-        return section("rejected", "Not written", "<p>Every input was written.</p>")
+        return section("rejected", "Not written", paragraph("Every input was written."))
     order = sorted(counts, key=lambda kind: (kind[0] != REJECTED, -counts[kind], kind))
-    cards = "".join(_reason(kind, counts[kind], rows[kind]) for kind in order)
-    return section("rejected", "Not written", cards, lead=f"{number(sum(counts.values()))} inputs, by reason.")
+    cards = [_reason(kind, counts[kind], rows[kind]) for kind in order]
+    return section("rejected", "Not written", *cards, lead=f"{number(sum(counts.values()))} inputs, by reason.")
 
 
-def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
-    status, code = kind
+def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> Markup:
+    status, reason = kind
     style = "bad" if status == REJECTED else "warn"
-    cells = [(escape(row.key, 120), escape(row.reason, _REASON)) for row in rows]
+    cells = [(isolate(row.key, 120), isolate(row.reason, _REASON)) for row in rows]
     head = ("Input", "Why")
     caption = "Inputs and reasons"
     body = table(head, cells[:_OPEN_ROWS], caption=caption)
@@ -55,19 +57,19 @@ def _reason(kind: tuple[str, str], count: int, rows: list[LedgerRow]) -> str:
             table(head, cells[_OPEN_ROWS:], caption="Further inputs and reasons"),
         )
     note = f"{number(count - len(cells))} more are in the ledger." if count > len(cells) else ""
-    title = f'<span class="badge {style}">{escape(status)}</span> {escape(code)} · {number(count)}'
+    title = Markup("{} {} · {}").format(badge(style, isolate(status)), isolate(reason), number(count))
     return card(title, body, note=note, wide=True)
 
 
-def shards(dataset: ImageDataset) -> str:
-    """The table of shards."""
+def shards(dataset: ImageDataset) -> Markup:
+    """Returns the section with the table of shards."""
     rows = [
         (
-            f"<code>{escape(shard.path)}</code>",
+            code(isolate(shard.path)),
             number(shard.records),
             size_text(shard.bytes),
-            escape(shard.first_key or "–", 60),
-            f"<code>{escape(shard.sha256[:12])}</code>",
+            isolate(shard.first_key or "–", 60),
+            code(isolate(shard.sha256[:12])),
         )
         for shard in dataset.manifest.shards
     ]
@@ -78,27 +80,26 @@ def shards(dataset: ImageDataset) -> str:
     return section("shards", "Shards", card("Files", body, note=note, wide=True))
 
 
-def reproducibility(dataset: ImageDataset) -> str:
-    """Fingerprints, recipe and versions: what it takes to make the same bytes again."""
+def reproducibility(dataset: ImageDataset) -> Markup:
+    """Returns the section with fingerprints, recipe and versions, from which the same bytes can be made again."""
     manifest = dataset.manifest
-    facts = [
+    values = [
         ("Dataset fingerprint", manifest.fingerprint),
         ("Digest of the manifest", manifest.digest),
         ("Recipe", manifest.recipe_fingerprint),
         ("Made from", manifest.parent or "–"),
         ("Kind", f"{manifest.kind}, {manifest.task}, {manifest.labels}, layout {manifest.format_version}"),
     ]
-    facts += [(f"Version of {name}", version) for name, version in sorted(_versions(dataset).items())]
-    body = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd>" for name, value in facts)
-    recipe = escape(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
-    features = [(f"<code>{escape(name)}</code>", kind) for name, kind in sorted(manifest.features.items())]
+    values += [(f"Version of {name}", version) for name, version in sorted(_versions(dataset).items())]
+    recipe = isolate(json.dumps(manifest.recipe, sort_keys=True, ensure_ascii=False), 20_000)
+    features = [(code(isolate(name)), kind) for name, kind in sorted(manifest.features.items())]
     return section(
         "made",
         "How it was made",
         card(
             "Fingerprints",
-            f'<dl class="facts">{body}</dl>',
-            more("The whole recipe", f"<pre>{recipe}</pre>"),
+            facts(values),
+            more("The whole recipe", Markup("<pre>{}</pre>").format(recipe)),
             wide=True,
         ),
         card(
@@ -114,9 +115,9 @@ def reproducibility(dataset: ImageDataset) -> str:
 
 
 def _versions(dataset: ImageDataset) -> dict[str, str]:
-    """Versions of the packages that wrote the dataset; none where they are not told."""
+    """Returns the versions of the packages that wrote the dataset; empty if they are not recorded."""
     try:
-        told = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
-        return {str(name): str(version) for name, version in told.get("versions", {}).items()}
+        build = parse_untrusted_json(read_bytes(os.path.join(dataset.root, BUILD_FILE)).decode("utf-8"))
+        return {str(name): str(version) for name, version in build.get("versions", {}).items()}
     except (OSError, ValueError, AttributeError):
         return {}

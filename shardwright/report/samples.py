@@ -1,4 +1,4 @@
-"""Which images are shown: the first few by some score, kept while all go by, and read again in the end."""
+"""Selects the images to show: those with the lowest scores, kept in one pass and read again at the end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from shardwright.dataset.random_access import RecordLocation
 
 
 class Candidate(NamedTuple):
-    """An image that is going to be shown; the order is that of the scores.
+    """An image that may be shown; candidates are ordered by their scores.
 
     Attributes:
-        score: why it was chosen.
+        score: the lowest scores are shown.
         key: its key.
-        place: where its record lies.
-        label: the class whose mask it is shown for; -1 for none.
+        place: location of its record.
+        label: the class whose mask it is shown for; -1 if there is none.
     """
 
     score: float
@@ -25,36 +25,36 @@ class Candidate(NamedTuple):
 
 
 class LowestK:
-    """Keeps those with the lowest scores, in memory that does not grow.
+    """Keeps the candidates with the lowest scores, in constant memory.
 
     Args:
-        count: how many.
+        count: number of candidates to keep.
     """
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._picks: list[Candidate] = []
+        self._candidates: list[Candidate] = []
         self._limit = float("inf")
 
     def offer(self, score: float, key: str, place: RecordLocation, label: int = -1) -> None:
-        """Takes part in the choice."""
+        """Adds a candidate."""
         if score > self._limit:
             return
-        self._picks.append(Candidate(score, key, place, label))
-        if len(self._picks) >= 4 * self._count + 16:
-            self._settle()
+        self._candidates.append(Candidate(score, key, place, label))
+        if len(self._candidates) >= 4 * self._count + 16:
+            self._prune()
 
-    def picks(self) -> list[Candidate]:
-        """Those chosen, the lowest first."""
-        self._settle()
-        return list(self._picks)
+    def candidates(self) -> list[Candidate]:
+        """Returns the kept candidates, the lowest score first."""
+        self._prune()
+        return list(self._candidates)
 
-    def _settle(self) -> None:
-        self._picks = sorted(self._picks)[: self._count]
-        if len(self._picks) == self._count:
-            self._limit = self._picks[-1].score if self._picks else -float("inf")
+    def _prune(self) -> None:
+        self._candidates = sorted(self._candidates)[: self._count]
+        if len(self._candidates) == self._count:
+            self._limit = self._candidates[-1].score if self._candidates else -float("inf")
 
 
 def key_folder(key: str) -> str:
-    """The first folder of a key, which mostly names a source; empty where it has none."""
+    """Returns the first folder of a key, which often names a source; empty if it has none."""
     return os.path.dirname(key).split("/", 1)[0]

@@ -1,4 +1,4 @@
-"""What clouds are drawn with: fractal noise and soft bumps, both float32 over the whole picture.
+"""Fractal noise and soft bumps, of which clouds are drawn; both are float32 over the whole picture.
 
 Lengths are in *units*: the picture is as large as 350x525 of them in area, so a pattern's scale follows the size of the
 picture, and a larger picture has more detail, not more clouds.
@@ -111,13 +111,13 @@ def fractal(
 
 
 def bumps(canvas: Canvas, x: Field, y: Field, radius: Field, top: Field) -> Field:
-    """Paraboloids standing on 0, the highest one winning.
+    """Draws paraboloids that begin at 0; of overlapping ones the highest is used.
 
     Args:
         canvas: size of the picture.
         x: centres, in units, (n,).
         y: centres, in units, (n,).
-        radius: where each falls to 0, in units, (n,).
+        radius: distance at which each is 0, in units, (n,).
         top: height of each, (n,).
 
     Returns:
@@ -143,21 +143,21 @@ def bumps(canvas: Canvas, x: Field, y: Field, radius: Field, top: Field) -> Fiel
 
 
 def sample_at(field: Field, canvas: Canvas, x: Field, y: Field) -> Field:
-    """Values of a field at points given in units; points outside take the nearest pixel's."""
+    """Returns the values of a field at points given in units; points outside have the nearest pixel's value."""
     columns = np.clip((x * canvas.scale).astype(np.int64), 0, canvas.width - 1)
     rows = np.clip((y * canvas.scale).astype(np.int64), 0, canvas.height - 1)
     return field[rows, columns]
 
 
 def shifted(field: Field, right: int, down: int) -> Field:
-    """The field moved by whole pixels, its border repeated."""
+    """Returns the field moved by whole pixels, with its border repeated."""
     rows = np.clip(np.arange(field.shape[0]) - down, 0, field.shape[0] - 1)
     columns = np.clip(np.arange(field.shape[1]) - right, 0, field.shape[1] - 1)
     return field[rows][:, columns]
 
 
 class Wind:
-    """A swirling displacement that carries structures about, so that nothing round stays round.
+    """A turbulent displacement, which deforms regular structures.
 
     Args:
         rng: random stream.
@@ -176,5 +176,5 @@ class Wind:
         self._from = rows * canvas.width + columns
 
     def carry(self, field: Field) -> Field:
-        """The field after the wind, taken from the nearest pixel."""
+        """Returns the displaced field, sampled at the nearest pixel."""
         return cast(Field, field.ravel()[self._from])

@@ -1,8 +1,8 @@
-"""Where the clouds are: one smooth, irregular outline per kind, in integer arithmetic.
+"""Plans the regions of the clouds: one smooth, irregular outline per kind, in integer arithmetic.
 
-Masks and the CSV made of them must be the same on every stack, so nothing here depends on how a library rounds: random
-numbers are drawn as integers, cosines come from a rounded table, and the outline lies in a frame of integer units whose
-area is `FRAME` squared whatever the size of the picture. Hence the same regions at every size of the same proportions.
+Masks and the CSV must be the same on every stack, so nothing here depends on the rounding of a library: random numbers
+are integers, cosines come from a rounded table, and outlines have integer coordinates in a frame of area `FRAME`
+squared. The frame does not depend on the size of the picture, so pictures of equal proportions have the same regions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Region:
 
     Attributes:
         kind: index into `KINDS`.
-        outline: corners (x, y) in the frame's units; they may lie outside the picture.
+        outline: corners (x, y) in the frame's units; they may be outside the picture.
     """
 
     kind: int
@@ -48,12 +48,12 @@ class Region:
 
 
 def stream(seed: int, *path: int) -> np.random.Generator:
-    """A random stream of its own for every seed and path, e.g. (image index, purpose)."""
+    """Returns a separate random stream for every seed and path, for example (image index, purpose)."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *path])))
 
 
 def frame_size(height: int, width: int) -> tuple[int, int]:
-    """Height and width of a picture in the frame's units; their product is `FRAME` squared but for rounding."""
+    """Returns height and width of a picture in the frame's units; their product is about `FRAME` squared."""
     return math.isqrt(FRAME * FRAME * height // width), math.isqrt(FRAME * FRAME * width // height)
 
 
@@ -98,7 +98,7 @@ def _blob(rng: np.random.Generator, percent: int, rows: int, columns: int) -> Ou
 
 
 def _kinds(rng: np.random.Generator, seed: int, index: int) -> list[int]:
-    """One to three kinds; every four images in a row begin with the four kinds, so that small sets are balanced too."""
+    """Draws one to three kinds. The first kinds of each four consecutive images differ, for balance."""
     first = int(stream(seed, index // 4, 0).permutation(len(KINDS))[index % 4])
     others = [int(kind) for kind in rng.permutation(len(KINDS)) if kind != first]
     count = (1, 2, 2, 3)[int(rng.integers(0, 4))]
@@ -106,7 +106,7 @@ def _kinds(rng: np.random.Generator, seed: int, index: int) -> list[int]:
 
 
 def plan_regions(seed: int, index: int, height: int, width: int) -> list[Region]:
-    """The regions of one image: one to three kinds, each about 11 to 44 hundredths of the picture.
+    """Plans the regions of one image: one to three kinds, each about 11 to 44 hundredths of the picture.
 
     About half of the later regions are placed so that they overlap an earlier one, the others where they overlap least.
 
@@ -133,7 +133,7 @@ def plan_regions(seed: int, index: int, height: int, width: int) -> list[Region]
             outline = _blob(rng, int(rng.integers(low, high)), rows, columns)
             mask = draw_outline(outline, probe_height, probe_width)
             area = int(np.count_nonzero(mask))
-            # In a picture like a ribbon no area may be right; then the least wrong one is taken.
+            # In a very long picture no area may fit; then the nearest one is used.
             wrong = max(0, _LEAST * mask.size - 100 * area, 100 * area - _MOST * mask.size)
             miss = abs(100 * int(np.count_nonzero(mask & taken)) // max(area, 1) - wanted) if regions else 0
             if best is None or (wrong, miss) < best[0]:

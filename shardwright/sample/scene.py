@@ -59,7 +59,7 @@ def _surface(rng: np.random.Generator, canvas: Canvas) -> Field:
 
 
 def _clouds(rng: np.random.Generator, canvas: Canvas, masks: list[Mask]) -> Field:
-    """Optical thickness of all clouds; where regions overlap their clouds lie over each other."""
+    """Optical thickness of all clouds; clouds of overlapping regions add up."""
     veil = fractal(rng, canvas, 170, 1.5, gain=0.58, stretch=rng.uniform(1.0, 2.6))
     thickness: Field = np.float32(rng.uniform(0.03, 0.1)) * np.clip(veil + np.float32(0.4), 0, 3)
     scraps = fractal(rng, canvas, 44, 0.5, gain=0.76)
@@ -67,7 +67,7 @@ def _clouds(rng: np.random.Generator, canvas: Canvas, masks: list[Mask]) -> Fiel
     ragged = np.float32(0.15) * scraps
     for kind, mask in zip(KINDS, masks, strict=True):
         if mask.any():
-            # About half of the fade lies inside the outline, half outside: the mask is neither too wide nor too tight.
+            # The fade is half inside and half outside the outline, so the mask is neither too wide nor too tight.
             inside = blur(mask.astype(np.float32), 10 * canvas.scale)
             wind = Wind(rng, canvas, 4.0)
             thickness += TEXTURES[kind](rng, canvas, inside, wind) * smooth(inside + ragged, 0.1, 0.8)
@@ -93,7 +93,7 @@ def _light(rng: np.random.Generator, canvas: Canvas, surface: Field, thickness: 
 
 
 def draw_masks(seed: int, index: int, height: int, width: int) -> list[Mask]:
-    """The masks of one image, uint8 (height, width) 0/1, one for each of `KINDS`; empty where a kind is absent."""
+    """Draws the masks of one image, uint8 (height, width) 0/1, one for each of `KINDS`; empty if a kind is absent."""
     masks = [np.zeros((height, width), np.uint8) for _ in KINDS]
     for region in plan_regions(seed, index, height, width):
         masks[region.kind] = draw_outline(region.outline, height, width)
@@ -101,7 +101,7 @@ def draw_masks(seed: int, index: int, height: int, width: int) -> list[Mask]:
 
 
 def draw_picture(seed: int, index: int, masks: list[Mask]) -> NDArray[np.uint8]:
-    """The picture that goes with the masks.
+    """Draws the picture that belongs to the masks.
 
     Args:
         seed: of the data set.
@@ -123,7 +123,7 @@ def draw_picture(seed: int, index: int, masks: list[Mask]) -> NDArray[np.uint8]:
 
 
 def encode_jpeg(picture: NDArray[np.uint8]) -> bytes:
-    """JPEG of `JPEG_QUALITY`, without metadata."""
+    """Encodes a picture as JPEG of `JPEG_QUALITY`, without metadata."""
     target = io.BytesIO()
     Image.fromarray(picture).save(target, "JPEG", quality=JPEG_QUALITY)
     return target.getvalue()

@@ -1,8 +1,8 @@
-"""What the four kinds look like, each as optical thickness, 0 in clear sky.
+"""Textures of the four kinds of clouds, each as optical thickness, 0 in clear sky.
 
 After the mesoscale patterns of trade-wind clouds in Stevens et al. 2020, "Sugar, gravel, fish and flowers", Q. J. R.
 Meteorol. Soc. 146: fish are elongated nets like backbones with ribs, flowers large clumps well apart, gravel grains in
-arcs, sugar dust. A structure of bumps is carried about by the wind and then broken up by fractal noise, as clouds are.
+arcs, sugar dust. The wind displaces a structure of bumps, and fractal noise breaks it up, as in clouds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Texture = Callable[[np.random.Generator, Canvas, Field, Wind], Field]
 def _scatter(
     rng: np.random.Generator, canvas: Canvas, inside: Field, spacing: float, jitter: float
 ) -> tuple[Field, Field]:
-    """Points of a turned, shaken hexagonal grid that lie where `inside` is above one half."""
+    """Returns points of a rotated hexagonal grid with jitter, where `inside` is above one half."""
     angle = rng.uniform(0, math.pi)
     width, height = canvas.width / canvas.scale, canvas.height / canvas.scale
     reach = math.ceil(math.hypot(width, height) / 2 / spacing) + 1

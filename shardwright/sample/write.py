@@ -1,4 +1,4 @@
-"""Writes the sample data set: images, `train.csv`, whole or not at all."""
+"""Writes the sample data set, images and `train.csv`, atomically."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ IMAGE_FOLDER = "train_images"
 LABEL_FILE = "train.csv"
 HEADER = ("Image_Label", "EncodedPixels")
 SMALLEST, LARGEST = 64, 65_535
-"""Sides of a picture, in pixels: below, no pattern is left to see; above, JPEG cannot tell the size."""
+"""Sides of a picture, in pixels. Smaller pictures show no pattern; JPEG cannot store larger sizes."""
 
 _WORKER_PAYS_PIXELS = 8_000_000
-"""Below this share, which takes seconds to draw, another process is not worth its start."""
+"""With fewer pixels per process, which take seconds to draw, starting another process does not pay."""
 
 
 @dataclass(frozen=True)
 class SampleReport:
-    """What was written.
+    """The written data set.
 
     Attributes:
         images: absolute path of the folder with the images.
@@ -81,12 +81,12 @@ def _draw_one(index: int, *, folder: str, height: int, width: int, seed: int) ->
 
 @contextmanager
 def _appears_whole(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place when the block ends well and is gone when it does not."""
+    """Yields a folder next to `out`, which is renamed to `out` if the block succeeds and is deleted otherwise."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         shelter = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
     except OSError as error:
-        raise UsageError(f"{out}: the folder cannot be made here: {error.strerror}. Choose another place.") from error
+        raise UsageError(f"{out}: the folder cannot be created ({error.strerror}). Choose another path.") from error
     try:
         # mkdtemp makes folders for their owner alone; the one inside has the usual permissions.
         staging = shelter / "whole"
@@ -95,12 +95,12 @@ def _appears_whole(out: Path) -> Iterator[Path]:
         try:
             rename_folder(staging, out)
         except OSError as error:
-            raise UsageError(f"{out}: something else was put there meanwhile. Choose another folder.") from error
+            raise UsageError(f"{out}: another process created it meanwhile. Choose another folder.") from error
     finally:
         shutil.rmtree(shelter, ignore_errors=True)
 
 
-def _refuse(out: Path, images: int, height: int, width: int, seed: int, workers: int | None) -> None:
+def _check_arguments(out: Path, images: int, height: int, width: int, seed: int, workers: int | None) -> None:
     if images < 1:
         raise UsageError(f"images: {images} is too few. Ask for 1 or more.")
     for name, value in (("height", height), ("width", width)):
@@ -111,12 +111,12 @@ def _refuse(out: Path, images: int, height: int, width: int, seed: int, workers:
     if workers is not None and workers < 1:
         raise UsageError(f"workers: {workers} is too few. Use 1 or more, or leave it out.")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        what = "a folder with something in it" if out.is_dir() else "a file"
-        raise UsageError(f"{out}: there is {what} already. Name a new or an empty folder, or remove this one.")
+        what = "a folder that is not empty" if out.is_dir() else "a file"
+        raise UsageError(f"{out}: the path is {what}. Give a new or an empty folder.")
 
 
 def _can_spawn() -> bool:
-    """Whether new processes can import the main module; what was read from standard input they cannot."""
+    """Returns whether new processes can import the main module, which they cannot if it comes from standard input."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     return file is None or getattr(main, "__spec__", None) is not None or os.path.exists(file)
@@ -151,27 +151,27 @@ def write_sample(
     """Draws a data set in the layout of Kaggle's "Understanding Clouds from Satellite Images".
 
     `OUT/train_images/*.jpg` and `OUT/train.csv` (columns `Image_Label`, `EncodedPixels`; four rows an image, the second
-    field empty where a kind is absent; run lengths column by column from 1). The same seed gives the same bytes,
-    whatever the number of workers; an image does not depend on how many there are; the CSV is the same on every stack.
+    field empty where a kind is absent; run lengths column by column from 1). The same seed gives the same bytes
+    with any number of workers. An image does not depend on their number. The CSV is the same on every stack.
     Workers are spawned: a script that calls this needs the usual `if __name__ == "__main__"`.
 
     Args:
-        out: folder to make; it must not exist or be empty.
-        images: how many.
+        out: folder to create; it must be new or empty.
+        images: number of images.
         height: rows of each, 64 to 65535.
         width: columns of each, 64 to 65535.
-        seed: which set to draw, 0 or more.
-        workers: processes; None takes as many as there are cores where that pays.
+        seed: seed of the data set, 0 or more.
+        workers: number of processes; None uses one per core if that pays.
         quiet: show no progress.
 
     Returns:
-        What was written.
+        The written data set.
 
     Raises:
-        UsageError: a number is out of range, or `out` is taken.
+        UsageError: a number is out of range, or `out` is not empty.
     """
     target = Path(os.path.abspath(out))
-    _refuse(target, images, height, width, seed, workers)
+    _check_arguments(target, images, height, width, seed, workers)
     if workers is None:
         workers = max(1, min(os.cpu_count() or 1, images * height * width // _WORKER_PAYS_PIXELS))
     with _appears_whole(target) as staging:

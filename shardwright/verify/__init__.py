@@ -1,4 +1,4 @@
-"""`shardwright verify`: whether a dataset is, to the bit, what was written, and where it is not."""
+"""`shardwright verify`: compares a dataset, bit by bit, with what was written, and locates all damage."""
 
 from shardwright.verify.dataset import verify
 from shardwright.verify.findings import VerifyFinding, VerifyReport

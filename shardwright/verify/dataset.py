@@ -1,9 +1,8 @@
-"""Checks a whole dataset: manifest, shards with their indexes, ledger, the files about its making, strays.
+"""Checks a whole dataset: manifest, shards with their indexes, ledger, build and lineage files, stray files.
 
-The manifest knows the SHA-256 of every shard, index and part of the ledger, and carries a digest of itself;
-`build.json` and `lineage.json`, which may differ between equal datasets, carry one each. So every bit is covered.
-
-A dataset on an object store, brought here to be verified: the small files at once, a shard at a time.
+The manifest contains the SHA-256 of every shard, index and part of the ledger, and a digest of itself. `build.json` and
+`lineage.json`, which may differ between equal datasets, contain a digest each. So every bit is covered. On an object
+store the small files are fetched first; each shard is fetched, checked and deleted.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ _SHARDS = "Split-"
 
 
 def is_read(name: str) -> bool:
-    """Whether a file, by its name in the dataset, lies where readers look for shards, indexes or the ledger."""
+    """Returns whether readers look for shards, indexes or the ledger under a file name of a dataset."""
     return name.startswith(_SHARDS) or name.split("/")[0] in ("index", "ledger")
 
 
 def fetch_all_but_shards(url: str, folder: Path) -> list[str]:
-    """Fetches what is small.
+    """Fetches all files but the shards.
 
     Args:
-        url: of the dataset.
-        folder: an empty one.
+        url: URL of the dataset.
+        folder: an empty folder.
 
     Returns:
-        The names of all files, shards too, relative to the dataset.
+        The names of all files, including shards, relative to the dataset.
 
     Raises:
-        UsageError: the bucket is missing or closed to us.
+        UsageError: the bucket is missing or access is denied.
         StorageError: the object store does not answer.
     """
     start = len(split_url(url)[2]) + 1
@@ -61,7 +60,7 @@ def fetch_all_but_shards(url: str, folder: Path) -> list[str]:
 
 
 def check_fetched(task: ShardTask) -> ShardCheck:
-    """`check_shard` of a shard that is fetched for it, and deleted afterwards."""
+    """Fetches a shard, checks it with `check_shard`, and deletes it."""
     file = Path(task.shard.file)
     try:
         if _stays_inside(task.shard.path):
@@ -72,12 +71,12 @@ def check_fetched(task: ShardTask) -> ShardCheck:
 
 
 def _stays_inside(name: str) -> bool:
-    """Whether a name from a stranger leads to no other place than below the folder it is joined to."""
+    """Returns whether an untrusted file name stays inside the folder that it is joined to."""
     return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
 
 
 def _fetch(url: str, name: str, target: Path) -> None:
-    """Fetches a file, if it is there."""
+    """Fetches a file, if it exists."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open_file(f"{url}/{name}") as source, target.open("wb") as out:
@@ -88,35 +87,35 @@ def _fetch(url: str, name: str, target: Path) -> None:
 
 # Below this, starting processes takes longer than the work.
 _BYTES_WORTH_PROCESSES = 256 << 20
-# Each is a shard on the disk.
+# Each fetched shard takes space on the disk.
 _FETCHED_AT_ONCE = 4
 _DEEP_NEEDS = ("image/encoded", "image/sha256")
-# Options of `images` by which stored bytes may be others than the file's.
+# Options of `images` with which stored bytes may differ from the file's.
 _CHANGING = frozenset(("orientation", "resize", "reencode", "convert", "strip_metadata"))
 
 
 def verify(
     directory: str | os.PathLike[str], *, workers: int | None = None, deep: bool = False, quiet: bool = True
 ) -> VerifyReport:
-    """Reads a dataset to the last byte and names everything that is not what was written.
+    """Reads a dataset to the last byte and reports everything that differs from what was written.
 
     Args:
-        directory: the dataset's folder, or its URL; then each shard is fetched into a temporary folder, and deleted
-            when it has been checked. Or a file of TFRecords, whoever wrote it: see `verify_file`.
-        workers: processes; by default one a core, and none of its own for a small dataset. On an object store: shards
-            that are fetched and checked at a time, by default four.
-        deep: hash every image and compare with the hash that is stored beside it, too.
+        directory: the dataset's folder or URL; or a file of TFRecords of any origin, see `verify_file`. Shards of a
+            URL are fetched into a temporary folder, and deleted after their check.
+        workers: number of processes; by default one per core, and the calling process for a small dataset. On an
+            object store: shards that are fetched and checked concurrently, by default four.
+        deep: also hash every image and compare with the hash in its record.
         quiet: show no progress.
 
     Raises:
-        UsageError: there is no dataset; or `deep` was asked for and the records hold no hashes.
+        UsageError: there is no dataset; or `deep` is set and the records contain no hashes.
         ShardwrightError: a worker has died, or the object store does not answer.
     """
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: {workers} is too few. Give 1 or more.")
     if _is_file(str(directory)):
         if deep:
-            raise UsageError(f"--deep: {directory} is a file, and only a dataset says what its images hash to.")
+            raise UsageError(f"--deep: {directory} is a file, and only a dataset contains hashes. Omit --deep.")
         return verify_file(str(directory))
     if not is_remote(str(directory)):
         root = Path(directory).absolute()
@@ -134,7 +133,7 @@ def _is_file(path: str) -> bool:
 def _verify(
     root: Path, shown: str, names: Sequence[str], url: str, workers: int | None, deep: bool, quiet: bool
 ) -> VerifyReport:
-    """Verifies a folder; what its shards lack is fetched from `url`, if that is not empty."""
+    """Verifies a folder; shards are fetched from `url`, if it is not empty."""
     file = root / MANIFEST_FILE
     if not file.is_file():
         raise UsageError(
@@ -146,7 +145,7 @@ def _verify(
     size = 0
     if manifest is None:
         found.append(VerifyFinding(MANIFEST_FILE, what.MANIFEST, problem))
-        # Which shards there should be is not known, so those on an object store are left alone.
+        # The list of shards is unknown, so those on an object store are not checked.
         tasks = list(_tasks_by_files(root))
     else:
         if deep:
@@ -170,7 +169,7 @@ def _verify(
 
 def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Iterator[ShardCheck]:
     if url:
-        # A process that was forked must not use its parent's connections; fetching is what takes the time.
+        # A forked process must not use its parent's connections, and fetching takes most of the time.
         return map_threads(check_fetched, tasks, workers or _FETCHED_AT_ONCE, lambda task: task.shard.bytes)
     if workers is None:
         total = sum(task.shard.bytes for task in tasks)
@@ -181,7 +180,7 @@ def _checked(tasks: Sequence[ShardTask], url: str, workers: int | None) -> Itera
 
 def _check_depth(manifest: Manifest) -> None:
     if not all(manifest.stored(name) in manifest.features for name in _DEEP_NEEDS):
-        raise UsageError(f"--deep: the records hold no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
+        raise UsageError(f"--deep: the records contain no {' with '.join(_DEEP_NEEDS)} to compare. Verify without it.")
     changed = sorted(_CHANGING & manifest.recipe.get("images", {}).keys())
     if manifest.kind != "ingest" or changed:
         how = ", ".join(f"images.{name}" for name in changed) or "a transformation"
@@ -195,7 +194,7 @@ def _read_manifest(file: Path) -> tuple[Manifest | None, str]:
     except (OSError, ValueError, DatasetError, RecursionError) as error:
         return None, str(error)
     if manifest.to_json() != text:
-        return None, "damaged: it says the same in other bytes than were written"
+        return None, "damaged: the same content is written in other bytes"
     return manifest, ""
 
 
@@ -210,7 +209,7 @@ def _tasks(dataset: ImageDataset, deep: bool) -> Iterator[ShardTask]:
 
 
 def _tasks_by_files(root: Path) -> Iterator[ShardTask]:
-    """What can be checked where the manifest is damaged: every record's checksum, and the records against the index."""
+    """Yields tasks without the manifest: they check the checksums of records, and the records against the index."""
     ledger = tuple(sorted(path.relative_to(root).as_posix() for path in (root / "ledger").glob("*.jsonl")))
     for folder in sorted(root.glob("Split-*")):
         for number, file in enumerate(sorted(path for path in folder.iterdir() if path.is_file())):
@@ -245,7 +244,7 @@ def _sealed_findings(root: Path) -> Iterator[VerifyFinding]:
 
 
 def _files_of(root: Path) -> list[str]:
-    """Names of the files where readers look for shards, indexes and the ledger, relative to the root."""
+    """Returns the names of files that readers may take for shards, indexes or the ledger, relative to the root."""
     found = []
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if folder.is_dir() and is_read(folder.name):
@@ -256,8 +255,8 @@ def _files_of(root: Path) -> list[str]:
 
 
 def _strays(dataset: ImageDataset, names: Sequence[str]) -> Iterator[VerifyFinding]:
-    """Files that the manifest does not know where readers look for shards, indexes and the ledger."""
+    """Yields files that readers may take for shards, indexes or the ledger, but the manifest does not list."""
     known = {shard.path for shard in dataset.manifest.shards} | dataset.manifest.parts.keys()
     for path in names:
         if path not in known and is_read(path):
-            yield VerifyFinding(path, what.STRAY, "the manifest does not know this file; readers may take it up")
+            yield VerifyFinding(path, what.STRAY, "the manifest does not list this file, but readers may read it")

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset: one finding a place."""
+"""Findings of a verification, and the report that contains them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MANIFEST = "manifest"
 
 @dataclass(frozen=True)
 class VerifyFinding:
-    """One thing that is wrong.
+    """One damage or inconsistency.
 
     Attributes:
         file: the file, relative to the dataset's folder.
-        code: what, as a word.
-        problem: what, as a sentence.
+        code: kind of the problem, one of the constants above.
+        problem: a sentence that describes it.
         record: number of the record in its shard, from 0.
         key: key of the record, or of the ledger's row.
-        line: number of the line in a file of lines, from 1.
-        offset: where the record begins in its shard, in bytes.
+        line: number of the line in a text file, from 1.
+        offset: offset of the record in its shard, in bytes.
     """
 
     file: str
@@ -46,7 +46,7 @@ class VerifyFinding:
 
     @property
     def place(self) -> str:
-        """Where in the file, for people; keys with line ends or the like are escaped."""
+        """The place in the file, for people; control characters in keys are escaped."""
         parts = [] if self.record is None else [f"record {self.record}"]
         parts += [] if self.line is None else [f"line {self.line}"]
         if self.key is not None:
@@ -56,12 +56,12 @@ class VerifyFinding:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What a verification found.
+    """The result of a verification.
 
     Attributes:
         dataset: the dataset's folder, absolute.
-        findings: all that is wrong, by file and place; none when the dataset is whole.
-        shards: number of shards looked at.
+        findings: the findings, by file and place; empty if the dataset is intact.
+        shards: number of shards that were checked.
         records: number of records that were read.
         bytes: bytes that were read.
     """

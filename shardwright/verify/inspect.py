@@ -1,8 +1,6 @@
-"""A dataset by its manifest, and a file of TFRecords by a walk through it.
+"""Describes a dataset by its manifest, a file of TFRecords by a scan, or one record by its features.
 
-A picture as text for a terminal: two pixels a character, the upper half block before and behind in true colour.
-
-One record: its features, how many values each has, and what they begin with.
+`draw` shows a picture in a terminal: each character has two pixels, as an upper half block in true colour.
 """
 
 from __future__ import annotations
@@ -32,11 +30,11 @@ class FeatureView:
     """A feature of a record.
 
     Attributes:
-        name: its name, as it is stored.
+        name: its stored name.
         kind: `bytes`, `int64` or `float32`.
-        values: how many values it has.
-        bytes: size of its byte strings together; 0 of numbers.
-        shown: what it begins with, as text that can be printed.
+        values: number of its values.
+        bytes: total size of its byte strings; 0 for numbers.
+        shown: its first values, as printable text.
     """
 
     name: str
@@ -54,7 +52,7 @@ class RecordView:
         where: the file, and the record's number in it.
         bytes: size of its payload.
         features: its features, by name.
-        image: name of the feature that holds its picture; empty where none does.
+        image: name of the feature that contains its picture; empty if there is none.
     """
 
     where: str
@@ -64,19 +62,19 @@ class RecordView:
 
 
 def view_record(payload: bytes, where: str) -> RecordView:
-    """What a record holds.
+    """Describes a record.
 
     Args:
         payload: its bytes.
         where: for messages.
 
     Raises:
-        DatasetError: it is no tf.train.Example.
+        DatasetError: it is not a tf.train.Example.
     """
     try:
         example = read_example(payload)
     except RecordError as error:
-        raise DatasetError(f"{where}: no tf.train.Example but {error}.") from None
+        raise DatasetError(f"{where}: not a tf.train.Example: {error}.") from None
     views = tuple(_view(name, values) for name, values in sorted(example.items()))
     pictures = [name for name, values in example.items() if _is_picture(values)]
     # A mask may be stored as a picture, too.
@@ -85,17 +83,17 @@ def view_record(payload: bytes, where: str) -> RecordView:
 
 
 def record_of_file(path: str, number: int) -> bytes:
-    """The payload of a record of a TFRecord file, plain or compressed.
+    """Returns the payload of a record of a TFRecord file, plain or compressed.
 
     Raises:
-        DatasetError: it is damaged, or what comes before it is, so that it cannot be found.
-        UsageError: the file is none, or has no such record.
+        DatasetError: the record is damaged, or cannot be found because an earlier one is.
+        UsageError: the file is not a TFRecord file, or has no such record.
     """
     count = 0
     try:
         with open_file(path) as file:
             if not begins_as_records(file.read(1 << 16)):
-                raise UsageError(f"{path}: no TFRecord file. Give a shard, or a dataset's folder.")
+                raise UsageError(f"{path}: not a TFRecord file. Give a shard, or a dataset's folder.")
             file.seek(0)
             for walked in scan_records(file):
                 if walked.number == number and walked.payload is not None:
@@ -109,7 +107,7 @@ def record_of_file(path: str, number: int) -> bytes:
 
 
 def kind_of(values: DecodedFeature) -> str:
-    """The name of a feature's kind."""
+    """Returns the kind of a feature: `bytes`, `int64` or `float32`."""
     return "bytes" if isinstance(values, list) else str(values.dtype.name)
 
 
@@ -131,7 +129,7 @@ def _view(name: str, values: DecodedFeature) -> FeatureView:
 
 
 def _of_bytes(data: bytes) -> str:
-    """A byte string as text that can be printed: its own, or what it is."""
+    """Returns a byte string as printable text: its content, or a description."""
     if is_image(data):
         try:
             header = read_header(data, max_pixels=_ANY_SIZE)
@@ -145,10 +143,10 @@ def _of_bytes(data: bytes) -> str:
     return escaped + ("..." if len(data) > len(shown.encode()) else "")
 
 
-# So many records of a file are parsed; all are counted and their checksums compared.
-LOOKED_INTO = 1000
+# Records of a file that are parsed; all records are counted, and their checksums compared.
+PARSED_RECORDS = 1000
 _START = 1 << 16
-_TOLD = 5
+_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -169,8 +167,8 @@ class DatasetView:
 
     Attributes:
         splits: its splits.
-        totals: what became of the inputs.
-        stored_as: our name of a feature -> its name here, where it has another one.
+        totals: numbers of inputs by outcome.
+        stored_as: standard name of a feature -> its stored name, if that differs.
     """
 
     root: str
@@ -187,7 +185,7 @@ class DatasetView:
 
 @dataclass
 class FeatureRange:
-    """A feature over many records: in how many it is, the fewest and most values, bytes of one, and the first one.
+    """A feature over many records: number of records, fewest and most values, largest size, and its first value.
 
     Attributes:
         kinds: `bytes`, `int64`, `float32`; more than one where records disagree.
@@ -216,12 +214,12 @@ class FileView:
     Attributes:
         path: the file.
         compressed: whether it is compressed as a whole.
-        records: how many can be read.
+        records: number of readable records.
         bytes: size of their payloads.
-        looked_into: how many of them were parsed.
-        features: what those hold, by name.
-        others: what is no tf.train.Example, and what is damaged: the first few, each with its number.
-        damaged: how many records cannot be read.
+        looked_into: number of parsed records.
+        features: features of the parsed records, by name.
+        others: the first few records that are damaged or not a tf.train.Example, each with its number.
+        damaged: number of damaged records.
     """
 
     path: str
@@ -235,10 +233,10 @@ class FileView:
 
 
 def view_dataset(directory: str) -> DatasetView:
-    """What a dataset says of itself.
+    """Describes a dataset by its manifest.
 
     Raises:
-        DatasetError: it is half-written, damaged or none.
+        DatasetError: it is incomplete, damaged or not a dataset.
     """
     dataset = ImageDataset.open(directory)
     manifest = dataset.manifest
@@ -263,17 +261,17 @@ def view_dataset(directory: str) -> DatasetView:
 
 
 def view_file(path: str) -> FileView:
-    """Walks a file of TFRecords to its end, plain or compressed, whoever wrote it.
+    """Scans a file of TFRecords, plain or compressed, of any origin.
 
     Raises:
-        UsageError: it cannot be read, or holds no records.
+        UsageError: it cannot be read, or contains no records.
     """
     try:
         with open_file(path) as file:
             start = file.read(_START)
             if not begins_as_records(start):
-                what = "it is empty" if not start else "its beginning is no record's"
-                raise UsageError(f"{path}: no TFRecord file: {what}. Give a shard, or a dataset's folder.")
+                what = "it is empty" if not start else "it does not begin with a record"
+                raise UsageError(f"{path}: not a TFRecord file: {what}. Give a shard, or a dataset's folder.")
             file.seek(0)
             view = FileView(path, is_compressed(start))
             for walked in scan_records(file):
@@ -283,14 +281,14 @@ def view_file(path: str) -> FileView:
                     continue
                 view.records += 1
                 view.bytes += len(walked.payload)
-                if view.looked_into < LOOKED_INTO:
-                    _look_into(view, walked.payload, walked.where)
+                if view.looked_into < PARSED_RECORDS:
+                    _parse(view, walked.payload, walked.where)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
     return view
 
 
-def _look_into(view: FileView, payload: bytes, where: str) -> None:
+def _parse(view: FileView, payload: bytes, where: str) -> None:
     view.looked_into += 1
     try:
         record = view_record(payload, where)
@@ -306,18 +304,18 @@ def _look_into(view: FileView, payload: bytes, where: str) -> None:
 
 
 def _describe(view: FileView, problem: str) -> None:
-    if len(view.others) < _TOLD:
+    if len(view.others) < _LISTED:
         view.others.append(problem)
 
 
 _UPPER_HALF = "\N{UPPER HALF BLOCK}"
 _END = "\x1b[0m"
-# A bomb is not decoded for a look at it.
+# A larger image may be a decompression bomb.
 _MOST_PIXELS = 1 << 28
 
 
 def draw(encoded: bytes, columns: int, rows: int) -> str:
-    """An image as lines of coloured characters, without a line end behind the last; empty where it cannot be decoded.
+    """Draws an image as lines of coloured characters, without a final line end; empty if it cannot be decoded.
 
     Args:
         encoded: the image's bytes.

@@ -1,6 +1,6 @@
-"""Checks the ledger: its parts are what was written, its rows add up to the manifest's totals.
+"""Reads indexes and ledgers that may be damaged, and checks the ledger against the manifest.
 
-Reading an index or a ledger that may be damaged: line by line, each what was written or nothing.
+Each line is accepted only if writing its row again gives the same bytes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class IndexRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Index:
-    """An index as it lies there.
+    """An index as read from its file.
 
     Attributes:
-        rows: its lines, `None` for each that is not what is written into an index.
-        sha256: hash of the file; empty where it cannot be read.
+        rows: its rows, `None` for each damaged line.
+        sha256: hash of the file; empty if it cannot be read.
         bytes: its size.
         problem: why it cannot be read, or empty.
     """
@@ -71,7 +71,7 @@ def _index_row(line: bytes) -> IndexRow | None:
 
 
 def read_ledger(file: Path) -> Iterator[tuple[bytes, LedgerRow | None]]:
-    """Lines of a ledger's part, each with its row, `None` for a damaged line. `OSError` when it cannot be read."""
+    """Yields the lines of a ledger's part, each with its row, `None` for a damaged line. May raise `OSError`."""
     with file.open("rb") as lines:
         for line in lines:
             yield line, _ledger_row(line)
@@ -87,7 +87,7 @@ def _ledger_row(line: bytes) -> LedgerRow | None:
 
 
 def ledger_keys(root: Path, parts: Sequence[str], split: str, shard: int) -> dict[int, str]:
-    """Keys of a shard's records by their numbers, as the ledger tells them; what cannot be read is left out."""
+    """Returns the keys of a shard's records by their numbers, from the readable lines of the ledger."""
     keys: dict[int, str] = {}
     for part in parts:
         try:
@@ -104,7 +104,7 @@ _SHOWN = 5
 
 @dataclass
 class LedgerCheck:
-    """What was found in the ledger; `bytes` were read."""
+    """The findings of the ledger, and the bytes that were read."""
 
     findings: list[VerifyFinding] = field(default_factory=list)
     bytes: int = 0
@@ -143,32 +143,33 @@ def _totals(manifest: Manifest, counts: Counter[str]) -> Iterator[VerifyFinding]
     for shard in manifest.shards:
         counts[f"shards' {shard.split}"] += shard.records
     expected = Counter(manifest.totals)
-    for name in dataset_manifest.MARKS:  # Of these the ledger does not tell.
+    for name in dataset_manifest.MARKS:  # The ledger has no rows for these.
         del expected[name]
     for split in manifest.splits:
         expected[f"shards' {split}"] = expected[f"records/{split}"]
     for name in sorted(expected.keys() | counts.keys()):
         if expected[name] != counts[name]:
-            problem = f"{name}: counted {counts[name]}, the manifest's totals say {expected[name]}"
+            problem = f"{name}: counted {counts[name]}, the manifest's totals contain {expected[name]}"
             yield VerifyFinding(dataset_manifest.MANIFEST_FILE, what.TOTALS, problem)
 
 
 def _place(dataset: ImageDataset, part: str) -> Iterator[VerifyFinding]:
-    """The damaged lines of a part. Of a written record the indexes tell every byte of its line; of another input none.
+    """Yields the damaged lines of a part, found with the indexes.
 
-    A part has at most 100,000 lines, so they fit into memory, whatever the size of the dataset.
+    The line of a written record follows from its index row; that of another input does not. A part has at most 100,000
+    lines, so they fit into memory for any size of the dataset.
     """
     lines = list(read_ledger(Path(dataset.root, part)))
-    # Lines that no index has told yet; those that are left in the end are the damaged ones.
-    untold = {
+    # Lines without a matching index row; those that remain at the end are damaged.
+    unmatched = {
         line: number for number, (line, row) in enumerate(lines, 1) if row is None or row.status == ledger.WRITTEN
     }
-    missing = _cross_out(dataset, part, lines, untold)
-    damaged = sorted(untold.values())
-    keys = [(row.key, number) for number, (line, row) in enumerate(lines, 1) if row and line not in untold]
+    missing = _match_index_rows(dataset, part, lines, unmatched)
+    damaged = sorted(unmatched.values())
+    keys = [(row.key, number) for number, (line, row) in enumerate(lines, 1) if row and line not in unmatched]
     names: dict[int, str] = {}
     for key in sorted(missing):
-        # The ledger is sorted by key: a lost row stood between its neighbours.
+        # The ledger is sorted by key, so a lost row was between its neighbours.
         after = bisect_left(keys, (key, 0))
         low, high = (keys[after - 1][1] if after else 0), (keys[after][1] if after < len(keys) else len(lines) + 1)
         number = next((n for n in damaged if low < n < high and n not in names), None)
@@ -186,10 +187,10 @@ def _place(dataset: ImageDataset, part: str) -> Iterator[VerifyFinding]:
         yield VerifyFinding(part, what.HASH, problem, line=others[0] if len(others) == 1 else None)
 
 
-def _cross_out(
-    dataset: ImageDataset, part: str, lines: list[tuple[bytes, LedgerRow | None]], untold: dict[bytes, int]
+def _match_index_rows(
+    dataset: ImageDataset, part: str, lines: list[tuple[bytes, LedgerRow | None]], unmatched: dict[bytes, int]
 ) -> set[str]:
-    """Takes the lines that the indexes tell out of `untold`; returns keys that should have one in this part."""
+    """Removes lines that match an index row from `unmatched`; returns keys whose line is missing in this part."""
     parts = [name for name in sorted(dataset.manifest.parts) if name.startswith(LEDGER_FOLDER)]
     read = [row.key for _, row in lines if row]
     first = "" if part == parts[0] or not read else min(read)
@@ -203,14 +204,14 @@ def _cross_out(
             for place, entry in enumerate(rows):
                 if entry is None:
                     continue
-                told = LedgerRow(entry.key, ledger.WRITTEN, split=split, shard=number, index=place)
-                line = told.to_json().encode("utf-8") + b"\n"
-                if line in untold:
-                    del untold[line]
+                expected = LedgerRow(entry.key, ledger.WRITTEN, split=split, shard=number, index=place)
+                line = expected.to_json().encode("utf-8") + b"\n"
+                if line in unmatched:
+                    del unmatched[line]
                 elif first <= entry.key and (last is None or entry.key <= last):
                     missing.add(entry.key)
     if not whole:
-        # A line of a record whose index row is damaged, too, is not to be blamed.
-        for line in [line for line, number in untold.items() if lines[number - 1][1] is not None]:
-            del untold[line]
+        # Index rows are damaged, too, so a readable line may be intact.
+        for line in [line for line, number in unmatched.items() if lines[number - 1][1] is not None]:
+            del unmatched[line]
     return missing

@@ -1,10 +1,8 @@
-"""Checks one shard and its index, and says which record or line is damaged.
+"""Checks a shard and its index, and reports which record or line is damaged; or a file of TFRecords without a dataset.
 
-The hashes of the manifest say whether a file is what was written. Where one is not, the checksums of the records and
-the index, each of which says where every record lies, tell the place: a flip in a record's length, in the length's
-checksum, in the payload or in the payload's checksum each looks different.
-
-A file of TFRecords that belongs to no dataset: lengths and checksums are all that can be held against it.
+The hashes in the manifest show whether a file is what was written. If one differs, the checksums of the records and the
+offsets in the index locate the damage. Damage to a length, to its checksum, to a payload or to its checksum is
+distinguished. A file without a dataset can be checked by lengths and checksums only.
 """
 
 from __future__ import annotations
@@ -42,17 +40,17 @@ _KEY, _IMAGE, _IMAGE_HASH = "image/key", "image/encoded", "image/sha256"
 
 @dataclass(frozen=True)
 class ShardTask:
-    """What a worker needs to check one shard.
+    """The input of a worker that checks one shard.
 
     Attributes:
         root: the dataset's folder.
-        shard: the shard as the manifest tells it.
+        shard: the shard as the manifest lists it.
         number: its number in its split, from 0.
-        index_sha256: hash of its index, or empty where the manifest has none.
+        index_sha256: hash of its index; empty if the manifest has none.
         ledger: the ledger's parts, relative to the root.
-        deep: hash every image, too.
-        names: what features are called here (`Manifest.names`).
-        url: of the dataset where the shard must be fetched from an object store first, else empty.
+        deep: also hash every image.
+        names: standard name of a feature -> its stored name (`Manifest.names`).
+        url: URL of the dataset if the shard must be fetched first; else empty.
     """
 
     root: str
@@ -67,7 +65,7 @@ class ShardTask:
 
 @dataclass
 class ShardCheck:
-    """What was found in one shard: `records` and `bytes` were read."""
+    """The findings of one shard, and the number of records and bytes that were read."""
 
     findings: list[VerifyFinding] = field(default_factory=list)
     records: int = 0
@@ -75,7 +73,7 @@ class ShardCheck:
 
 
 class _Record(NamedTuple):
-    """A record as the shard itself tells it; `key` is `None` where it cannot be read."""
+    """A record as found in the shard; `key` is `None` if it cannot be read."""
 
     offset: int
     length: int
@@ -100,7 +98,7 @@ def check_shard(task: ShardTask) -> ShardCheck:
     check.bytes += size
     check.findings += walk.findings
     if whole and len(records) != shard.records:
-        problem = f"holds {len(records)} records, the manifest says {shard.records}"
+        problem = f"contains {len(records)} records, the manifest lists {shard.records}"
         check.findings.append(VerifyFinding(shard.path, what.TOTALS, problem))
     if not whole and not walk.findings:
         check.findings.append(_unplaced(shard, size))
@@ -116,7 +114,7 @@ def check_shard(task: ShardTask) -> ShardCheck:
 
 def _unplaced(shard: LocatedShard, size: int) -> VerifyFinding:
     if size != shard.bytes:
-        return VerifyFinding(shard.path, what.SIZE, f"{size} bytes, the manifest says {shard.bytes}")
+        return VerifyFinding(shard.path, what.SIZE, f"{size} bytes, the manifest lists {shard.bytes}")
     return VerifyFinding(
         shard.path, what.HASH, "its SHA-256 is not the manifest's, though every record's checksum holds"
     )
@@ -125,12 +123,12 @@ def _unplaced(shard: LocatedShard, size: int) -> VerifyFinding:
 def _end_findings(shard: LocatedShard, path: str, index: Index) -> Iterator[VerifyFinding]:
     ends = [row.key if row else None for row in (index.rows[:1] + index.rows[-1:])] or [None, None]
     if ends != [shard.first_key, shard.last_key]:
-        problem = f"first and last key are {ends}, the manifest says {[shard.first_key, shard.last_key]}"
+        problem = f"first and last key are {ends}, the manifest lists {[shard.first_key, shard.last_key]}"
         yield VerifyFinding(path, what.TOTALS, problem)
 
 
 class _Walk:
-    """One way through a shard, from frame to frame; where a frame is broken, the index says where the next begins."""
+    """Walks through the frames of a shard; after a broken frame it resumes at the next offset of the index."""
 
     def __init__(self, task: ShardTask, index: Index, size: int) -> None:
         self.findings: list[VerifyFinding] = []
@@ -140,7 +138,7 @@ class _Walk:
         self._offsets = sorted(self._rows)
 
     def records(self) -> Iterator[_Record]:
-        """Every record that can be placed; `findings` grows on the way."""
+        """Yields every record that can be located, and adds to `findings`."""
         with open(self._task.shard.file, "rb", buffering=1 << 20) as file:
             offset = 0
             for number in itertools.count():
@@ -155,41 +153,41 @@ class _Walk:
                 offset += length
 
     def _length(self, file: IO[bytes], number: int, offset: int) -> int | None:
-        """The whole frame's length, or `None` where the rest of the file cannot be read."""
+        """Returns the length of the frame, or `None` if the rest of the file cannot be read."""
         header = file.read(HEADER_BYTES)
         if len(header) < HEADER_BYTES:
             self._cut(number, offset, f"{len(header)} bytes are left of its header")
             return None
         length = frame_length(header)
         if not header_is_valid(header):
-            told = self._told_length(offset)
-            if told is None:
+            indexed = self._indexed_length(offset)
+            if indexed is None:
                 problem = "its length or the checksum of it is damaged, and without the index no later one can be found"
                 self._find(what.LENGTH, problem, number, offset)
                 return None
-            if told == length:
+            if indexed == length:
                 self._find(what.LENGTH_CHECKSUM, "the checksum of its length is damaged", number, offset)
             else:
-                problem = f"its length is damaged: the frame has {told} bytes and says {length}"
+                problem = f"its length is damaged: the frame has {indexed} bytes, but its length is {length}"
                 self._find(what.LENGTH, problem, number, offset)
-                length = told
+                length = indexed
         if offset + length > self._size:
             self._cut(number, offset, f"{self._size - offset} of its {length} bytes are left")
             return None
         return length
 
-    def _told_length(self, offset: int) -> int | None:
-        """The frame's length by its row of the index, or by the row of the next frame."""
+    def _indexed_length(self, offset: int) -> int | None:
+        """Returns the length of a frame from its index row, or from that of the next frame."""
         if offset in self._rows:
             return self._rows[offset].length
         after = bisect_right(self._offsets, offset)
         return self._offsets[after] - offset if after < len(self._offsets) else None
 
     def _payload(self, file: IO[bytes], number: int, offset: int, length: int) -> str | None:
-        """Checks a payload and returns the key that stands in it."""
+        """Checks a payload and returns the key in it."""
         payload = file.read(length - HEADER_BYTES - FOOTER_BYTES)
         difference = checksum_difference(payload, file.read(FOOTER_BYTES))
-        # CRC-32C never turns one flipped bit of the data into one of the checksum, so that one lies in the checksum.
+        # A flipped bit of the data changes several bits of its CRC-32C, so here the checksum itself is damaged.
         if difference.bit_count() == 1:
             self._find(what.PAYLOAD_CHECKSUM, "the checksum of its payload is damaged", number, offset)
         elif difference:
@@ -209,7 +207,7 @@ class _Walk:
         names = self._task.names
         image, digest = (features.get(names.get(name, name)) for name in (_IMAGE, _IMAGE_HASH))
         if not isinstance(image, list) or not isinstance(digest, list) or not image or not digest:
-            self._find(what.IMAGE, f"it holds no {_IMAGE} with {_IMAGE_HASH}", number, offset)
+            self._find(what.IMAGE, f"it contains no {_IMAGE} with {_IMAGE_HASH}", number, offset)
         elif hashlib.sha256(image[0]).hexdigest().encode() != digest[0]:
             self._find(what.IMAGE, f"the SHA-256 of {_IMAGE} is not {_IMAGE_HASH}", number, offset)
 
@@ -235,23 +233,23 @@ def _key_of(payload: bytes, name: str) -> str | None:
 def _index_findings(
     task: ShardTask, path: str, index: Index, records: list[_Record], index_whole: bool
 ) -> Iterator[VerifyFinding]:
-    """Rows of an index that are not those of the shard's records."""
+    """Yields the rows of an index that do not match the shard's records."""
     keys = [record.key for record in records]
     if None in keys and not index_whole:
-        said = ledger_keys(Path(task.root), task.ledger, task.shard.split, task.number)
-        keys = [said.get(number) if key is None else key for number, key in enumerate(keys)]
-    # By what they say, not by their places: one flipped bit can make two lines of one, or one of two.
+        known = ledger_keys(Path(task.root), task.ledger, task.shard.split, task.number)
+        keys = [known.get(number) if key is None else key for number, key in enumerate(keys)]
+    # Compared by content, not by position: a flipped bit can split a line or join two.
     expected = {(r.offset, r.length, key): n for n, (r, key) in enumerate(zip(records, keys, strict=True))}
     end = records[-1].offset + records[-1].length if records else 0
     damaged = []
     for number, row in enumerate(index.rows):
-        # A record whose key nobody can read may have any.
+        # A record whose key cannot be read matches any key.
         fitting = [(row.offset, row.length, key) for key in (row.key, None)] if row else []
         record = next((entry for entry in fitting if entry in expected), None)
         if record is not None:
             del expected[record]
         elif row is None or row.offset < end or len(records) == task.shard.records:
-            # Rows of records that the shard has lost are not the index's fault.
+            # Rows of records that the shard has lost are intact.
             damaged.append(number)
     for line, lost in itertools.zip_longest(damaged, sorted(expected.values())):
         key = None if lost is None else keys[lost]
@@ -269,13 +267,13 @@ _CODES = {DAMAGED: what.PAYLOAD_CHECKSUM, TRUNCATED: what.TRUNCATED}
 
 
 def verify_file(path: str) -> VerifyReport:
-    """Reads a file of TFRecords to its end, plain or compressed, whoever wrote it.
+    """Verifies a file of TFRecords, plain or compressed, of any origin.
 
     Args:
         path: the file, or its URL.
 
     Raises:
-        UsageError: it cannot be read, or holds no records.
+        UsageError: it cannot be read, or contains no records.
     """
     found = []
     count = size = 0
@@ -283,7 +281,7 @@ def verify_file(path: str) -> VerifyReport:
         with open_file(path) as file:
             if not begins_as_records(file.read(_START)):
                 raise UsageError(
-                    f"{path}: is a file and holds no TFRecords. Give a folder that `shardwright ingest` wrote, or a "
+                    f"{path}: not a TFRecord file. Give a folder that `shardwright ingest` wrote, or a "
                     "file of TFRecords."
                 )
             file.seek(0)

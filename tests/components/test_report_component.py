@@ -109,7 +109,7 @@ def test_copies_across_splits_stop_the_run(
     assert [trouble.kind for trouble in read_verdict(report)] == [kind]
     text = (report / "report.html").read_text()
     assert "in more than one split" in text
-    with pytest.raises(CheckFailed, match=f"{words} in all splits: {kind}\n +1 group .* lies .*\n +e.g. {keys}"):
+    with pytest.raises(CheckFailed, match=f"{words} in all splits: {kind}\n +1 group .* is in more .*\n +e.g. {keys}"):
         gated(given, tmp_path, ["LEAKAGE" if kind == "NEAR_LEAKAGE" else "NEAR_LEAKAGE"])
     assert gated(given, tmp_path, [kind])["anomalies"] == 1
 
@@ -151,7 +151,7 @@ def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset: Any
     assert (trouble.kind, trouble.where) == ("SKEW", "split eval")
     assert "24 images against 40 of train" in trouble.what
     page = (report / "report.html").read_text()
-    assert "Split eval beside train</a>: <bdi>height and width" in page
+    assert "Split eval compared with train</a>: <bdi>height and width" in page
     assert 'id="skew"' in page
     assert 'id="skew1"' in page
     with pytest.raises(CheckFailed, match="split eval in all splits: SKEW"):
@@ -162,5 +162,5 @@ def test_a_split_that_is_unlike_the_largest_one_stops_the_run(small_dataset: Any
 def test_a_damaged_verdict_is_no_clean_bill(small_dataset: Any, tmp_path: Path) -> None:
     given = inputs(small_dataset(tmp_path / "in"), tmp_path, anomalies_pb2.Anomalies())
     (reported(given, tmp_path) / "verdict.json").write_text("[{}]")
-    with pytest.raises(DatasetError, match="no readable verdict"):
+    with pytest.raises(DatasetError, match="the verdict cannot be read"):
         gated(given, tmp_path, [])

@@ -86,7 +86,7 @@ def test_the_first_run_ends_in_a_blessed_model_and_a_table(project: Path) -> Non
     for place in re.findall(r"^(?:dataset|transformed|TensorBoard|evaluation|pushed model) +(\S+)$", out, re.MULTILINE):
         assert Path(place).is_dir(), place
     page = Path(re.search(r"^report +(\S+)$", out, re.MULTILINE)[1]).read_text(encoding="utf-8")
-    assert all(words in page for words in ('id="model"', "By class", "The worst predictions", "Where each class lies"))
+    assert all(words in page for words in ('id="model"', "By class", "The worst predictions", "Position of each class"))
 
 
 def test_tfx_and_beam_are_quiet(project: Path) -> None:

@@ -43,8 +43,8 @@ def test_a_page_goes_to_this_machine(one, tmp_path, capsys):
     other = shutil.copytree(one, tmp_path / "other")
     for place, said in (
         ("gs://bucket/d.html", "written to this machine"),
-        (f"{one}/d.html", "lies within the dataset"),
-        (f"{other}/d.html", "lies within the dataset"),
+        (f"{one}/d.html", "is inside the dataset"),
+        (f"{other}/d.html", "is inside the dataset"),
     ):
         assert main(["diff", str(one), str(other), "--html", place]) == 2
         assert said in capsys.readouterr().err

@@ -57,8 +57,8 @@ def test_a_page_of_the_splits(dataset, tmp_path, capsys):
     assert main(["drift", str(dataset), "--html", str(page), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["drifted"] is False
     shown = page.read_text(encoding="utf-8")
-    assert "Nothing has changed beyond what chance does" in shown
-    assert "Split eval beside train" in shown
+    assert "Nothing has changed more than by chance" in shown
+    assert "Split eval compared with train" in shown
     assert '<a href="#skew">Skew of eval</a>' in shown
     assert main(["drift", str(dataset), "--html", str(dataset / "page.html")]) == 2
     assert "--html" in capsys.readouterr().err
@@ -71,7 +71,7 @@ def test_all_splits_share_one_bound(small_dataset, tmp_path, monkeypatch):
     monkeypatch.setattr(
         monitor, "compare", lambda one, other, *, alpha, ignore: given.append((one.name, other.name, alpha))
     )
-    monitor.watch_splits(ImageDataset.open(many), SkewConfig(alpha=0.03))
+    monitor.check_splits(ImageDataset.open(many), SkewConfig(alpha=0.03))
     assert given == [("a", name, pytest.approx(0.01)) for name in ("b", "c", "train")]
 
 
@@ -81,7 +81,7 @@ def test_too_few_images_are_no_good_news(dataset, tmp_path, capsys):
     assert main(["drift", str(dataset), str(tmp_path / "few")]) == 1
     assert "too few images to tell, 20 of each are needed" in capsys.readouterr().out
     assert main(["drift", str(dataset), str(tmp_path / "few"), "--html", str(tmp_path / "page.html")]) == 1
-    assert "too few images to tell" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "too few images for a verdict" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert main(["drift", str(dataset), str(tmp_path / "few"), "--html", str(dataset / "page.html")]) == 2
     assert not (dataset / "page.html").exists()
     assert main(["drift", str(dataset), str(tmp_path / "gone")]) == 2

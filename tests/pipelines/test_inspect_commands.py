@@ -62,7 +62,7 @@ def test_damage_exits_1(dataset, capsys):
         (["inspect", "DATASET", "--record", "1"], 2, "--record is for a file"),
         (["inspect", f"DATASET/{SHARD}", "--record", "-1"], 2, "--record: -1 is no number"),
         (["inspect", f"DATASET/{SHARD}", "--record", "3"], 2, "no record 3; 3 can be read"),
-        (["inspect", "DATASET/manifest.json"], 2, "no TFRecord file"),
+        (["inspect", "DATASET/manifest.json"], 2, "not a TFRecord file"),
         (["inspect", "DATASET/Split-train"], 1, "no manifest.json"),
         (["inspect", "/nowhere"], 2, "cannot be read"),
         (["get", "DATASET", "nothing of it"], 2, "no record has the key 'nothing of it'"),

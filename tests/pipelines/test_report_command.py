@@ -64,7 +64,7 @@ def test_a_trained_model(dataset, evaluation, tmp_path, capsys):
         "0.7000 <small>(+0.0500)</small>",
         '<td class="n">0.6000</td>',
         "3 <small>(75 %)</small>",
-        "the image, what is true, what the model says",
+        "the image, the truth, the prediction",
     ):
         assert words in text
     assert "<script" not in text

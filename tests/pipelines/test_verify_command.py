@@ -63,8 +63,8 @@ def test_any_file_of_records_is_read_to_its_end(dataset, tmp_path, capsys):
     assert cli.main(["verify", str(tmp_path / "wrong")]) == 1
     assert "1 shard, 2 records" in capsys.readouterr().out
     for call, said in (
-        ([str(dataset / "manifest.json")], "holds no TFRecords"),
-        ([str(shard), "--deep"], "only a dataset says what its images hash to"),
+        ([str(dataset / "manifest.json")], "not a TFRecord file"),
+        ([str(shard), "--deep"], "only a dataset contains hashes"),
         ([str(tmp_path / "nowhere")], "no manifest.json, so no dataset"),
     ):
         assert cli.main(["verify", *call]) == 2

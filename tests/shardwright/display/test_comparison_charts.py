@@ -1,4 +1,4 @@
-"""Two samples in one chart: each as a share of its own, however many values it has."""
+"""Two samples in one chart: each is drawn as shares, for any number of values."""
 
 import re
 
@@ -39,7 +39,7 @@ def test_a_larger_sample_of_the_same_is_drawn_alike():
     assert re.findall('<td class="n">(.*?)</td>', row) == ["24.5", "24.5"]
 
 
-def test_nothing_on_one_side_is_told():
+def test_an_empty_sample_is_reported():
     assert "has no values" in comparison_chart(
         "c", "light", [ChartSample("a", "s-train", np.ones(3)), ChartSample("b", "s-eval", np.empty(0))]
     )

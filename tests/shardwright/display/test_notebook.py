@@ -1,4 +1,4 @@
-"""What a notebook shows: escaped, small, no script; what it says is what is stored."""
+"""Views in a notebook are escaped and small, contain no script, and show what is stored."""
 
 import io
 import sys
@@ -13,7 +13,7 @@ from PIL import Image
 
 import shardwright
 from shardwright.dataset.reader import ImageDataset
-from shardwright.display.batches import pixels, show_batch, wanted
+from shardwright.display.batches import covered, pixels, show_batch
 from shardwright.display.html import box, class_names, rows, tile
 from shardwright.drift.monitor import compare_datasets
 from shardwright.errors import DatasetError, UsageError
@@ -42,7 +42,7 @@ def dataset(small_dataset, tmp_path_factory):
     )
 
 
-def test_a_dataset_tells_of_its_splits_and_shows_four_images(dataset):
+def test_a_dataset_lists_its_splits_and_shows_four_images(dataset):
     page = harmless(dataset._repr_html_())
     assert "17 images for segmentation" in page
     assert page.count("<img") == 4
@@ -88,8 +88,8 @@ class Tags(HTMLParser):
 
 @given(st.text(max_size=40), st.text(max_size=20))
 def test_any_text_is_escaped(text, name):
-    told = box(text, tile("data:,", text), rows([text], []), class_names([0], [name]), soft=text)
-    assert Tags(told).tags == {
+    page = box(text, tile("data:,", text), rows([text], []), class_names([0], [name]), soft=text)
+    assert Tags(page).tags == {
         *{("b", ()), ("bdi", ()), ("tr", ()), ("img", ("src", "alt", "style"))},
         *{(tag, ("style",)) for tag in ("div", "span", "table", "th")},
     }
@@ -125,7 +125,7 @@ def test_examples_are_the_first_of_a_split(dataset):
         dataset.example("rain/001")
 
 
-def test_what_cannot_be_decoded_is_told(small_dataset, tmp_path):
+def test_an_undecodable_image_is_reported(small_dataset, tmp_path):
     def cut(number, example):
         return {**example, "image/encoded": example["image/encoded"][:60]}
 
@@ -161,7 +161,7 @@ def test_labels_of_a_batch_are_named():
 
 
 @pytest.mark.parametrize(
-    ("batch", "classes", "said"),
+    ("batch", "classes", "message"),
     [
         ((), (), "empty batch"),
         ((np.zeros((2, 3)),), (), r"images of shape \(2, 3\)"),
@@ -171,14 +171,14 @@ def test_labels_of_a_batch_are_named():
         (iter(()), (), "there is no batch"),
     ],
 )
-def test_what_is_no_batch_is_refused(batch, classes, said):
-    with pytest.raises(UsageError, match=said):
+def test_an_invalid_batch_is_refused(batch, classes, message):
+    with pytest.raises(UsageError, match=message):
         show_batch(batch, classes)
 
 
 def test_masks_and_pixels_of_every_form():
-    assert wanted(np.array([[[0, 1, 255]]], np.uint8)).tolist() == [[[False, True, False]]]
-    assert wanted(np.array([[[0.4, 0.6, 255.0]]])).tolist() == [[[False, True, False]]]
+    assert covered(np.array([[[0, 1, 255]]], np.uint8)).tolist() == [[[False, True, False]]]
+    assert covered(np.array([[[0.4, 0.6, 255.0]]])).tolist() == [[[False, True, False]]]
     assert pixels(np.array([[[[0.0], [0.5], [1.0]]]])).tolist() == [[[[0] * 3, [128] * 3, [255] * 3]]]
     assert pixels(np.array([[[[-1.0], [3.0]]]])).tolist() == [[[[0] * 3, [255] * 3]]]
     assert pixels(np.full((1, 1, 1, 3), 7, np.uint8)).tolist() == [[[[7] * 3]]]
@@ -187,7 +187,7 @@ def test_masks_and_pixels_of_every_form():
 
 def test_a_comparison_shows_its_verdict(dataset, small_dataset, tmp_path):
     same = compare_datasets(dataset, dataset)
-    assert "Too few images to tell" in same._repr_html_()
+    assert "Too few images: at least 20" in same._repr_html_()
     many = ImageDataset.open(small_dataset(tmp_path / "one", counts={"train": [40]}))
     wide = ImageDataset.open(small_dataset(tmp_path / "two", counts={"train": [40]}, size=lambda number: (24, 48)))
     assert "Nothing has changed" in compare_datasets(many, many)._repr_html_()
@@ -196,7 +196,7 @@ def test_a_comparison_shows_its_verdict(dataset, small_dataset, tmp_path):
     assert "size in pixels" in page
 
 
-def test_the_package_offers_what_it_says_and_imports_nothing_for_it():
+def test_the_package_offers_its_names_and_imports_nothing_for_it():
     code = (
         "import sys, shardwright as sw; assert sorted(m for m in sys.modules if m.startswith('shardwright')) == "
         "['shardwright', 'shardwright.version']; assert set(sw.__all__) <= set(dir(sw)); sw.make_dataset, "

@@ -30,7 +30,7 @@ def test_the_inside_is_tinted_and_the_edge_is_full():
     np.testing.assert_array_equal(drawn[4, 5], wanted)
 
 
-def test_images_stand_beside_each_other():
+def test_images_are_joined_horizontally():
     both = side_by_side([IMAGE, 255 - IMAGE])
     assert both.shape == (9, 32, 3)
     np.testing.assert_array_equal(both[:, :14], IMAGE)

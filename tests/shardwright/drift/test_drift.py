@@ -51,7 +51,7 @@ def test_a_change_speaks_by_its_own_measure(files, still, change, measures):
 def test_nothing_speaks_without_a_change(files, still):
     assert compare(still, still).drifted == ()
     half = np.arange(60)
-    found = compare(still.picked(half), still.picked(half + 60))
+    found = compare(still.select(half), still.select(half + 60))
     assert found.drifted == ()
     assert found.reference_images == found.current_images == 60
     assert {"brightness", "embedding", "size"} <= {finding.measure for finding in found.findings}
@@ -64,14 +64,14 @@ def test_what_the_pictures_show_can_speak_alone_however_alpha_is_shared_out(stil
 
 
 @pytest.mark.slow
-def test_measures_can_be_left_out_and_few_images_say_nothing(files, still):
+def test_measures_can_be_left_out_and_few_images_have_no_verdict(files, still):
     darker = measure_all(files, lambda picture: encoded(picture.point(lambda level: level // 2)))
     drifted = compare(still, darker).drifted
     assert "brightness" in {finding.measure for finding in drifted}
     left = compare(still, darker, ignore=[finding.measure for finding in drifted])
     assert not {f.measure for f in left.findings} & {f.measure for f in drifted}
     few = np.arange(10)
-    assert compare(still.picked(few), darker.picked(few)).drifted == ()
+    assert compare(still.select(few), darker.select(few)).drifted == ()
 
 
 @pytest.mark.parametrize(("one", "other"), [(20, 20), (19, 30), (30, 19)])

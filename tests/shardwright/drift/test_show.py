@@ -1,4 +1,4 @@
-"""What has changed is shown with the images that stand out most: by measures, by areas of masks, by classes."""
+"""Changes are shown with the images that stand out most: by measures, by areas of masks, by classes."""
 
 import re
 

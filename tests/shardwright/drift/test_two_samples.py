@@ -100,14 +100,14 @@ def test_discrepancy_is_the_same_for_the_same_seed_and_sees_a_shift():
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1)), min_size=1, max_size=8), st.floats(0.001, 0.2))
-def test_holm_lies_between_bonferroni_and_none(tests, alpha):
+def test_holm_is_between_bonferroni_and_none(tests, alpha):
     p_values, weights = [p for p, _ in tests], [weight for _, weight in tests]
-    speaks = holm(p_values, weights, alpha)
-    for p, weight, says in zip(p_values, weights, speaks, strict=True):
+    rejects = holm(p_values, weights, alpha)
+    for p, weight, rejected in zip(p_values, weights, rejects, strict=True):
         if p / weight <= alpha / sum(weights):
-            assert says
+            assert rejected
         if p > alpha:
-            assert not says
+            assert not rejected
 
 
 def test_holm_as_in_the_paper():

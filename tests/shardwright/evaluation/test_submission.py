@@ -67,14 +67,14 @@ def test_rows_hold_the_masks(height, width, name, seed, share):
         assert len(mine) == (max(regions, 1) if layout.instances else 1), number
 
 
-def test_headers_tell_the_layout():
+def test_headers_determine_the_layout():
     assert layout_of_header(["Image_Label", "EncodedPixels"]) == "clouds"
     assert layout_of_header(["img", "RLE_mask"]) == "carvana"
     assert layout_of_header(["ImageId", "ClassId", "EncodedPixels"]) == "severstal"
     assert layout_of_header(["a", "b"]) is None
 
 
-def test_a_table_tells_its_layout(tmp_path):
+def test_a_table_has_the_layout_of_its_header(tmp_path):
     (tmp_path / "a.csv").write_text("\ufeffImage_Label,EncodedPixels\nx,\n", encoding="utf-8")
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "c.csv").write_bytes(b"")

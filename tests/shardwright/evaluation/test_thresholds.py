@@ -99,7 +99,7 @@ def test_a_decision_survives_its_file(tmp_path):
     assert read_decision(file, ["a/b", "ü"]) == decision
     assert read_decision(file, ["ü", "a/b"]) == Thresholds((0.5, 0.25), (17, 0))
     for classes, place in ((["other"], file), (["ü"], tmp_path / "none.json")):
-        with pytest.raises(DatasetError, match="Export the model anew"):
+        with pytest.raises(DatasetError, match="Export the model again"):
             read_decision(place, classes)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shardwright.report.overview import evenness
 
 
-# Of more things, counts that differ by one are even to more digits than are looked at.
+# With more items, counts that differ by one are even to more digits than are compared.
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=9))
 def test_it_is_a_part_whatever_the_order_and_the_number_of_things(counts):
     found = evenness(counts)

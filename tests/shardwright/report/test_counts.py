@@ -1,4 +1,4 @@
-"""What the report counts is what an independent count of the records says."""
+"""The counts of the report are those of an independent count of the records."""
 
 import io
 import re
@@ -80,11 +80,13 @@ def test_measures_and_areas(seen, records):
 def test_the_smallest_and_the_largest_masks(seen, records):
     order = sorted((area(one, name), key, label) for _, key, one in records for label, name in enumerate(NAMES))
     order = [row for row in order if row[0]]
-    assert [(p.key, p.label) for p in seen.found.smallest.picks()] == [(key, label) for _, key, label in order[:12]]
-    assert {abs(p.score) for p in seen.found.largest.picks()} == {a / (24 * 36) for a, _, _ in order[-12:]}
+    assert [(p.key, p.label) for p in seen.found.smallest.candidates()] == [
+        (key, label) for _, key, label in order[:12]
+    ]
+    assert {abs(p.score) for p in seen.found.largest.candidates()} == {a / (24 * 36) for a, _, _ in order[-12:]}
 
 
-def test_the_page_says_these_numbers(seen, records):
+def test_the_page_shows_these_numbers(seen, records):
     page = render(seen)
     for name in NAMES:
         total = sum(area(one, name) > 0 for _, _, one in records)
@@ -105,10 +107,10 @@ def test_the_page_says_these_numbers(seen, records):
         body = page[page.index("<h3>Area</h3>") :]
         row = re.search(rf"<bdi>{name}</bdi></th>(.*?)</tr>", body)[1]
         cells = re.findall('<td class="n">(.*?)</td>', row)
-        told = (
+        figures = (
             [number(round(np.mean(areas))), percent(sum(areas) / (len(records) * 24 * 36))] if areas else ["–", "0 %"]
         )
-        assert [cells[0], cells[1], cells[3]] == [str(len(areas)), *told]
-    # Nine images are too few for an outline of their own.
+        assert [cells[0], cells[1], cells[3]] == [str(len(areas)), *figures]
+    # Nine images are too few for an outline.
     assert 'class="line s-train"' in page
     assert 'class="line s-eval"' not in page

@@ -1,4 +1,4 @@
-"""Shapes of masks in run space: what drawn masks say."""
+"""Shapes of masks in run space are those of drawn masks."""
 
 import numpy as np
 from hypothesis import given
@@ -48,7 +48,7 @@ def test_shapes_add_up(seed):
     assert shapes.regions.sum() == sum(shapes.masks) == int(both.any(axis=(2, 3)).sum())
 
 
-def test_heat_lies_where_the_displayed_mask_lies():
+def test_heat_is_that_of_the_displayed_mask():
     mask = np.zeros((48, 96), np.uint8)
     mask[:24, :48] = 1
     shapes = MaskShapes(1)

@@ -34,7 +34,7 @@ def dataset(tmp_path, small_dataset):
     return small_dataset(tmp_path)
 
 
-def test_a_dataset_is_told_by_its_manifest(dataset):
+def test_a_dataset_is_described_by_its_manifest(dataset):
     view = view_dataset(str(dataset))
     assert (view.kind, view.task, view.labels, view.classes) == ("ingest", "segmentation", "masks", ("Fish", "Sugar"))
     assert [(s.name, s.records, s.shards, s.least, s.most) for s in view.splits] == [
@@ -93,19 +93,21 @@ def test_damage_is_named_and_the_rest_is_read(tmp_path):
         record_of_file(str(file), 3)
 
 
-def test_other_messages_are_told_for_what_they_are(tmp_path):
+def test_other_payloads_are_described(tmp_path):
     file = shard(tmp_path, [b"plain text", encode_example({"a": 1})])
     view = view_file(file)
     assert view.records == 2
-    assert "no tf.train.Example but text ('plain text')" in view.others[0]
+    assert "not a tf.train.Example: text ('plain text')" in view.others[0]
 
 
-@pytest.mark.parametrize(("content", "says"), [(b"", "it is empty"), (b"\xff\xd8\xff" * 100, "no record's")])
-def test_what_is_no_such_file_is_refused(tmp_path, content, says):
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"", "it is empty"), (b"\xff\xd8\xff" * 100, "does not begin with a record")]
+)
+def test_other_files_are_refused(tmp_path, content, problem):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=problem):
         view_file(str(tmp_path / "x"))
-    with pytest.raises(UsageError, match="no TFRecord file"):
+    with pytest.raises(UsageError, match="not a TFRecord file"):
         record_of_file(str(tmp_path / "x"), 0)
     with pytest.raises(UsageError, match="cannot be read"):
         view_file(str(tmp_path / "nothing"))
@@ -115,12 +117,12 @@ def test_a_record_shows_its_image_and_no_control_characters():
     image, mask = png(np.zeros((4, 6, 3))), png(np.zeros((4, 6)))
     example = {"a": b"\x1b[2J", "image": image, "image/segmentation/x": mask, "n": list(range(9)), "z": b""}
     view = view_record(encode_example(example), "here")
-    told = {feature.name: feature for feature in view.features}
+    features = {feature.name: feature for feature in view.features}
     assert view.image == "image"
-    assert told["a"].shown.isprintable()
-    assert told["image"].shown == "png 4 x 6, 3 channels"
-    assert (told["n"].values, told["n"].shown) == (9, "0, 1, 2, 3, 4, 5, ...")
-    assert told["z"].shown == ""
+    assert features["a"].shown.isprintable()
+    assert features["image"].shown == "png 4 x 6, 3 channels"
+    assert (features["n"].values, features["n"].shown) == (9, "0, 1, 2, 3, 4, 5, ...")
+    assert features["z"].shown == ""
 
 
 @settings(max_examples=40)
@@ -163,7 +165,7 @@ def test_a_key_that_is_not_there_names_near_ones(dataset):
         fetch(str(dataset), "a\udcff")
 
 
-def test_a_rejected_input_says_why(tmp_path):
+def test_a_rejected_input_has_a_reason(tmp_path):
     from shardwright.staging import commit, staging
 
     place = staging.Staging.open(tmp_path / "staging", "0" * 64)

@@ -1,4 +1,4 @@
-"""Verify: every flipped bit and every cut is found, with the record or line it lies in, and nothing else is blamed."""
+"""Verify: every flipped bit and every cut is found, with its record or line, and nothing else is reported."""
 
 import json
 import random
@@ -53,7 +53,7 @@ def test_every_flip_and_cut_is_found_where_it_is(dataset):
         assert fits(found), (one, found)
 
 
-def test_every_part_of_a_frame_is_told_apart(dataset):
+def test_every_part_of_a_frame_is_distinguished(dataset):
     path = "Split-train/data-00000-of-00003.tfrecord"
     length = json.loads((dataset / "index" / path).with_suffix(".jsonl").read_text().split("\n")[0])["length"]
     for byte in (*range(12), 12, 40, length - 5, *range(length - 4, length)):
@@ -65,7 +65,7 @@ def test_every_part_of_a_frame_is_told_apart(dataset):
             assert fits(found), (one, found)
 
 
-def test_all_damages_are_told_not_only_the_first(dataset):
+def test_all_damages_are_reported_not_only_the_first(dataset):
     path = "Split-train/data-00001-of-00003.tfrecord"
     index = [json.loads(line) for line in (dataset / "index" / path).with_suffix(".jsonl").open()]
     data = bytearray((dataset / path).read_bytes())
@@ -105,7 +105,7 @@ def test_records_are_found_though_index_or_manifest_are_damaged_too(dataset):
     assert ("manifest.json", what.MANIFEST, None, None) in found
 
 
-def test_two_records_exchanged_with_their_hashes_are_told_by_their_keys(dataset):
+def test_two_records_exchanged_with_their_hashes_are_found_by_their_keys(dataset):
     manifest = json.loads((dataset / "manifest.json").read_text())
     path = "index/Split-train/data-00000-of-00003.jsonl"
     text = (dataset / path).read_text()
@@ -118,7 +118,7 @@ def test_two_records_exchanged_with_their_hashes_are_told_by_their_keys(dataset)
 
 
 @pytest.mark.parametrize("end", ["first_key", "last_key"])
-def test_a_shard_that_begins_or_ends_with_another_key_than_the_manifest_says_is_told(dataset, end):
+def test_a_shard_that_begins_or_ends_with_another_key_than_in_the_manifest_is_found(dataset, end):
     manifest = json.loads((dataset / "manifest.json").read_text())
     manifest["shards"][-1][end] = "another.jpg"
     reseal(dataset, manifest, "ledger/part-00000-of-00001.jsonl")
@@ -128,7 +128,7 @@ def test_a_shard_that_begins_or_ends_with_another_key_than_the_manifest_says_is_
 
 
 def reseal(dataset, manifest, path):
-    """Gives a changed file's hash to the manifest, as whoever writes a wrong dataset would."""
+    """Gives a changed file's hash to the manifest, as a faulty writer would."""
     from shardwright.fingerprint import canonical_json, fingerprint, sha256_file
 
     manifest["parts"][path] = sha256_file(dataset / path)
@@ -137,17 +137,17 @@ def reseal(dataset, manifest, path):
     (dataset / "manifest.json").write_text(canonical_json(manifest) + "\n")
 
 
-def test_a_ledger_that_does_not_add_up_is_told(dataset):
+def test_a_ledger_that_does_not_add_up_is_found(dataset):
     manifest = json.loads((dataset / "manifest.json").read_text())
     path = "ledger/part-00000-of-00001.jsonl"
     lines = (dataset / path).read_text().splitlines(keepends=True)
     (dataset / path).write_text("".join(lines[1:]))
     reseal(dataset, manifest, path)
     problems = [f.problem for f in verify(dataset).findings]
-    assert "inputs: counted 23, the manifest's totals say 24" in problems
+    assert "inputs: counted 23, the manifest's totals contain 24" in problems
 
 
-def test_stray_and_missing_files_are_told(dataset):
+def test_stray_and_missing_files_are_found(dataset):
     (dataset / "Split-train" / ".data.tmp").write_bytes(b"")
     (dataset / "Split-old").mkdir()
     (dataset / "Split-old" / "x.tfrecord").write_bytes(b"")
@@ -172,7 +172,7 @@ def test_deep_finds_an_image_that_is_not_the_one_that_was_hashed(tmp_path, small
     assert (found.code, found.key) == (what.IMAGE, "train/0004")
     bare = small_dataset(tmp_path / "b", change=lambda number, example: {"image/key": example["image/key"]})
     assert verify(bare).findings == ()
-    with pytest.raises(UsageError, match="hold no image/encoded with image/sha256"):
+    with pytest.raises(UsageError, match="contain no image/encoded with image/sha256"):
         verify(bare, deep=True)
 
 
@@ -184,7 +184,7 @@ def test_deep_is_refused_where_other_bytes_than_the_files_are_stored(tmp_path, i
         verify(tmp_path / "out", deep=True)
 
 
-def test_without_keys_in_the_records_the_ledger_tells_them(tmp_path, small_dataset):
+def test_without_keys_in_the_records_the_ledger_has_them(tmp_path, small_dataset):
     dataset = small_dataset(tmp_path, change=lambda number, example: {"id": number})
     assert verify(dataset).findings == ()
     index = dataset / "index/Split-train/data-00000-of-00002.jsonl"
