@@ -20,7 +20,7 @@ def tell(note: str) -> None:
 
 
 class Progress(Protocol):
-    """Something that is told of finished work."""
+    """Counts finished work."""
 
     def advance(self, amount: int = 1) -> None:
         """Counts `amount` more units as done."""

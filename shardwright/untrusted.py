@@ -1,9 +1,7 @@
-"""Checks of what a file states that anyone may have written: a manifest, an index, a ledger, a lineage, a blessing.
+"""Reads and checks JSON that anyone may have written: a manifest, an index, a ledger, a lineage, a blessing.
 
-A check takes a value and what to call it, and returns the value; it raises `ValueError` with the name and the value
-when the value is not what it should be. `record`, `listed` and `mapped` make checks of checks.
-
-JSON out of files that anyone may have written, where every way of being none is one error.
+A check takes a value and its name, and returns the value; it raises `ValueError` with both when the value is wrong.
+`record`, `listed` and `mapped` make checks of checks. `parse_untrusted_json` has one error for all that is not JSON.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ MOST = 2**63 - 1
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # Control characters have no place in a file's name; `/`, `\` and NUL make it a path or end it.
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff]")
-# A class's name is part of features' names, never of a path; see `config.checks.may_be_named`.
+# A class's name is part of features' names, never of a path; see `config.parsing.may_be_named`.
 _NOT_IN_CLASSES = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 _HALVES = re.compile(r"[\ud800-\udfff]")
-# Of file systems.
+# Bytes that file systems allow.
 _LONGEST_NAME = 255
 _SHOWN = 60
 
@@ -91,24 +89,24 @@ def class_name(value: Any, name: str) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text that UTF-8 can hold: JSON can escape halves of characters."""
+    """Returns whether a value is a text that UTF-8 can encode: JSON can contain unpaired surrogates."""
     return type(value) is str and (value.isascii() or not _HALVES.search(value))
 
 
 def is_file_name(value: str) -> bool:
-    """Whether a text is one component of a path, and cannot lead to another folder."""
+    """Returns whether a text is one component of a path, and cannot lead to another folder."""
     if value in ("", ".", "..") or _NOT_IN_NAMES.search(value):
         return False
     return len(value.encode("utf-8")) <= _LONGEST_NAME
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path with forward slashes leads to a place below the folder it is joined to."""
+    """Returns whether a path with forward slashes leads to a place below the folder it is joined to."""
     return all(map(is_file_name, path.split("/")))
 
 
 def inside(folder: str | os.PathLike[str], path: str) -> Path:
-    """Where a file is written below a folder: every writer asks here for its target.
+    """Returns the path of a file to write below a folder; every writer gets its target here.
 
     Raises:
         DatasetError: the path leads outside of the folder.
@@ -180,7 +178,7 @@ def choice(*known: str) -> Check:
 
 
 def optional(inner: Check) -> Check:
-    """What a check takes, or null."""
+    """Allows null, too."""
 
     def check(value: Any, name: str) -> Any:
         return None if value is None else inner(value, name)
@@ -189,7 +187,7 @@ def optional(inner: Check) -> Check:
 
 
 def either(*checks: Check) -> Check:
-    """What one of several checks takes; the message is that of the last."""
+    """Passes if one of several checks passes; the message is that of the last."""
 
     def check(value: Any, name: str) -> Any:
         for inner in checks[:-1]:
@@ -283,7 +281,7 @@ def parse_untrusted_json(text: str | bytes) -> Any:
     """Reads a JSON document.
 
     Raises:
-        ValueError: it is none, or its lists lie in each other deeper than Python reads them.
+        ValueError: it is not JSON, or is nested deeper than Python reads it.
     """
     try:
         return json.loads(text)

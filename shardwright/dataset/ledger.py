@@ -1,4 +1,4 @@
-"""Rows of a ledger by key, however many there are: sorted in pieces on disk, which are merged in the end."""
+"""Rows of a ledger, and their order by key: sorted in pieces on disk, so that any number of them fits."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ UNLISTED = "unlisted"
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """What became of one input.
+    """The result of one input.
 
     Attributes:
-        key: key of the input; for a row of a CSV that names no image, the name that stands there.
+        key: key of the input; for a row of a CSV without an image of that name, the name in the row.
         status: `written`, `duplicate` or `rejected`.
         code: why it was not written, as a word (`bad_rle`, `truncated`, …); empty when written.
         reason: the same as a sentence with the values concerned; empty when written.
         split: split it went into, or would have gone into; empty when it never got that far.
-        shard: number of the shard it lies in, or was planned for.
+        shard: number of its shard, written or planned.
         index: position in that shard, from 0; `None` unless written.
     """
 
@@ -50,7 +50,7 @@ class LedgerRow:
 
     @staticmethod
     def from_json(line: str) -> LedgerRow:
-        """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
+        """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is not a row."""
         row = LedgerRow(**parse_untrusted_json(line))
         texts = (row.key, row.code, row.reason)
         sound = all(map(is_text, texts)) and row.status in STATUSES
@@ -111,7 +111,7 @@ def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
 
     Args:
         files: ledger rows.
-        scratch: a folder for what is merged on the way.
+        scratch: a folder for temporary files.
     """
     files = list(files)
     rounds = 0

@@ -1,12 +1,8 @@
-"""Reading a dataset: its manifest, its shards, its records by key, its ledger.
+"""Reads a dataset: its manifest, its shards, its records by key, its ledger; shows it in a notebook.
 
-The reader trusts what the manifest says and checks only what is cheap: the digest, that every shard is there in its
-size, and, where they are read to their ends, the hashes of indexes and of the ledger. Those of whole shards are for
-`shardwright verify`, and for who makes datasets or files of them (`shardwright.derived`, transforms).
-
-The record of a key, found by the index and read alone.
-
-A dataset, or its manifest, at a glance.
+The reader trusts the manifest and checks only what is cheap: the digest, that every shard exists with its size, and,
+where they are read to their ends, the hashes of indexes and of the ledger. The hashes of whole shards are checked by
+`shardwright verify`, and by readers that make other datasets or files (`shardwright.edit`, transforms).
 """
 
 from __future__ import annotations
@@ -28,8 +24,7 @@ from shardwright.display.html import line as html_line
 from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
-from shardwright.storage.objects import split_url
-from shardwright.storage.paths import part_path
+from shardwright.storage.paths import part_path, split_url
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records, unframe
 
@@ -64,12 +59,12 @@ def fetch(directory: str, key: str) -> FoundRecord:
 
     Raises:
         DatasetError: there is no whole dataset, or an index or the record is damaged.
-        UsageError: there is no such key; the message names near ones, or says why it was not written.
+        UsageError: there is no such key; the message names similar ones, or the reason why it was not written.
     """
     dataset = ImageDataset.open(directory)
     near: list[str] = []
-    # In the index a key stands as canonical JSON writes it, so most lines need no parsing.
-    # Of a command line's bytes that are no UTF-8, half surrogates are made, which are in no index.
+    # The index has keys as canonical JSON, so most lines need no parsing. Bytes of a command line that are not UTF-8
+    # become half surrogates, which no index contains.
     text = canonical_json(key).encode("utf-8", "surrogatepass")
     wanted, part = b'"key":' + text, text[1:-1].lower()
     for split in dataset.splits:
@@ -82,7 +77,7 @@ def fetch(directory: str, key: str) -> FoundRecord:
                         if part and part in line.lower() and len(near) < _NEAR:
                             near.append(IndexRow.from_json(line).key)
             except (OSError, ValueError, KeyError, TypeError) as error:
-                raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+                raise DatasetError(f"{shard.index}: not a readable index ({error}). Re-create the dataset.") from None
     raise UsageError(f"{dataset.root}: no record has the key {key!a}. {_why(dataset, key, near)}")
 
 
@@ -92,9 +87,9 @@ def _read(shard: LocatedShard, number: int, offset: int, length: int, key: str) 
         framed = read_bytes(part_path(shard.file, offset, offset + length))
         return FoundRecord(key, shard.split, shard.path, number, unframe(framed, where))
     except RecordError as error:
-        raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
+        raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
     except OSError as error:
-        raise DatasetError(f"{where}: cannot be read ({error}). Write the dataset anew.") from None
+        raise DatasetError(f"{where}: cannot be read ({error}). Re-create the dataset.") from None
 
 
 def _why(dataset: ImageDataset, key: str, near: list[str]) -> str:
@@ -107,18 +102,18 @@ def _why(dataset: ImageDataset, key: str, near: list[str]) -> str:
 
 
 def example_of(dataset: ImageDataset, key: str) -> Example:
-    """The example of a key, found by the index; see `Dataset.example`."""
+    """Returns the example of a key, found by the index; see `ImageDataset.example`."""
     found = fetch(dataset.root, key)
     return Example(ExampleReader(dataset.manifest).read(key, found.payload), found.split)
 
 
 def examples_of(dataset: ImageDataset, split: str | None, count: int) -> Examples:
-    """The first examples of a split; see `Dataset.examples`."""
+    """Returns the first examples of a split; see `ImageDataset.examples`."""
     return Examples(_first_examples(dataset, (split,) if split is not None else by_size(dataset)[:1], count))
 
 
 def by_size(dataset: ImageDataset) -> list[str]:
-    """Names of the splits, that with the most images first."""
+    """Returns the names of the splits, by number of images, the largest first."""
     return sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
 
 
@@ -138,7 +133,7 @@ _PICTURES = 4
 
 
 def dataset_html(dataset: ImageDataset) -> str:
-    """The same with the first images of its largest split; the order in a split is that of a hash."""
+    """Returns the manifest as HTML with the first images of the largest split, which are a random sample of it."""
     try:
         pictures = gallery(example.small_html() for example in examples_of(dataset, None, _PICTURES))
     except ShardwrightError as error:
@@ -153,7 +148,7 @@ __all__ = ["ImageDataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
 
 @dataclass(frozen=True)
 class LocatedShard(ShardInfo):
-    """A shard together with where it lies.
+    """A shard and its location.
 
     Attributes:
         file: the shard's file, absolute, or its URL.
@@ -163,7 +158,7 @@ class LocatedShard(ShardInfo):
 
     @property
     def index(self) -> str:
-        """Where the shard's index lies: one JSON line of key, offset and length per record."""
+        """Path or URL of the shard's index: one JSON line of key, offset and length per record."""
         return self.file.removesuffix(self.path) + index_path(self.path)
 
     @property
@@ -178,7 +173,7 @@ class ImageDataset:
 
     Attributes:
         root: its folder, absolute, or its URL.
-        manifest: what it says about itself.
+        manifest: its manifest.
     """
 
     root: str
@@ -192,7 +187,7 @@ class ImageDataset:
             directory: the folder that holds `manifest.json`, or its URL.
 
         Raises:
-            NotThere: there is no such folder.
+            NotFound: there is no such folder.
             DatasetError: no manifest, a damaged one, or a shard that is missing or has another size.
             UsageError: the bucket is missing or closed to us.
         """
@@ -203,19 +198,20 @@ class ImageDataset:
             text = read_bytes(file).decode("utf-8")
         except FileNotFoundError:
             if not is_folder(root):
-                raise NotFound(f"{root}: there is no such folder, so no finished dataset. Check the path.") from None
+                raise NotFound(f"{root}: there is no such folder. Check the path.") from None
             raise DatasetError(
-                f"{root}: no {MANIFEST_FILE}, so no finished dataset. Give a folder that `shardwright ingest` wrote."
+                f"{root}: has no {MANIFEST_FILE}, so it is not a finished dataset. Give a folder that "
+                "`shardwright ingest` wrote."
             ) from None
         except NotADirectoryError:
             raise NotFound(
-                f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and "
-                "`shardwright ingest` with them as input.images makes a dataset of them."
+                f"{root}: is a file, not a dataset. `shardwright inspect` shows the records of a TFRecord file, and "
+                "`shardwright ingest` makes a dataset of such files, given as input.images."
             ) from None
         except PermissionError:
             raise NotFound(f"{file}: cannot be read (Permission denied). Check the permissions.") from None
         except (OSError, UnicodeDecodeError) as error:
-            raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
+            raise DatasetError(f"{file}: cannot be read ({error}). Re-create the dataset.") from None
         dataset = ImageDataset(root, Manifest.from_json(text, file))
         listed = _listed_sizes(root) if is_remote(root) else None
         if listed is None:
@@ -254,10 +250,10 @@ class ImageDataset:
 
         Args:
             split: which one.
-            proven: hold every shard against its hash, too, when its last record has been taken.
+            proven: compare every shard with its hash, too, after its last record.
 
         Raises:
-            DatasetError: a shard is damaged, or another than the manifest's, or it and its index tell different things.
+            DatasetError: a shard is damaged, or another than the manifest's, or does not match its index.
         """
         for shard in self.shards(split):
             for key, _, payload in self.placed_records(shard, proven=proven):
@@ -269,10 +265,12 @@ class ImageDataset:
         for offset, payload in iter_records(shard.file, shard.sha256 if proven else None):
             key, expected = next(entries, ("", -1))
             if offset != expected:
-                raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
+                raise DatasetError(
+                    f"{shard.index}: does not match {shard.file} at byte {offset}. Re-create the dataset."
+                )
             yield key, offset, payload
         if next(entries, None) is not None:
-            raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
+            raise DatasetError(f"{shard.index}: names more records than {shard.file} contains. Re-create the dataset.")
 
     def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         """Key and offset of every record of a shard, by its index; no record is read.
@@ -300,10 +298,10 @@ class ImageDataset:
         return example_of(self, key)
 
     def examples(self, split: str | None = None, count: int = 8) -> Examples:
-        """The first images of a split; they lie in the order of a hash, so they are as good as drawn by lot.
+        """The first images of a split; their order is that of a hash, so they are a random sample.
 
         Args:
-            split: its name; by default that with the most images.
+            split: its name; by default the split with the most images.
             count: how many.
 
         Raises:
@@ -316,13 +314,14 @@ class ImageDataset:
 
     def __repr__(self) -> str:
         images = sum(shard.records for shard in self.manifest.shards)
-        return f"Dataset({self.root!r}, {self.manifest.task}, {images} images, splits {', '.join(self.splits)})"
+        splits = ", ".join(self.splits)
+        return f"ImageDataset({self.root!r}, {self.manifest.task}, {images} images, splits {splits})"
 
     def _repr_html_(self) -> str:
         return dataset_html(self)
 
     def ledger(self) -> Iterator[LedgerRow]:
-        """What became of every input, by key.
+        """Yields the result of every input, by key.
 
         Raises:
             DatasetError: a part of the ledger is missing or damaged.
@@ -334,7 +333,7 @@ class ImageDataset:
                     for line in self._proven(lines, path):
                         yield LedgerRow.from_json(line.decode("utf-8"))
             except (OSError, ValueError, TypeError) as error:
-                raise DatasetError(f"{file}: no readable ledger ({error}). Write the dataset anew.") from None
+                raise DatasetError(f"{file}: not a readable ledger ({error}). Re-create the dataset.") from None
 
     def _index(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         try:
@@ -343,14 +342,14 @@ class ImageDataset:
                 for line in self._proven(lines, index_path(shard.path)):
                     key, offset, length = IndexRow.from_json(line)
                     if not before < offset <= shard.bytes - length:
-                        raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")
+                        raise ValueError(f"{key!a}: offset {offset!a} is not after the previous record")
                     before = offset
                     yield key, offset
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+            raise DatasetError(f"{shard.index}: not a readable index ({error}). Re-create the dataset.") from None
 
     def _proven(self, lines: IO[bytes], path: str) -> Iterator[bytes]:
-        """The lines of a part, which turns out after the last one to be another than the manifest's."""
+        """Yields the lines of a part; raises after the last one if it is not the part in the manifest."""
         digest = hashlib.sha256()
         for line in lines:
             digest.update(line)
@@ -364,7 +363,7 @@ def iter_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
 
     Args:
         file: the file, or its URL.
-        sha256: the manifest's; `None`: what is sound is taken.
+        sha256: the manifest's; `None` to check single records only.
 
     Raises:
         DatasetError: it is damaged, or, after the last record, not that of the manifest.
@@ -372,11 +371,11 @@ def iter_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
     try:
         yield from read_records(file, sha256=sha256)
     except RecordError as error:
-        raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
+        raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
 
 
 def _listed_sizes(root: str) -> dict[str, int]:
-    """Name below a root on an object store -> size; one listing, where every single question would take its time."""
+    """Returns name below a root on an object store -> size, by one listing, since single requests are slow."""
     start = len(split_url(root)[2]) + 1
     return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
 
@@ -399,6 +398,8 @@ def _size(shard: LocatedShard) -> int | None:
 
 def _check_size(shard: LocatedShard, size: int | None) -> None:
     if size is None:
-        raise DatasetError(f"{shard.file}: named by the manifest, but it is not there. Write the dataset anew.")
+        raise DatasetError(f"{shard.file}: named by the manifest, but missing. Re-create the dataset.")
     if size != shard.bytes:
-        raise DatasetError(f"{shard.file}: {size} bytes, the manifest says {shard.bytes}. Write the dataset anew.")
+        raise DatasetError(
+            f"{shard.file}: {size} bytes instead of the manifest's {shard.bytes}. Re-create the dataset."
+        )

@@ -21,7 +21,7 @@ class ShardNames:
             and an extension.
 
     Raises:
-        PatternError: two shards could get one name, or it is no plain file name, or it ends with .gz: readers would
+        PatternError: two shards could get one name, or it is not a plain file name, or it ends with .gz: readers would
             take the file for compressed.
     """
 

@@ -95,7 +95,7 @@ def shard_bounds(records: int, count: int) -> list[int]:
 
 
 def deal_classes(classes: Sequence[Hashable], count: int) -> list[npt.NDArray[np.int64]]:
-    """Deals records out to shards so that every shard holds every class equally often, give or take one.
+    """Distributes records so that every shard has every class equally often, give or take one.
 
     Class after class is dealt like cards, each where the one before ended, so that shards are equally full too.
 

@@ -1,6 +1,6 @@
-"""Objects by their URL, with as many attempts as it takes: `gs://bucket/name`, `s3://bucket/name`.
+"""Objects by their URL, `gs://bucket/name` or `s3://bucket/name`, with retries.
 
-Asking again: with pauses that grow and differ, a bounded number of times.
+Every call is repeated a bounded number of times, after pauses that grow and have a random part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from functools import cache, partial
 from typing import IO, Any, TypeVar
 
 from shardwright.errors import CheckFailed, StorageError, UsageError
-from shardwright.storage.objects import SCHEMES, Changed, Missing, ObjectInfo, ObjectStore, Transient, split_url
+from shardwright.storage.objects import Changed, Missing, ObjectInfo, ObjectStore, Transient
+from shardwright.storage.paths import GCS, SCHEMES, scheme_of, split_url
 
 _Out = TypeVar("_Out")
 
@@ -24,8 +25,8 @@ _Out = TypeVar("_Out")
 class Retries:
     """How often and after which pauses a call is made again.
 
-    The n-th pause lies between half of and the whole of `first_pause * 2**n`, at most `longest_pause`: many readers
-    that were turned away together do not come back together.
+    The n-th pause is between half of and the whole of `first_pause * 2**n`, at most `longest_pause`. So many readers
+    that were refused together do not return together.
 
     Attributes:
         attempts: calls in all.
@@ -66,7 +67,7 @@ class Retries:
             ) from None
 
 
-# Readers at a time: an object's cost is the wait for its first byte.
+# Concurrent readers: an object's cost is the wait for its first byte.
 CONNECTIONS = 64
 
 # A table or a shard is read in pieces of this size.
@@ -88,12 +89,12 @@ def list_names(url: str) -> Iterator[str]:
 
 
 def _pages(url: str, read: Callable[[str | None], tuple[list[_Out], str | None]]) -> Iterator[_Out]:
-    """What pages hold; the next one is asked for while one is worked with."""
+    """Yields the items of all pages; requests the next page while the caller works with one."""
     with ThreadPoolExecutor(1) as ahead:
         page = ahead.submit(_RETRIES.call, url, partial(read, None))
         while True:
             found, token = page.result()
-            # Whoever wants to know whether there is anything takes no more than the first.
+            # A caller that only checks whether there is anything takes no more than the first item.
             yield from found[:1]
             if token is not None:
                 page = ahead.submit(_RETRIES.call, url, partial(read, token))
@@ -130,9 +131,9 @@ def read(url: str, pin: str = "", start: int = 0, stop: int | None = None) -> by
 
 
 def create(url: str, data: bytes) -> bool:
-    """Writes a new object, whole or not at all; says whether it has these bytes now.
+    """Writes a new object, whole or not at all; returns whether it has these bytes now.
 
-    An answer that was lost is no failure: an object that is there already counts if it has the same bytes.
+    A lost answer is not a failure: an object that exists already counts if it has the same bytes.
     """
 
     def attempt(store: ObjectStore, name: str) -> bool:
@@ -236,8 +237,9 @@ def _call(url: str, function: Callable[[ObjectStore, str], _Out]) -> _Out:
 
 def _locate(url: str) -> tuple[ObjectStore, str]:
     scheme, bucket, name = split_url(url)
-    if scheme not in SCHEMES:
-        raise UsageError(f"{url}: {scheme}:// is not known. Use a local path, gs://bucket/... or s3://bucket/...")
+    if scheme_of(url) is None:
+        known = " or ".join(f"{scheme.prefix}bucket/..." for scheme in SCHEMES)
+        raise UsageError(f"{url}: {scheme}:// is not known. Use a local path, {known}")
     if not bucket:
         raise UsageError(f"{url}: names no bucket. Write {scheme}://bucket/...")
     return _RETRIES.call(url, lambda: _store(scheme, bucket)), name
@@ -246,7 +248,7 @@ def _locate(url: str) -> tuple[ObjectStore, str]:
 @cache
 def _store(scheme: str, bucket: str) -> ObjectStore:
     # Each client is imported when it is needed: neither is light, and boto3 may be missing.
-    if scheme == "gs":
+    if scheme == GCS.name:
         from shardwright.storage.gcs import GcsStore
 
         return GcsStore(bucket, CONNECTIONS)

@@ -13,7 +13,7 @@ from typing import IO
 from shardwright.errors import StorageError, UsageError
 
 LOCK_FILE = ".lock"
-# What a write meets when there is no room for it.
+# Errors of writes for which there is no room.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -57,7 +57,7 @@ def run_lock(run_root: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Holds a staging folder for this run; a killed process lets go by itself.
+    """Locks a staging folder for this run; the lock ends with the process.
 
     Raises:
         UsageError: another run is writing the same dataset.
@@ -90,7 +90,7 @@ def is_locked(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            # Not what a link leads to, which need not lie within the folder.
+            # A link is not followed: its target may be outside of the folder.
             file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666), "w", encoding="utf-8")
         except FileNotFoundError:
             continue  # Deleted in this moment by the run before us.

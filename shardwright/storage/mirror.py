@@ -1,8 +1,8 @@
-"""A staging folder on an object store: what is finished goes there, so that any machine can take up the work.
+"""A staging folder on an object store: finished files go there, so that any machine can resume the work.
 
 Files are made in a working folder of this machine and uploaded when they are whole; objects appear whole or not at all.
-Two machines that stage the same dataset at a time write the same bytes twice, which costs time and harms nothing; the
-last one clears up (`shardwright.storage.leases`).
+Two machines that stage the same dataset write the same bytes twice, which costs time and harms nothing; the last one
+deletes the folder (`shardwright.storage.leases`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import buckets, open_file, readers
 from shardwright.storage.durable import flush, flush_tree
-from shardwright.storage.objects import is_remote, split_url
 from shardwright.storage.parallel import map_threads
+from shardwright.storage.paths import is_remote, split_url
 
 
 def working_folder(url: str) -> Path:
@@ -71,7 +71,7 @@ class Mirror:
     """The part of a staging folder that is on a bucket.
 
     Attributes:
-        url: where it lies.
+        url: its URL.
     """
 
     url: str

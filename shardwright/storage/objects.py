@@ -1,14 +1,12 @@
-"""What every object store can do, and the words for what goes wrong there.
+"""The interface of object stores, and their errors.
 
-An object's *pin* names one version of it: the generation on Google's storage, the entity tag on S3. Whoever reads with
-a pin gets that version or `Changed`, never another one.
+An object's *pin* names one version of it: the generation on Google's storage, the entity tag on S3. A read with a pin
+returns that version or raises `Changed`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
-
-SCHEMES = ("gs", "s3")
 
 
 class ObjectInfo(NamedTuple):
@@ -18,7 +16,7 @@ class ObjectInfo(NamedTuple):
         name: its name in the bucket.
         size: its bytes.
         pin: its version.
-        checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists none that says what they are.
+        checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists no hash of the bytes.
     """
 
     name: str
@@ -40,7 +38,7 @@ class Changed(Exception):
 
 
 class Unreadable(OSError):
-    """The store refuses this one object for a reason of its own, e.g. because it is archived."""
+    """The store refuses this one object, e.g. because it is archived."""
 
 
 class ObjectStore(Protocol):
@@ -77,15 +75,3 @@ class ObjectStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Deletes an object; one that is not there is no error."""
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path lies on an object store, or claims to lie on some store."""
-    return "://" in path
-
-
-def split_url(url: str) -> tuple[str, str, str]:
-    """Scheme, bucket and name of `gs://bucket/name`; the name may be empty."""
-    scheme, _, rest = url.partition("://")
-    bucket, _, name = rest.partition("/")
-    return scheme, bucket, name

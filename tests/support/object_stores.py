@@ -8,7 +8,7 @@ import pytest
 
 from shardwright.storage import buckets, gcs, map_threads, s3
 from shardwright.storage.buckets import Retries
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 from tests.support.emulators import client_variables, emulator, make_bucket
 
 SCHEMES = ("gs", "s3")

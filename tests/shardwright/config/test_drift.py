@@ -26,7 +26,7 @@ def test_defaults():
     ("drift", "said"),
     [
         ({}, r"gate\.drift\.reference: missing"),
-        ({"reference": ""}, r"gate\.drift\.reference: '' is no dataset"),
+        ({"reference": ""}, r"gate\.drift\.reference: '' is not a dataset"),
         ({"reference": "x", "images": 3}, r"gate\.drift\.images: 3 is too small"),
         ({"reference": "x", "alpha": 0}, r"gate\.drift\.alpha: 0.* is out of range"),
         ({"reference": "x", "ignore": ["shape"]}, r"gate\.drift\.ignore: 'shape' is not known"),

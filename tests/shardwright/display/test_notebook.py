@@ -131,7 +131,7 @@ def test_what_cannot_be_decoded_is_told(small_dataset, tmp_path):
 
     example = ImageDataset.open(small_dataset(tmp_path, change=cut)).examples()[0]
     assert "cannot be shown" in example._repr_html_()
-    with pytest.raises(DatasetError, match="no picture can be made"):
+    with pytest.raises(DatasetError, match="cannot be shown as a picture"):
         _ = example.image
 
 

@@ -156,7 +156,7 @@ def test_a_dataset_that_is_not_there_is_told_with_the_fix(months, tmp_path, chan
 def test_a_damaged_blessing_is_told(months, tmp_path):
     push = months.push(tmp_path, 1)
     (tmp_path / "BLESSED.json").write_text("{")
-    with pytest.raises(DatasetError, match="no readable blessing"):
+    with pytest.raises(DatasetError, match="not a readable blessing"):
         months.settled(push, 2)
 
 

@@ -49,7 +49,7 @@ def test_the_command_writes_onto_a_bucket_once(stores, written, scheme):
     written[0].write_text(json.dumps(other))
     done = called(written, out)
     assert done.returncode == 2
-    assert "holds another dataset" in done.stderr
+    assert "contains another dataset" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -115,7 +115,7 @@ def test_a_dataset_on_a_bucket_is_read_like_any_other(stores, tmp_path, image_in
     assert list(there.ledger()) == list(local.ledger())
     shard = there.shards("train")[0]
     stores.write(shard.file, b"short")
-    with pytest.raises(DatasetError, match="5 bytes, the manifest says"):
+    with pytest.raises(DatasetError, match="5 bytes instead of the manifest's"):
         ImageDataset.open(out)
     buckets.delete(shard.file)
     with pytest.raises(DatasetError, match="it is not there"):
@@ -201,7 +201,7 @@ def test_of_two_datasets_for_one_output_the_first_wins_whole(stores, tmp_path, i
         claim(url, fingerprint)
 
     monkeypatch.setattr(output, "claim", too_late)
-    with pytest.raises(UsageError, match="holds another dataset"):
+    with pytest.raises(UsageError, match="contains another dataset"):
         run(raw, out)
     assert ImageDataset.open(out).splits == ("test", "train")
     assert ".publishing" not in stores.tree(out)
@@ -215,9 +215,9 @@ def test_what_else_is_at_the_output_is_refused(stores, tmp_path, image_input, sc
     run({**raw, "split": {"train": 0.5, "test": 0.5}}, f"{bucket}/other")
     for out, message in (
         (bucket, "is a whole bucket"),
-        (f"{bucket}/file", "is no folder"),
-        (f"{bucket}/full", r"is not empty \(a, b/c, …\) and holds no dataset"),
-        (f"{bucket}/other", "holds another dataset"),
+        (f"{bucket}/file", "is not a folder"),
+        (f"{bucket}/full", r"is not empty \(a, b/c, …\) and is not a dataset"),
+        (f"{bucket}/other", "contains another dataset"),
         (f"{scheme}://no-such-bucket-here/out", "there is no such bucket"),
     ):
         with pytest.raises(UsageError, match=message):

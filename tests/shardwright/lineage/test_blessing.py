@@ -65,7 +65,7 @@ def test_a_damaged_blessing_is_told_with_its_file(tmp_path, text):
 
 def test_a_blessed_model_that_is_gone_is_told(tmp_path):
     write_blessing(tmp_path, Blessing("7", "d" * 64))
-    with pytest.raises(DatasetError, match="7, which is not there"):
+    with pytest.raises(DatasetError, match="7, which does not exist"):
         read_blessing(tmp_path)
 
 

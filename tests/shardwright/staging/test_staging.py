@@ -227,7 +227,7 @@ def test_the_same_dataset_again_is_nothing_to_do_and_another_is_refused(tmp_path
     assert open_if_committed(out, the_plan.fingerprint) == first
     assert commit(Staging.open(tmp_path / "s", the_plan.fingerprint), the_plan, out, {}) == first
     other = plan(recipe={"salt": "x"})
-    with pytest.raises(UsageError, match="holds another dataset"):
+    with pytest.raises(UsageError, match="contains another dataset"):
         commit(staged(tmp_path / "s", other), other, out, {})
     assert tree(out) == before
 
@@ -239,7 +239,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     with pytest.raises(UsageError, match=r"not empty \(thesis.txt\)"):
         commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
     (tmp_path / "file").write_text("x")
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         open_if_committed(tmp_path / "file", "f")
 
 
@@ -337,16 +337,16 @@ def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
             yield RecordResult("a", b"a")
             staging.write_file("figures/a", data)
 
-        return staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"])
+        return staging.write_shard(SHARDS[0], all_outcomes(), further=["figures/a"])
 
-    assert written(b"123").beside == {"figures/a": 3}
-    assert written(b"12345").beside == {"figures/a": 3}
+    assert written(b"123").further == {"figures/a": 3}
+    assert written(b"12345").further == {"figures/a": 3}
     assert staging.unfinished(SHARDS) == list(SHARDS[1:])
     assert Path(staging.location("figures/a")).read_bytes() == b"123"
     # As a power failure may leave it.
     staging.path("figures/a").write_bytes(b"1")
     assert staging.unfinished(SHARDS) == list(SHARDS)
-    assert written(b"1234").beside == {"figures/a": 4}
+    assert written(b"1234").further == {"figures/a": 4}
     staging.path("figures/a").unlink()
     assert not staging.is_shared("figures/a")
     assert staging.result(SHARDS[0]) is None
@@ -361,8 +361,8 @@ def test_a_shard_that_was_finished_without_the_files_beside_it_is_written_anew(t
         yield RecordResult("a", b"a")
         staging.write_file("figures/a", b"123")
 
-    assert staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"]).beside == {"figures/a": 3}
-    assert staging.result(SHARDS[0]).beside == {"figures/a": 3}
+    assert staging.write_shard(SHARDS[0], all_outcomes(), further=["figures/a"]).further == {"figures/a": 3}
+    assert staging.result(SHARDS[0]).further == {"figures/a": 3}
 
 
 def test_two_attempts_at_one_file_do_not_write_into_each_other(tmp_path):

@@ -150,7 +150,7 @@ def test_what_begins_between_looking_and_deleting_is_seen(stores, url, scheme, m
 @pytest.mark.parametrize("text", ["x", "-1", "nan", "inf"])
 def test_what_is_no_time_is_refused(monkeypatch, text):
     monkeypatch.setenv(leases.SILENT_VARIABLE, text)
-    with pytest.raises(UsageError, match="SHARDWRIGHT_SILENT_SECONDS: .* is no number of seconds"):
+    with pytest.raises(UsageError, match="SHARDWRIGHT_SILENT_SECONDS: .* is not a number of seconds"):
         leases.silent_seconds()
 
 

@@ -140,7 +140,7 @@ def test_wrong_paths_are_named(stores, scheme, path, message):
 
 @both
 def test_an_empty_bucket_is_an_empty_folder(stores, scheme):
-    with pytest.raises(UsageError, match="holds no files"):
+    with pytest.raises(UsageError, match="contains no files"):
         list_inputs(stores.bucket(scheme))
 
 

@@ -74,7 +74,7 @@ def test_a_date_is_told_with_its_span():
 
 
 def test_a_date_that_no_calendar_has_is_an_error():
-    with pytest.raises(UsageError, match="2024-02-30 is no date"):
+    with pytest.raises(UsageError, match="2024-02-30 is not a date"):
         found("in/{YYYY}-{MM}-{DD}", "in/2024-02-30/a.jpg")
 
 
@@ -97,7 +97,7 @@ def test_two_folders_of_one_span_are_an_error():
         ("in/{SPAN:}", "no width"),
         ("in/{YYYY:4}-{MM}-{DD}", "no width"),
         ("in/*/{SPAN}", "wildcard before"),
-        ("in/{SPAN}_*.jpg", "wildcard before or beside"),
+        ("in/{SPAN}_*.jpg", "wildcard before or next to"),
     ],
 )
 def test_malformed_paths_are_refused(path, problem):

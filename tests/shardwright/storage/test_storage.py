@@ -144,7 +144,7 @@ def test_the_root_itself_may_be_a_link(tmp_path):
         ("gs://*/a", "Name one bucket"),
         ("{root}/absent", "does not exist"),
         ("{root}/absent/*.jpg", "the folder .*absent of .* does not exist"),
-        ("{root}/empty", "holds no files"),
+        ("{root}/empty", "contains no files"),
         ("{root}/full/*.gif", "matches no file"),
         ("{root}/full/a.jpg", "is a file"),
         ("{root}/*/../a", r"goes up by `\.\.`"),
@@ -159,7 +159,7 @@ def test_wrong_paths_are_named(tmp_path, images, message):
 
 def test_a_folder_with_only_hidden_files_is_empty(tmp_path):
     fill(tmp_path, ".gitkeep")
-    with pytest.raises(UsageError, match="holds no files"):
+    with pytest.raises(UsageError, match="contains no files"):
         list_inputs(str(tmp_path))
 
 
