@@ -1,4 +1,4 @@
-"""Configurations: everything has a default but the images; whatever makes no sense is refused with its YAML path."""
+"""Configurations: all but the images has a default; wrong values are refused with its YAML path."""
 
 import contextlib
 import dataclasses

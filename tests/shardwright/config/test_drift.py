@@ -23,7 +23,7 @@ def test_defaults():
 
 
 @pytest.mark.parametrize(
-    ("drift", "said"),
+    ("drift", "message"),
     [
         ({}, r"gate\.drift\.reference: missing"),
         ({"reference": ""}, r"gate\.drift\.reference: '' is not a dataset"),
@@ -33,8 +33,8 @@ def test_defaults():
         ({"reference": "x", "wat": 1}, r"gate\.drift\.wat: unknown key"),
     ],
 )
-def test_what_is_refused(drift, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_refused(drift, message):
+    with pytest.raises(ConfigError, match=message):
         parsed(**drift)
 
 
@@ -50,7 +50,7 @@ def test_splits_are_compared_where_it_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("skew", "said"),
+    ("skew", "message"),
     [
         ({"images": 3}, r"gate\.skew\.images: 3 is too small"),
         ({"alpha": 0.9}, r"gate\.skew\.alpha: 0.9 is out of range"),
@@ -63,8 +63,8 @@ def test_splits_are_compared_where_it_is_asked_for():
         ({"reference": "x"}, r"gate\.skew\.reference: unknown key"),
     ],
 )
-def test_what_is_refused_of_splits(skew, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_refused_of_splits(skew, message):
+    with pytest.raises(ConfigError, match=message):
         skewed(skew)
 
 

@@ -11,7 +11,7 @@ def split(**options):
     return parse_config(raw, base="/").split
 
 
-def test_shares_stand_beside_the_options():
+def test_shares_are_on_the_level_of_the_options():
     found = split(train=0.7, eval="20%", test=0.1, by="group", group={"pattern": "^([^/]+)/"}, salt="x")
     assert found.shares == {"train": 0.7, "eval": 0.2, "test": 0.1}
     assert (found.by, found.salt, found.group.pattern, found.group.column) == ("group", "x", "^([^/]+)/", None)

@@ -75,7 +75,7 @@ def test_tfds_has_the_names_of_its_image_folders():
 
 
 @pytest.mark.parametrize(("labels", "name"), [("single", "label"), ("multi", "labels"), ("masks", "labels")])
-def test_tfds_says_labels_where_there_may_be_several(labels, name):
+def test_tfds_has_labels_where_there_may_be_several(labels, name):
     assert name in stored("tfds", labels=labels).kinds
 
 

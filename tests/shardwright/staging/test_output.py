@@ -1,4 +1,4 @@
-"""The folder beside an output: one run's at a time, and whoever comes after a killed one clears it."""
+"""The folder next to an output: only one run uses it, and the run after a killed one empties it."""
 
 import os
 

@@ -81,7 +81,7 @@ def test_a_dataset_reads_back_what_was_staged(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"out", "staging"}
 
 
-def test_nothing_but_shards_lies_in_the_split_folders(tmp_path):
+def test_only_shards_are_in_the_split_folders(tmp_path):
     the_plan = plan()
     commit(staged(tmp_path / "staging", the_plan), the_plan, tmp_path / "out", {})
     assert {p.name for p in (tmp_path / "out").glob("Split-*/*")} == {
@@ -254,7 +254,7 @@ def test_one_run_at_a_time_writes_a_dataset(tmp_path):
         assert Path(again.root, ".lock").exists()
 
 
-def test_where_nothing_can_be_locked_that_is_said(tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch):
     def no_locks(file, how):
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -329,7 +329,7 @@ def test_a_kill_at_any_moment_shows_no_dataset_or_the_whole_one(tmp_path):
     assert survived
 
 
-def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
+def test_further_files_are_part_of_a_finished_shard(tmp_path):
     staging = Staging.open(tmp_path, "f" * 64)
 
     def written(data):
@@ -352,7 +352,7 @@ def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
     assert staging.result(SHARDS[0]) is None
 
 
-def test_a_shard_that_was_finished_without_the_files_beside_it_is_written_anew(tmp_path):
+def test_a_shard_that_was_finished_without_further_files_is_rewritten(tmp_path):
     """As an earlier version left it, which kept other files or none."""
     staging = Staging.open(tmp_path, "f" * 64)
     staging.write_shard(SHARDS[0], [RecordResult("a", b"a")])

@@ -1,4 +1,4 @@
-"""Folders that one run at a time works in."""
+"""Folders that only one run may use."""
 
 import fcntl
 import os
@@ -43,7 +43,7 @@ def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path: Path, mon
     assert folder.is_dir()
 
 
-def test_a_lock_on_a_folder_that_is_deleted_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_on_a_deleted_folder_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, lock, removed = tmp_path / "x", fcntl.flock, []
 
     def late(file: Any, how: int) -> None:

@@ -113,7 +113,7 @@ def test_a_listing_of_several_pages_is_whole(stores, scheme):
     stores.meddle = None
     stores.requests.clear()
     assert list_inputs(bucket).keys == names
-    # Each page is asked for once, and whoever only wants to know whether there is anything asks for one.
+    # Each page is asked for once, and a check for any object asks for one page only.
     assert len(stores.requests) == 2
     assert is_folder(bucket)
     assert len(stores.requests) == 3

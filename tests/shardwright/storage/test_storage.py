@@ -32,8 +32,8 @@ def test_a_folder_is_listed_with_all_below_it_by_key(tmp_path):
     assert listing.refused == []
 
 
-def test_names_of_a_folder_are_told_beside_links_that_lead_nowhere(tmp_path):
-    """A link to a folder is none of it, as for every listing; one that leads to itself is a name like others."""
+def test_names_of_a_folder_are_listed_with_links_that_lead_nowhere(tmp_path):
+    """A link to a folder is left out, as in every listing; one that leads to itself is a name like others."""
     fill(tmp_path, "a.jpg", "b/c.jpg", ".hidden")
     os.symlink("loop", tmp_path / "loop")
     os.symlink("nothing", tmp_path / "broken")
