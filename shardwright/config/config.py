@@ -103,6 +103,23 @@ class Config:
                 f"compares pixels, and images.verify is {self.images.verify!r}",
                 "Set images.verify: full.",
             )
+        self._check_labels()
+        check_learning(self.task, self.trainer.model, self.trainer.loss)
+        check_texts(self.trainer.text, self.transform.text, self.loader.augment)
+        self._check_features()
+        _check_spans(self.input)
+        if "train" not in self.split.names:
+            raise ConfigError("split", "no split named train", "Add train.")
+        if self.gate.skew is not None:
+            self.gate.skew.shared(len(self.split.names) - 1 or 1)
+        if self.evaluator.split not in self.split.names:
+            raise ConfigError(
+                "evaluator.split",
+                f"{self.evaluator.split!r} is not a split of this configuration",
+                f"Use one of: {', '.join(self.split.names)}.",
+            )
+
+    def _check_labels(self) -> None:
         if self.task == "segmentation" and self.input.labels.format in WITHOUT_MASKS:
             raise ConfigError(
                 "input.labels.format",
@@ -132,8 +149,8 @@ class Config:
             raise ConfigError(
                 f"input.labels.{name}", "the task classification has no masks", f"Remove input.labels.{name}."
             )
-        check_learning(self.task, self.trainer.model, self.trainer.loss)
-        check_texts(self.trainer.text, self.transform.text, self.loader.augment)
+
+    def _check_features(self) -> None:
         if self.features.preset == RLE_TEXT and (self.images.resize != "none" or self.images.orientation == "apply"):
             raise ConfigError(
                 "features.preset",
@@ -145,17 +162,6 @@ class Config:
                 "features.preset",
                 f"readers of {self.features.preset} decode JPEG and PNG, and images.reencode is {self.images.reencode}",
                 "Use another preset, or reencode to jpeg or png.",
-            )
-        _check_spans(self.input)
-        if "train" not in self.split.names:
-            raise ConfigError("split", "no split named train", "Add train.")
-        if self.gate.skew is not None:
-            self.gate.skew.shared(len(self.split.names) - 1 or 1)
-        if self.evaluator.split not in self.split.names:
-            raise ConfigError(
-                "evaluator.split",
-                f"{self.evaluator.split!r} is not a split of this configuration",
-                f"Use one of: {', '.join(self.split.names)}.",
             )
 
     def resolve(self, path: str) -> str:

@@ -222,7 +222,6 @@ def derive(
         UsageError: the sources do not go together, nothing would be left, or `out` contains something else.
         DatasetError: a source is damaged.
     """
-    first = sources[0].manifest
     for source in sources:
         check_not_inside(out, source.root)
     _check_same(sources)
@@ -232,27 +231,9 @@ def derive(
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
-    parents = [source.manifest.digest for source in sources]
-    recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
     rows = _rows(sources, how.row)
-    plan = DatasetPlan(
-        kind=first.kind,
-        task=first.task,
-        classes=first.classes,
-        recipe=recipe,
-        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
-        features=first.features,
-        inputs=sum(len(lengths) for lengths in sizes.values()) + len(rows),
-        shards=tuple(planned),
-        rows=(_NOT_WRITTEN,) if rows else (),
-        max_rejects=1.0,
-        names=first.names,
-        labels=first.labels,
-        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
-    )
-    plan = dataclasses.replace(plan, **how.changes)
-    done = open_if_committed(out, plan.fingerprint)
-    if done is not None:
+    plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
+    if (done := open_if_committed(out, plan.fingerprint)) is not None:
         return done
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked():
@@ -261,11 +242,10 @@ def derive(
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:
                 for split in sorted(sizes):
+                    cuts = [shard for shard in planned if shard.split == split]
                     selected = select_records(sources, split, how.choose, how.digests)
                     records = (how.outcome(key, payload) for key, payload in selected)
-                    cuts = [shard for shard in planned if shard.split == split]
-                    bounds = shard_bounds(len(sizes[split]), len(cuts))
-                    for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
+                    for shard, count in _counts(cuts, len(sizes[split])):
                         _write(staging, shard, records, count, ShardNames(shards.pattern))
                         shown.advance()
                     # The last shard of a source is compared with its hash at the end of the iteration.
@@ -278,6 +258,36 @@ def derive(
         manifest = commit(staging, plan, out, {"runner": how.operation})
     _tidy(out)
     return manifest
+
+
+def _plan(
+    sources: Sequence[ImageDataset],
+    how: Derived,
+    shards: ShardsConfig,
+    planned: Sequence[PlannedShard],
+    images: int,
+    rows: int,
+) -> DatasetPlan:
+    """Returns the plan of a derived dataset, of `images` records and `rows` inputs that were not written."""
+    first = sources[0].manifest
+    parents = [source.manifest.digest for source in sources]
+    recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
+    plan = DatasetPlan(
+        kind=first.kind,
+        task=first.task,
+        classes=first.classes,
+        recipe=recipe,
+        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
+        features=first.features,
+        inputs=images + rows,
+        shards=tuple(planned),
+        rows=(_NOT_WRITTEN,) if rows else (),
+        max_rejects=1.0,
+        names=first.names,
+        labels=first.labels,
+        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
+    )
+    return dataclasses.replace(plan, **how.changes)
 
 
 def _tidy(out: str | os.PathLike[str]) -> None:
@@ -328,6 +338,11 @@ def _planned(split: str, lengths: array[int], shards: ShardsConfig) -> list[Plan
         hosts=shards.hosts,
     )
     return [PlannedShard(split, number, count) for number in range(count)]
+
+
+def _counts(shards: Sequence[PlannedShard], records: int) -> Iterator[tuple[PlannedShard, int]]:
+    """Yields the shards of a split with the number of records of each."""
+    return zip(shards, np.diff(shard_bounds(records, len(shards))).tolist(), strict=True)
 
 
 def _cut(shards: ShardsConfig) -> dict[str, Any]:

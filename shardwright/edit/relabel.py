@@ -80,27 +80,13 @@ def relabel(
         CheckFailed: nothing matched, an image is not listed and `unlisted` is `fail`, or the file has changed.
     """
     manifest = dataset.manifest
-    if unlisted not in _WAYS:
-        raise UsageError(f"--unlisted: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
-    preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
-    if preset != TF_VISION or manifest.names:
-        raise UsageError(
-            f"{dataset.root}: was made with features.preset or features.map. Only datasets without them are relabelled."
-        )
+    _check(dataset, unlisted)
     file = labels if is_remote(labels) else os.path.abspath(labels)
     export = find_export(file, "", manifest.task)
     read = SourceGuard.before([file, *(export.files if export else ())])
     source, survey, keys = _open(dataset, file, read_as, export)
-    if not any(survey.listed):
-        names = ", ".join(survey.names[:_SHOWN])
-        raise CheckFailed(
-            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}."
-        )
-    missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
     way = source.unlisted if unlisted == AUTO else unlisted
-    if missing and way == FAIL:
-        names = ", ".join(missing[:_SHOWN])
-        raise CheckFailed(f"{len(missing)} of {len(keys)} images have no row in {labels}: {names}. See --unlisted.")
+    missing = _missing(labels, survey, keys, way)
     rows: dict[str, list[_Row]] = {}
     for annotation in source.annotations():
         row = _Row(annotation.label, annotation.text, annotation.row)
@@ -116,11 +102,8 @@ def relabel(
     }
     # The file was read twice, and its hash is in the recipe.
     read.refuse_changed()
-    given = {
-        name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_DETECTED, name)
-    }
     options: dict[str, Any] = {"labels": read.sha256(file), "unlisted": way}
-    if given:
+    if given := _given(read_as):
         options["read_as"] = given
     if export is not None:
         options["export"] = [read.sha256(path) for path in export.files]
@@ -128,6 +111,40 @@ def relabel(
         [dataset], out, Derived("relabel", options, outcome=writer.outcome, changes=changes), shards=shards, quiet=quiet
     )
     return made, survey.notes
+
+
+def _given(read_as: LabelsConfig) -> dict[str, Any]:
+    """Returns the options that are not the defaults, without the path."""
+    options = {name: value for name, value in vars(read_as).items() if name != "path"}
+    return {name: value for name, value in options.items() if value != getattr(_DETECTED, name)}
+
+
+def _check(dataset: ImageDataset, unlisted: str) -> None:
+    if unlisted not in _WAYS:
+        raise UsageError(f"--unlisted: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+    preset = dataset.manifest.recipe.get("features", {}).get("preset", TF_VISION)
+    if preset != TF_VISION or dataset.manifest.names:
+        raise UsageError(
+            f"{dataset.root}: was made with features.preset or features.map. Only datasets without them are relabelled."
+        )
+
+
+def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> list[str]:
+    """Returns the keys of images without annotations.
+
+    Raises:
+        CheckFailed: no image has any, or some have none and `way` is `fail`.
+    """
+    if not any(survey.listed):
+        names = ", ".join(survey.names[:_SHOWN])
+        raise CheckFailed(
+            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}."
+        )
+    missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
+    if missing and way == FAIL:
+        names = ", ".join(missing[:_SHOWN])
+        raise CheckFailed(f"{len(missing)} of {len(keys)} images have no row in {labels}: {names}. See --unlisted.")
+    return missing
 
 
 def _open(

@@ -76,6 +76,11 @@ class RecordResult(NamedTuple):
     copied: bool = False
     damaged: bool = False
 
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        """The first fields of its `LedgerRow`."""
+        return self.key, self.status, self.code, self.reason
+
 
 class PlannedShard(NamedTuple):
     """A shard of a plan: split, number from 0, number of shards in that split."""
@@ -120,6 +125,36 @@ class ShardResult:
     copied: int = 0
     damaged: int = 0
     further: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Written:
+    """The records of a shard while they are written."""
+
+    count: int = 0
+    first: str | None = None
+    last: str | None = None
+    copied: int = 0
+    damaged: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+    origins: list[str] = field(default_factory=list)
+
+    def add(self, outcome: RecordResult, data: RecordWriter, index: WholeFile) -> int | None:
+        """Writes the record of an input and its line of the index; returns its number, `None` without a record."""
+        self.copied += outcome.copied
+        self.damaged += outcome.damaged
+        key, payload, number = outcome.key, outcome.payload, self.count
+        if payload is None:
+            return None
+        offset, length = data.write(*((payload,) if isinstance(payload, bytes) else payload))
+        line = canonical_json({"key": key, "offset": offset, "length": length})
+        index.write(line.encode("utf-8") + b"\n")
+        self.first, self.last = self.first if number else key, key
+        self.count += 1
+        self.marks.update(outcome.marks)
+        if outcome.origin:
+            self.origins.append(f"[{offset},{outcome.origin}]\n")
+        return number
 
 
 @dataclass(frozen=True)
@@ -244,34 +279,21 @@ class Staging:
         # A row of an earlier attempt would declare the new files finished before they are flushed.
         durable.remove(self.path(_done(planned)))
         rows = RowSorter(self._scratch())
-        count, first, last, copied, damaged = 0, None, None, 0, 0
-        marks: Counter[str] = Counter()
-        origins: list[str] = []
+        written = _Written()
         shard = shard_names.shard_path(*planned)
         index = shard_names.index_path(shard)
         with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
-                key, payload, status, code, reason, *_ = outcome
-                place = None
-                copied += outcome.copied
-                damaged += outcome.damaged
-                if payload is not None:
-                    offset, length = writer.write(*((payload,) if isinstance(payload, bytes) else payload))
-                    line = canonical_json({"key": key, "offset": offset, "length": length})
-                    positions.write(line.encode("utf-8") + b"\n")
-                    place = count
-                    count, first, last = count + 1, first if count else key, key
-                    marks.update(outcome.marks)
-                    if outcome.origin:
-                        origins.append(f"[{offset},{outcome.origin}]\n")
-                rows.add(LedgerRow(key, status, code, reason, planned.split, planned.number, place))
-        rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
-        origins_bytes = (
-            self.write_lines(origins_path(shard), checksummed_lines(origins), flushed=False) if origins else 0
-        )
-        path = f"Split-{planned.split}/{names.name(*planned, count)}"
-        info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
+                number = written.add(outcome, writer, positions)
+                rows.add(LedgerRow(*outcome.row, planned.split, planned.number, number))
+        staged = [shard, index, _rows(planned), *further]
+        rows_bytes, origins_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False), 0
+        if written.origins:
+            staged.append(origins_path(shard))
+            origins_bytes = self.write_lines(staged[-1], checksummed_lines(written.origins), flushed=False)
+        path = f"Split-{planned.split}/{names.name(*planned, written.count)}"
+        info = ShardInfo(planned.split, path, written.count, data.size, data.sha256, written.first, written.last)
         result = ShardResult(
             *planned,
             info=info,
@@ -279,17 +301,15 @@ class Staging:
             index_bytes=positions.size,
             rows_bytes=rows_bytes,
             inputs=rows.count,
-            marks=dict(marks),
+            marks=dict(written.marks),
             tools=self.tools,
             origins_bytes=origins_bytes,
-            copied=copied,
-            damaged=damaged,
+            copied=written.copied,
+            damaged=written.damaged,
             further={name: self.path(name).stat().st_size for name in further},
         )
-        self._store((shard, index, _rows(planned), *([origins_path(shard)] if origins else []), *further))
-        self.write_file(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
-        if self.mirror:
-            self.mirror.move(Path(self.root), (_done(planned),))
+        self._store(staged)
+        self.share(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         return result
 
     def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
