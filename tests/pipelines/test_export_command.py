@@ -245,12 +245,12 @@ def test_hostile_class_names_and_keys_stay_within_the_folder(small_dataset, tmp_
     assert {name.split("/")[1] for name in files(tmp_path / "out") if name.startswith("images")} == {"_", "a_b", "_etc"}
     outside = {path.name for path in tmp_path.iterdir()}
     assert outside == {"in", "out"}
-    from shardwright.edit.export import _place
+    from shardwright.edit.export import _new_file
     from shardwright.errors import DatasetError
 
     for name in ("../x", "/x", "a/../../x", "a//b", "", "a\0b", "x" * 300, "./x"):
         with pytest.raises(DatasetError, match="not a path of a file"):
-            _place(tmp_path / "out", name)
+            _new_file(tmp_path / "out", name)
 
 
 def test_a_wrong_size_is_told_and_nothing_is_left(small_dataset, tmp_path, capsys):

@@ -116,7 +116,7 @@ def test_what_becomes_of_the_earlier_dataset_meanwhile_changes_nothing(broken, m
 
 def test_what_cannot_be_is_told(broken, capsys):
     assert main(["retry-rejects", "nowhere", "--config", "flowers.yaml", "--out", "two"]) == 2
-    assert "no finished dataset" in capsys.readouterr().err
+    assert "there is no such folder" in capsys.readouterr().err
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 0
     mend(broken[1])
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 2
