@@ -14,7 +14,7 @@ from shardwright.escaping import escape, escaped_streams, unescaped
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-def tell(note: str) -> None:
+def print_note(note: str) -> None:
     """Prints a note about the work as one indented line."""
     print(f"  {escape(note)}", flush=True)
 

@@ -15,7 +15,7 @@ from shardwright.progress import Progress, progress
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import buckets, is_remote
 from shardwright.storage.leases import remove_all
-from shardwright.storage.locks import LOCK_FILE, is_locked
+from shardwright.storage.locks import LOCK_FILE, lock_folder
 from shardwright.storage.mirror import working_folder
 from shardwright.storage.paths import split_url
 
@@ -41,7 +41,7 @@ def is_in_use(folder: Path) -> bool:
     """Returns whether another process is at work in a folder: it writes a dataset, or trains."""
     if (folder / LOCK_FILE).exists():
         try:
-            is_locked(folder).close()
+            lock_folder(folder).close()
         except UsageError:
             return True
     return False
@@ -59,7 +59,7 @@ def clear(staging_root: str) -> list[str]:
     with ExitStack() as held:
         # Lock all of them before the first is deleted; a run that starts now waits, or gets an error.
         for folder in folders:
-            held.enter_context(is_locked(folder))
+            held.enter_context(lock_folder(folder))
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
             if folder.exists():
@@ -77,7 +77,7 @@ def _empty_bucket(root: str) -> list[str]:
         working = [working_folder(url) for url in urls]
         for url, folder in zip(urls, working, strict=True):
             try:
-                held.enter_context(is_locked(folder))
+                held.enter_context(lock_folder(folder))
             except UsageError:
                 raise UsageError(f"{url}: another run is at work there. Wait for it or end it.") from None
         remove_all(urls)

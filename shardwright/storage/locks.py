@@ -63,7 +63,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         UsageError: another run is writing the same dataset.
         StorageError: the disk is full.
     """
-    with is_locked(folder):
+    with lock_folder(folder):
         try:
             yield
         except OSError as error:
@@ -75,7 +75,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
             ) from None
 
 
-def is_locked(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
+def lock_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
     """Makes a folder where it is missing and locks it, until the file that is returned is closed.
 
     Args:

@@ -49,7 +49,10 @@ def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> 
         ({"resize": "keep", "size": [8, 8]}, r"transform\.size: \[8, 8\], but transform\.resize is keep"),
         ({"preset": "tfds", "encoding": "raw"}, r"transform\.preset: readers of tfds decode JPEG and PNG"),
         ({"chroma": 411}, r"transform\.chroma: 411 is not known"),
-        ({"text": {"caption": {"output": "dense", "length": 3}}}, r"transform\.text\.length: 3, but output: dense has no length"),
+        (
+            {"text": {"caption": {"output": "dense", "length": 3}}},
+            r"transform\.text\.length: 3, but output: dense has no length",
+        ),
     ],
 )
 def test_a_transform_that_does_not_fit_is_refused_before_any_work(

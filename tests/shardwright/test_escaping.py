@@ -80,7 +80,7 @@ def test_a_bar_keeps_its_colours_and_other_prints_do_not(monkeypatch: pytest.Mon
     with escaped_streams(), progress.progress(2, "reading") as shown:
         shown.advance()
         print("name\x1b]0;title\x07")
-        progress.tell("note\x1b]0;title\x07\nforged")
+        progress.print_note("note\x1b]0;title\x07\nforged")
     printed = terminal.getvalue()
     assert "\x1b[" in printed
     assert "\x1b]0" not in printed

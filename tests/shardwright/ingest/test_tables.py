@@ -362,7 +362,10 @@ def test_the_schema_has_them_as_optional_features(tmp_path, given_input):
         ({"multi": True}, r"input\.labels\.multi: is for a CSV of classes"),
         ({"path": "x", "format": "rle_csv", "multi": True}, r"input\.labels\.multi: is for a CSV of classes"),
         ({"path": "x", "separator": "a"}, r"input\.labels\.separator: 'a' may be in a class's name"),
-        ({"path": "x", "separator": "|", "multi": False}, r"input\.labels\.separator: '\|', but an image has one class"),
+        (
+            {"path": "x", "separator": "|", "multi": False},
+            r"input\.labels\.separator: '\|', but an image has one class",
+        ),
         ({"path": "x", "features": {"a": "number"}}, r"input\.labels\.features\.a: 'number' is not known"),
         ({"path": "x", "features": {"*": "int"}}, r"input\.labels\.features\.\*: columns have different types"),
         ({"path": "x", "features": [1]}, r"input\.labels\.features\[0\]: 1 is not a text"),

@@ -16,7 +16,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
-from shardwright.storage.locks import is_locked
+from shardwright.storage.locks import lock_folder
 from shardwright.storage.whole_files import WholeFile
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
@@ -260,7 +260,7 @@ def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch):
 
     monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", no_locks)
     with pytest.raises(UsageError, match=r"cannot be locked \(No locks available\)"):
-        is_locked(tmp_path, waiting=lambda: None)
+        lock_folder(tmp_path, waiting=lambda: None)
 
 
 def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
