@@ -22,22 +22,22 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys, no spaces and no escapes beyond what JSON demands; NaN and infinities are refused."""
+    """Returns JSON with sorted keys, no spaces and only the necessary escapes; refuses NaN and infinities."""
     return _ENCODER.encode(value)
 
 
 def fingerprint(value: Any) -> str:
-    """SHA-256 of the canonical JSON of plain values, as 64 hex digits."""
+    """Returns the SHA-256 of the canonical JSON of plain values, as 64 hex digits."""
     return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
 
 
 def sha256_bytes(data: bytes) -> str:
-    """SHA-256 of bytes, as 64 hex digits."""
+    """Returns the SHA-256 of bytes, as 64 hex digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
+    """Returns the SHA-256 of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
@@ -46,7 +46,7 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
 
 
 def text_number(text: str) -> int:
-    """A number from 1 that stands for a text where keeping a million texts would take too much memory: 63 bits."""
+    """Returns a number of 63 bits, from 1, that represents a text where millions of texts take too much memory."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big") >> 1 | 1
 
 
@@ -71,7 +71,7 @@ def checksum_matches(text: str) -> bool:
 
 
 def checksummed_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Lines, with their ends, and a last one with the SHA-256 of all before."""
+    """Yields lines, with their ends, and a last one with the SHA-256 of all before."""
     total = hashlib.sha256()
     for line in lines:
         total.update(line.encode("utf-8"))

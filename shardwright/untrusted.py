@@ -33,7 +33,7 @@ _SHOWN = 60
 
 
 def text(value: Any, name: str) -> str:
-    """A text."""
+    """Checks that a value is a text."""
     if not is_text(value):
         raise _wrong(value, name, "a text")
     return value
@@ -47,42 +47,42 @@ def truth(value: Any, name: str) -> bool:
 
 
 def count(value: Any, name: str) -> int:
-    """A whole number from 0, of at most 63 bits."""
+    """Checks that a value is a whole number from 0, of at most 63 bits."""
     if type(value) is not int or not 0 <= value <= MOST:
         raise _wrong(value, name, "a whole number from 0")
     return value
 
 
 def number(value: Any, name: str) -> float:
-    """A number, which may not be infinite or NaN."""
+    """Checks that a value is a number, which may not be infinite or NaN."""
     if type(value) not in (int, float) or value != value or abs(value) == float("inf"):
         raise _wrong(value, name, "a number")
     return value
 
 
 def digest(value: Any, name: str) -> str:
-    """A SHA-256, as 64 hex digits."""
+    """Checks that a value is a SHA-256, as 64 hex digits."""
     if type(value) is not str or not _DIGEST.fullmatch(value):
         raise _wrong(value, name, "a SHA-256 of 64 hex digits")
     return value
 
 
 def file_name(value: Any, name: str) -> str:
-    """A name that is one component of a path, and cannot lead to another folder."""
+    """Checks that a value is a name that is one component of a path, and cannot lead to another folder."""
     if type(value) is not str or not is_file_name(value):
         raise _wrong(value, name, "the name of a file or folder")
     return value
 
 
 def relative_path(value: Any, name: str) -> str:
-    """A path with forward slashes that leads to a place below the folder it is joined to."""
+    """Checks that a value is a path with forward slashes that leads to a place below the folder it is joined to."""
     if type(value) is not str or not is_inside(value):
         raise _wrong(value, name, "a path below the dataset's folder")
     return value
 
 
 def class_name(value: Any, name: str) -> str:
-    """A class's name."""
+    """Checks that a value is a class's name."""
     if type(value) is not str or _NOT_IN_CLASSES.search(value):
         raise _wrong(value, name, "the name of a class")
     return value
@@ -123,7 +123,7 @@ def anything(value: Any, name: str) -> Any:
 
 
 def of_type(annotation: Any) -> Check:
-    """The check of a dataclass's field, by its type; of types that JSON does not have, any value is taken."""
+    """Returns the check of a dataclass's field, by its type; of types that JSON does not have, any value is taken."""
     arguments = [one for one in typing.get_args(annotation) if one is not type(None)]
     if len(arguments) < len(typing.get_args(annotation)):
         return optional(of_type(arguments[0])) if len(arguments) == 1 else anything
@@ -136,7 +136,7 @@ def of_type(annotation: Any) -> Check:
 
 
 def fields(kind: type[Any]) -> Check:
-    """A mapping of the fields of a dataclass; those with a default may be missing."""
+    """Returns a check for a mapping of the fields of a dataclass; those with a default may be missing."""
     hints = typing.get_type_hints(kind)
     checks = {one.name: (of_type(hints[one.name]), _has_default(one)) for one in dataclasses.fields(kind)}
     return record(
@@ -150,14 +150,14 @@ def _has_default(one: dataclasses.Field[Any]) -> bool:
 
 
 def integer(value: Any, name: str) -> int:
-    """A whole number of at most 63 bits."""
+    """Checks that a value is a whole number of at most 63 bits."""
     if type(value) is not int or abs(value) > MOST:
         raise _wrong(value, name, "a whole number")
     return value
 
 
 def measured(value: Any, name: str) -> float:
-    """A number, which may be infinite or NaN."""
+    """Checks that a value is a number, which may be infinite or NaN."""
     if type(value) not in (int, float):
         raise _wrong(value, name, "a number")
     return value
@@ -167,7 +167,7 @@ _TYPES: Mapping[Any, Check] = {str: text, int: integer, float: measured, bool: t
 
 
 def choice(*known: str) -> Check:
-    """One of a few texts."""
+    """Returns a check for one of a few texts."""
 
     def check(value: Any, name: str) -> str:
         if type(value) is not str or value not in known:
@@ -201,7 +201,7 @@ def either(*checks: Check) -> Check:
 
 
 def listed(inner: Check, *, unique: bool = False, length: int | None = None) -> Check:
-    """A list."""
+    """Returns a check for a list."""
 
     def check(value: Any, name: str) -> list[Any]:
         if type(value) is not list or (length is not None and len(value) != length):
@@ -220,7 +220,7 @@ def listed(inner: Check, *, unique: bool = False, length: int | None = None) -> 
 
 
 def mapped(inner: Check, key: Check = text, required: tuple[str, ...] = ()) -> Check:
-    """A mapping of any names, and some that must be there."""
+    """Returns a check for a mapping of any names, and some that must be there."""
 
     def check(value: Any, name: str) -> dict[str, Any]:
         found = _mapping(value, name, required)
@@ -233,7 +233,7 @@ def mapped(inner: Check, key: Check = text, required: tuple[str, ...] = ()) -> C
 
 
 def record(required: Mapping[str, Check], further: Mapping[str, Check] | None = None, *, closed: bool = True) -> Check:
-    """A mapping of known names.
+    """Returns a check for a mapping of known names.
 
     Args:
         required: name -> check, of those that must be there.
@@ -268,7 +268,7 @@ def _wrong(value: Any, name: str, wanted: str) -> ValueError:
 
 
 def _shown(value: Any) -> str:
-    """A value for messages: nothing of it reaches a terminal as a control sequence."""
+    """Returns a value for messages: nothing of it reaches a terminal as a control sequence."""
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "a mapping"
     if isinstance(value, int) and not -MOST <= value <= MOST:

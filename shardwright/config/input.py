@@ -199,7 +199,7 @@ class LabelsConfig:
 
 
 def _groups(path: str, pattern: str) -> int:
-    """Number of groups of a regular expression."""
+    """Returns the number of groups of a regular expression."""
     try:
         return re.compile(pattern).groups
     except re.error as error:

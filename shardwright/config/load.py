@@ -71,7 +71,7 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
 
 
 def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
-    """Pairs of name and id of a mapping in either direction."""
+    """Returns pairs of name and id of a mapping in either direction."""
     names = [value for value in raw.values() if isinstance(value, str) and _identity(value) is None]
     ids = [_identity(key) for key in raw]
     if raw and len(names) == len(raw) and None not in ids:
@@ -86,7 +86,7 @@ def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
 
 
 def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
-    """Name -> id, in the order of the ids."""
+    """Returns the name -> id, in the order of the ids."""
     _check_unique([name for name, _ in pairs])
     first: dict[int, str] = {}
     for name, number in pairs:
@@ -129,7 +129,7 @@ def _read_file(name: str, base: str) -> object:
 
 
 def _of_table(file: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Name -> id of two columns, whichever comes first; the first row may be a header."""
+    """Returns the name -> id of two columns, whichever comes first; the first row may be a header."""
     by_name = [_ids_in(rows, column) for column in (0, 1)]
     header = ["", ""]
     if not any(by_name):
@@ -169,7 +169,7 @@ def _check_unique(names: Sequence[str]) -> None:
 
 
 def _identity(value: object) -> int | None:
-    """An id, also one in quotes; of a colour `#rrggbb` the number that masks of colours have for it."""
+    """Returns an id, also one in quotes; of a colour `#rrggbb` the number that masks of colours have for it."""
     if isinstance(value, str):
         return int(value) if _INTEGER.fullmatch(value) else colour_number(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

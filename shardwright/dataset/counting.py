@@ -69,7 +69,7 @@ def _of_manifest(root: str) -> dict[str, int]:
 
 
 def _of_index(path: str, size: int) -> int | None:
-    """The lines of an index that ends where its shard does."""
+    """Returns the lines of an index that ends where its shard does."""
     try:
         with open_file(path) as lines:
             count, end = 0, 0

@@ -152,7 +152,7 @@ class ExampleView:
         return [int(self.example.number(name) or 0) for name in self.reader.areas]
 
     def runs(self, label: int) -> Runs:
-        """The mask of a class as runs in the stored frame; no runs where there is no mask, or not as runs.
+        """Returns the mask of a class as runs in the stored frame; no runs where there is no mask, or not as runs.
 
         Raises:
             RleError: the stored values are not runs.
@@ -198,7 +198,7 @@ class ExampleView:
 
 
 def sampling_hash(key: str, seed: int = 0) -> float:
-    """A number from 0 to 1 that follows from a key: a sample has the same images everywhere, in any order."""
+    """Returns a number from 0 to 1 that follows from a key: a sample has the same images everywhere, in any order."""
     return text_number(f"{seed}:{key}") / _MOST_HASH
 
 

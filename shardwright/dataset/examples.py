@@ -81,7 +81,7 @@ class Example:
         return box("Example", line(escape(self.key)), line(self._named()), picture, soft=details)
 
     def small_html(self) -> str:
-        """A small picture with its key and classes."""
+        """Returns a small picture with its key and classes."""
         url = overlaid(self.facts)
         return tile(url, f"{self.key}, split {self.split}", escape(self.key, 60), self._named())
 

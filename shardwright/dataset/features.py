@@ -222,7 +222,7 @@ def _only(features: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, _
 
 
 def _masks(features: Iterable[str]) -> list[tuple[str, str]]:
-    """Our name of every mask, and its class."""
+    """Returns our name of every mask, and its class."""
     found = [(name, _MASK.fullmatch(name)) for name in features]
     return [(name, match["name"]) for name, match in found if match and match["what"] == "rle"]
 
@@ -233,7 +233,7 @@ def _frame(features: Mapping[str, FeatureValue], name: str) -> tuple[Any, int, i
 
 
 def _run_texts(features: Mapping[str, FeatureValue], name: str, texts: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """The source's texts, or ours in the usual dialect; an empty one for an empty mask, as tables have it."""
+    """Returns the source's texts, or ours in the usual dialect; an empty one for an empty mask, as tables have it."""
     if texts.get(name):
         return texts[name]
     runs, height, width = _frame(features, name)

@@ -45,7 +45,7 @@ class LedgerRow:
     index: int | None = None
 
     def to_json(self) -> str:
-        """The row as one line of canonical JSON, without the line end."""
+        """Returns the row as one line of canonical JSON, without the line end."""
         return canonical_json(vars(self))
 
     @staticmethod
@@ -89,7 +89,7 @@ class RowSorter:
                 out.writelines(self._sorted())
 
     def lines(self) -> Iterator[str]:
-        """All rows as lines of JSON, with line ends."""
+        """Yields all rows as lines of JSON, with line ends."""
         if not self._pieces:
             yield from self._sorted()
             return
@@ -107,7 +107,7 @@ class RowSorter:
 
 
 def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
-    """The lines of files that are each sorted by key, together, in bounded memory and open files.
+    """Yields the lines of files that are each sorted by key, together, in bounded memory and open files.
 
     Args:
         files: ledger rows.

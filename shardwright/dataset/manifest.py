@@ -171,7 +171,7 @@ class Manifest:
         return dataclasses.replace(self, digest=self._computed_digest())
 
     def to_json(self) -> str:
-        """The text of `manifest.json`: canonical JSON and a line end."""
+        """Returns the text of `manifest.json`: canonical JSON and a line end."""
         return canonical_json(self._plain()) + "\n"
 
     @staticmethod
@@ -295,7 +295,7 @@ def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
 
 
 def _shard(row: Mapping[str, Any]) -> ShardInfo:
-    """A shard whose values are of the right types, as `_MANIFEST` has checked."""
+    """Returns a shard whose values are of the right types, as `_MANIFEST` has checked."""
     shard = ShardInfo(**row)
     if str(PurePosixPath(shard.path).parent) != f"Split-{shard.split}":
         raise ValueError(f"shard {shard.path!a} is not in the folder of its split, Split-{shard.split}")
@@ -305,7 +305,7 @@ def _shard(row: Mapping[str, Any]) -> ShardInfo:
 
 
 def dataset_fingerprint(kind: str, recipe: Mapping[str, Any], parent: str | None) -> str:
-    """Fingerprint of the dataset that `recipe` makes from `parent`; also the name of its staging folder."""
+    """Returns the fingerprint of the dataset that `recipe` makes from `parent`; also the name of its staging folder."""
     return fingerprint({"format": FORMAT_VERSION, "kind": kind, "parent": parent, "recipe": dict(recipe)})
 
 

@@ -66,7 +66,7 @@ class RandomAccess:
             self._frames = [_frames(shard) for shard in self._shards]
 
     def read(self, records: RecordIndices) -> list[bytes]:
-        """The payloads of records, in their order.
+        """Returns the payloads of records, in their order.
 
         Raises:
             DatasetError: a record is damaged or gone; names shard, number, offset and key.
@@ -78,7 +78,7 @@ class RandomAccess:
         return [self._read(shard, record) for shard, record in indices]
 
     def read_range(self, shard: int, first: int, records: int) -> list[bytes]:
-        """The payloads of records that follow each other in a shard, by one read. See `read`."""
+        """Returns the payloads of records that follow each other in a shard, by one read. See `read`."""
         frames = self._frames[shard][first : first + records]
         start, stop = int(frames[0, 0]), int(frames[-1].sum())
         try:
@@ -91,7 +91,7 @@ class RandomAccess:
         ]
 
     def lengths(self, shard: int) -> Integers:
-        """Bytes of every record of a shard, with its frame."""
+        """Returns the bytes of every record of a shard, with its frame."""
         return self._frames[shard][:, 1]
 
     def _read(self, shard: int, record: int) -> bytes:
@@ -141,7 +141,7 @@ def _frames(shard: LocatedShard) -> Integers:
 
 
 def _places(lines: list[bytes]) -> Integers:
-    """Offset and length of each line of an index."""
+    """Returns the offset and length of each line of an index."""
     # Our own form of a line is quick to read. A key may contain anything, but never the end of a line.
     found = [_WRITTEN.search(line) for line in lines]
     if all(found):
@@ -245,7 +245,7 @@ class RecordLocation(NamedTuple):
 
 
 def read_record(shards: Sequence[LocatedShard], place: RecordLocation) -> bytes:
-    """The payload of a record.
+    """Returns the payload of a record.
 
     Raises:
         DatasetError: it is damaged, or has changed since it was read.
@@ -268,12 +268,12 @@ class Seekable(Protocol):
         ...
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes from there."""
+        """Returns at most so many bytes from there."""
         ...
 
 
 def read_record_at(file: Seekable, offset: int, name: str, *, begin: int | None = None) -> bytes:
-    """The payload of the record at an offset of an open shard.
+    """Returns the payload of the record at an offset of an open shard.
 
     Args:
         file: the shard, or a part of it.

@@ -228,7 +228,7 @@ class ImageDataset:
         return self.manifest.splits
 
     def shards(self, split: str) -> list[LocatedShard]:
-        """The shards of a split, by number.
+        """Returns the shards of a split, by number.
 
         Raises:
             DatasetError: there is no such split.
@@ -242,11 +242,11 @@ class ImageDataset:
         ]
 
     def num_records(self, split: str) -> int:
-        """Number of records in a split."""
+        """Returns the number of records in a split."""
         return sum(shard.records for shard in self.shards(split))
 
     def records(self, split: str, *, proven: bool = False) -> Iterator[tuple[str, bytes]]:
-        """Keys and serialized examples of a split, in the order they are stored; checksums are verified.
+        """Yields the keys and serialized examples of a split, in the order they are stored; checksums are verified.
 
         Args:
             split: which one.
@@ -260,7 +260,7 @@ class ImageDataset:
                 yield key, payload
 
     def placed_records(self, shard: LocatedShard, *, proven: bool = False) -> Iterator[tuple[str, int, bytes]]:
-        """Key, offset of the frame and serialized example of every record of a shard; see `records`."""
+        """Yields the key, offset of the frame and serialized example of every record of a shard; see `records`."""
         entries = self._index(shard)
         for offset, payload in iter_records(shard.file, shard.sha256 if proven else None):
             key, expected = next(entries, ("", -1))
@@ -273,7 +273,7 @@ class ImageDataset:
             raise DatasetError(f"{shard.index}: names more records than {shard.file} contains. Re-create the dataset.")
 
     def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
-        """Key and offset of every record of a shard, by its index; no record is read.
+        """Yields the key and offset of every record of a shard, by its index; no record is read.
 
         Raises:
             DatasetError: the index is missing or damaged.
@@ -281,7 +281,7 @@ class ImageDataset:
         return self._index(shard)
 
     def keys(self, split: str) -> list[str]:
-        """Keys of a split in the order of its records: the key of the image that the loader calls `i` is `keys[i]`.
+        """Returns the keys of a split in the order of its records; the loader's number `i` is that of `keys[i]`.
 
         Raises:
             DatasetError: there is no such split, or an index is missing or damaged.
@@ -289,7 +289,7 @@ class ImageDataset:
         return [key for shard in self.shards(split) for key, _ in self._index(shard)]
 
     def example(self, key: str) -> Example:
-        """The image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
+        """Returns the image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
 
         Raises:
             UsageError: there is no such key; the message names near ones.
@@ -298,7 +298,7 @@ class ImageDataset:
         return example_of(self, key)
 
     def examples(self, split: str | None = None, count: int = 8) -> Examples:
-        """The first images of a split; their order is that of a hash, so they are a random sample.
+        """Returns the first images of a split; their order is that of a hash, so they are a random sample.
 
         Args:
             split: its name; by default the split with the most images.
@@ -359,7 +359,7 @@ class ImageDataset:
 
 
 def iter_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
-    """Offset and serialized example of every record of a shard's file.
+    """Yields the offset and serialized example of every record of a shard's file.
 
     Args:
         file: the file, or its URL.
@@ -381,7 +381,7 @@ def _listed_sizes(root: str) -> dict[str, int]:
 
 
 def links(root: str, manifest: Manifest) -> Iterator[str]:
-    """The files and folders of a dataset on this machine that are links, which may lead anywhere."""
+    """Yields the files and folders of a dataset on this machine that are links, which may lead anywhere."""
     files = [*(shard.path for shard in manifest.shards), *manifest.parts]
     folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     for path in (*sorted(folders - {"."}), *files):

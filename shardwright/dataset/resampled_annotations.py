@@ -99,7 +99,7 @@ def resample_annotations(
 
 
 def label_features(labels: str, kind: str) -> dict[str, str]:
-    """Name and kind of the feature that `transform.labels` adds.
+    """Returns the name and kind of the feature that `transform.labels` adds.
 
     Args:
         labels: `index`, `one_hot` or `multi_hot`.
@@ -118,7 +118,7 @@ def label_features(labels: str, kind: str) -> dict[str, str]:
 
 
 def typed(values: records.DecodedFeature | encode.EncodedFeature) -> encode.FeatureValue:
-    """A decoded feature, ready to be written again: an empty one keeps its kind, a single value is quickest alone."""
+    """Returns a decoded feature in the form to encode: an empty one keeps its kind, a single value is fastest alone."""
     if isinstance(values, encode.EncodedFeature):
         return values
     if isinstance(values, list):
@@ -155,7 +155,7 @@ def _move_masks(
 
 
 def stored_runs(masks: Sequence[Sequence[int] | npt.NDArray[Any]]) -> list[rle.Runs]:
-    """`rle.from_flat` of several masks; sound ones, nearly all, are checked in one pass."""
+    """Returns `rle.from_flat` of several masks; sound ones, nearly all, are checked in one pass."""
     arrays = [np.asarray(values) for values in masks]
     if any(array.dtype != np.int64 or len(array) % 2 for array in arrays):
         return [rle.from_flat(array) for array in arrays]

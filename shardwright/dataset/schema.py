@@ -198,7 +198,7 @@ class _Seen:
 
 
 def infer_schema(dataset: ImageDataset, *, margin: float = 0.1, shown: Progress = SILENT) -> str:
-    """The schema of a dataset with domains as narrow as its values, and some room beyond them.
+    """Returns the schema of a dataset with domains as narrow as its values, and some room beyond them.
 
     Args:
         dataset: read once.
@@ -274,7 +274,7 @@ def schema_difference(one: str, other: str, name_one: str, name_other: str) -> l
 
 
 def _lines(schema: schema_pb2.Schema) -> list[str]:
-    """A line for every value that a schema sets, with the way to it."""
+    """Returns a line for every value that a schema sets, with the way to it."""
     lines = []
     for feature in sorted(schema.feature, key=lambda feature: feature.name):
         lines += [f"{feature.name} {line}" for line in _flat(feature, "") if not line.startswith("name:")]

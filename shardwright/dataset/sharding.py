@@ -32,7 +32,7 @@ def shard_count(
     records_per_shard: int | None = None,
     hosts: int | None = None,
 ) -> int:
-    """Number of shards of a split.
+    """Returns the number of shards of a split.
 
     Args:
         records: records in the split.

@@ -147,7 +147,7 @@ class _ReadThrough:
             continue
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes."""
+        """Returns at most so many bytes."""
         data = self._file.read(size)
         self._digest.update(data)
         self._at += len(data)

@@ -211,7 +211,7 @@ def _compared(
 
 
 def _least_overlap(one: ExampleView, other: ExampleView) -> float:
-    """The least intersection over union of all masks of either, ignored pixels included; 1 where all are equal."""
+    """Returns the smallest intersection over union of all masks, ignored pixels included; 1 if all are equal."""
     pairs = [(_mask(one, name), _mask(other, name)) for name in sorted({*one.reader.classes, *other.reader.classes})]
     if not (one.reader.ignored is None and other.reader.ignored is None):
         pairs.append((one.ignored, other.ignored))

@@ -100,7 +100,7 @@ def baseline_digest(push_directory: str | os.PathLike[str]) -> str:
 
 
 def model_digest(folder: str | os.PathLike[str]) -> str:
-    """SHA-256 over the relative paths and the hashes of all files in a model's folder."""
+    """Returns the SHA-256 over the relative paths and the hashes of all files in a model's folder."""
     digest = hashlib.sha256()
     root = Path(folder)
     for file in sorted(path for path in root.rglob("*") if path.is_file()):

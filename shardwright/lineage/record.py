@@ -47,7 +47,7 @@ _PACKAGES = ("tfx", "tensorflow", "keras", "apache-beam", "tensorflow-data-valid
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Versions of Python, Shardwright and the packages that shape its results; absent ones are left out."""
+    """Returns the versions of Python, Shardwright and the packages that shape its results; absent ones are left out."""
     versions = {"python": platform.python_version(), "shardwright": __version__}
     for name in _PACKAGES:
         try:
@@ -117,7 +117,7 @@ def parse_lineage(text: str) -> dict[str, Any]:
 
 
 def files_digest(folder: str) -> str:
-    """SHA-256 over the relative names and the hashes of all files of a folder or of a URL, but for `lineage.json`."""
+    """Returns the SHA-256 over names and hashes of all files of a folder or URL, without `lineage.json`."""
     digest = hashlib.sha256()
     for name in sorted(_names_below(folder)):
         if name != LINEAGE_FILE:

@@ -202,7 +202,7 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
 
 
 def _staged_files(results: list[ShardResult]) -> dict[str, str]:
-    """Name in the dataset -> name in staging, of every shard, its index and its origins."""
+    """Returns the name in the dataset -> name in staging, of every shard, its index and its origins."""
     files = {}
     for result in results:
         staged = shard_names.shard_path(result.split, result.number, result.total)
@@ -225,7 +225,7 @@ def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
 
 
 def completed_shards(staging: Staging, shards: Sequence[PlannedShard]) -> list[ShardResult]:
-    """The results of shards that are all finished.
+    """Returns the results of shards that are all finished.
 
     Raises:
         CheckFailed: one is not.

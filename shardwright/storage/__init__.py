@@ -69,7 +69,7 @@ def list_inputs(images: str, leave_out: str | None = None) -> Listing:
 
 
 def list_names(folder: str) -> list[str]:
-    """Names of the folders and files in a folder; none where there is no such folder.
+    """Returns the names of the folders and files in a folder; none where there is no such folder.
 
     Hidden ones and links to folders are left out.
     """
@@ -112,7 +112,7 @@ def open_file(path: str, pin: str = "") -> IO[bytes]:
 
 
 def read_bytes(path: str, pin: str = "", most: int = MOST_BYTES) -> bytes:
-    """A whole file, or the part of one that `part_path` names. `OSError` when it cannot be read.
+    """Returns a whole file, or the part of one that `part_path` names. `OSError` when it cannot be read.
 
     Args:
         path: the file.
@@ -126,19 +126,19 @@ def read_bytes(path: str, pin: str = "", most: int = MOST_BYTES) -> bytes:
 
 
 def read_start(path: str, size: int, pin: str = "") -> bytes:
-    """At most the first `size` bytes of a file. See `read_bytes`."""
+    """Returns at most the first `size` bytes of a file. See `read_bytes`."""
     part = split_part(path)
     stop = part.start + size
     return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin, MOST_BYTES)
 
 
 def hash_bytes(data: bytes) -> FileHash:
-    """Hashes of the bytes of a file that was read already."""
+    """Returns the hashes of the bytes of a file that was read already."""
     return FileHash(hashlib.sha256(data).digest(), google_crc32c.value(data))
 
 
 def hash_file(path: str, pin: str = "") -> FileHash | None:
-    """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`."""
+    """Returns the hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`."""
     try:
         if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.

@@ -77,13 +77,13 @@ _RETRIES = Retries()
 
 
 def list_objects(url: str) -> Iterator[ObjectInfo]:
-    """The objects whose URL begins with `url`, page by page."""
+    """Yields the objects whose URL begins with `url`, page by page."""
     store, prefix = _locate(url)
     yield from _pages(url, lambda page: store.list_page(prefix, page))
 
 
 def list_names(url: str) -> Iterator[str]:
-    """The names of the objects whose URL begins with `url`; of all in one folder below it, only that folder's, once."""
+    """Yields the names of the objects whose URL begins with `url`; for those in a folder below it, only the folder."""
     store, prefix = _locate(url)
     yield from _pages(url, lambda page: store.names_page(prefix, page))
 
@@ -104,7 +104,7 @@ def _pages(url: str, read: Callable[[str | None], tuple[list[_Out], str | None]]
 
 
 def stat(url: str) -> ObjectInfo | None:
-    """An object's size and pin, `None` when there is none."""
+    """Returns an object's size and pin, `None` when there is none."""
     if not split_url(url)[2]:
         return None
     try:
@@ -114,7 +114,7 @@ def stat(url: str) -> ObjectInfo | None:
 
 
 def read(url: str, pin: str = "", start: int = 0, stop: int | None = None) -> bytes:
-    """The bytes of an object from `start` to `stop`, fewer where it ends before.
+    """Returns the bytes of an object from `start` to `stop`, fewer where it ends before.
 
     Raises:
         CheckFailed: it is not the version that `pin` names any more.

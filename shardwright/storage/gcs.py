@@ -59,7 +59,7 @@ class _Adapter(HTTPAdapter):
 
 @functools.cache
 def _client(connections: int) -> Any:
-    """One client for all buckets and threads, with as many connections kept open as there are readers."""
+    """Returns one client for all buckets and threads, with as many connections kept open as there are readers."""
     client = google.cloud.storage.Client()
     adapter = _Adapter(pool_maxsize=connections)
     for scheme in ("https://", "http://"):
@@ -68,7 +68,7 @@ def _client(connections: int) -> Any:
 
 
 def _listed(item: Mapping[str, str]) -> ObjectInfo:
-    """An object as the JSON API lists it."""
+    """Returns an object as the JSON API lists it."""
     checksum = _checksum(item.get("md5Hash"), item.get("crc32c"))
     return ObjectInfo(item["name"], int(item["size"]), str(item["generation"]), checksum)
 

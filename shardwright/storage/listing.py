@@ -119,7 +119,7 @@ class SortedListing:
             self._files.clear()
 
     def by_key(self) -> Iterator[Found]:
-        """All of them."""
+        """Yields all of them."""
         self._files.sort()
         return heapq.merge(*(packed.files() for packed in self._packed), self._files)
 
@@ -199,11 +199,11 @@ class Listing:
     checksums: Sequence[str] = ()
 
     def path(self, position: int) -> str:
-        """Absolute path of the file at a position."""
+        """Returns the absolute path of the file at a position."""
         return os.path.join(self.root, self.names[position])
 
     def pin(self, position: int) -> str:
-        """The listed version of the object at a position, empty for a local file."""
+        """Returns the listed version of the object at a position, empty for a local file."""
         return self.pins[position] if self.pins else ""
 
     def checksum(self, position: int) -> str:
@@ -211,7 +211,7 @@ class Listing:
         return self.checksums[position] if self.checksums else ""
 
     def part(self, positions: Sequence[int]) -> Listing:
-        """Some of the files, in the given order; without what is refused and without checksums."""
+        """Returns some of the files, in the given order; without what is refused and without checksums."""
         return Listing(
             self.root,
             [self.keys[i] for i in positions],
@@ -294,7 +294,7 @@ def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
 
 
 def key_of(name: str) -> tuple[str, tuple[str, str] | None]:
-    """The key of a relative file name, and (code, reason) when that name cannot be a key."""
+    """Returns the key of a relative file name, and (code, reason) when that name cannot be a key."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -310,11 +310,11 @@ class Pattern:
         self._matchers = [None if s == "**" else re.compile(fnmatch.translate(s)) for s in segments]
 
     def start(self) -> frozenset[int]:
-        """The states in the root."""
+        """Returns the states in the root."""
         return self._closed({0})
 
     def into_folder(self, states: frozenset[int], name: str) -> frozenset[int]:
-        """The states in a folder below; none means that nothing in it can match."""
+        """Returns the states in a folder below; none means that nothing in it can match."""
         after = set()
         for state in states:
             matcher = self._matchers[state]
@@ -351,7 +351,7 @@ class KeyIndex:
         self._numbers = numbers[self._order]
 
     def find(self, key: str) -> int:
-        """Position of a key, -1 where it is not in the list."""
+        """Returns the position of a key, -1 where it is not in the list."""
         number = text_number(key)
         at = int(np.searchsorted(self._numbers, number))
         while at < len(self._numbers) and self._numbers[at] == number:

@@ -45,7 +45,7 @@ def working_folder(url: str) -> Path:
 
 
 def local_folder(staging_root: str) -> str:
-    """A staging root that is a folder of this machine: itself, or the working folder of one on a bucket."""
+    """Returns a staging root that is a folder of this machine: itself, or the working folder of one on a bucket."""
     return str(working_folder(staging_root)) if is_remote(staging_root) else staging_root
 
 
@@ -77,16 +77,16 @@ class Mirror:
     url: str
 
     def read(self, name: str) -> bytes:
-        """The bytes of a staged file. `OSError` when it is not there."""
+        """Returns the bytes of a staged file. `OSError` when it is not there."""
         return buckets.read(self._at(name))
 
     def size(self, name: str) -> int | None:
-        """The size of a staged file, `None` when it is not there."""
+        """Returns the size of a staged file, `None` when it is not there."""
         info = buckets.stat(self._at(name))
         return None if info is None else info.size
 
     def sizes(self, start: str = "") -> dict[str, int]:
-        """The names, below the folder, that begin with `start`, with their sizes: one request for a thousand."""
+        """Returns name -> size of the files whose names begin with `start`, by one request for a thousand."""
         below = len(split_url(self.url)[2]) + 1
         return {info.name[below:]: info.size for info in buckets.list_objects(self._at(start))}
 

@@ -49,16 +49,16 @@ class ObjectStore(Protocol):
     """
 
     def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
-        """A page of the objects whose names begin with `prefix`, and the token of the next page, if there is one."""
+        """Returns a page of the objects whose names begin with `prefix`, and the token of the next page or `None`."""
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
-        """As `list_page`, but names only, and of all that goes on after a slash only the part with that slash."""
+        """Returns a page of names, with the common part up to the next slash instead of all names that continue."""
 
     def stat(self, name: str) -> ObjectInfo:
-        """An object's size and pin. Raises `Missing`."""
+        """Returns an object's size and pin. Raises `Missing`."""
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
-        """The bytes from `start` to `stop` (the end where `None`), fewer where the object ends before.
+        """Returns the bytes from `start` to `stop` (the end where `None`), fewer where the object ends before.
 
         The store's checksum is verified where it sends one. An empty pin takes any version. Raises `Missing`, `Changed`
         and `Unreadable`.

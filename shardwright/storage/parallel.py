@@ -27,7 +27,7 @@ def map_threads(
     threads: int = _THREADS,
     weigh: Callable[[_In], int] | None = None,
 ) -> Iterator[_Out]:
-    """`map` with several calls in flight; yields results in order, of which only a few wait to be taken.
+    """Calls a function with several calls in flight; yields results in order, of which only a few wait to be taken.
 
     Args:
         function: what to call.

@@ -85,12 +85,12 @@ class Part(NamedTuple):
 
 
 def part_path(path: str, start: int, stop: int) -> str:
-    """The path of bytes `start` to `stop` of a file."""
+    """Returns the path of bytes `start` to `stop` of a file."""
     return f"{path}{_MARK}{start}:{stop}"
 
 
 def split_part(path: str) -> Part:
-    """The file and range that a path means; all of it for a file's own path."""
+    """Returns the file and range that a path means; all of it for a file's own path."""
     file, mark, limits = path.partition(_MARK)
     if not mark:
         return Part(path)
@@ -99,18 +99,18 @@ def split_part(path: str) -> Part:
 
 
 def display_path(path: str) -> str:
-    """A path for messages."""
+    """Returns a path for messages."""
     file, start, stop = split_part(path)
     return file if stop is None else f"{file}, bytes {start} to {stop}"
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """A path without links, or a URL without slashes at its end."""
+    """Returns a path without links, or a URL without slashes at its end."""
     return str(path).rstrip("/") if is_remote(str(path)) else os.path.realpath(path)
 
 
 def staging_next_to(out: str | os.PathLike[str]) -> str:
-    """The staging folder of an output where the configuration names none."""
+    """Returns the staging folder of an output where the configuration names none."""
     folder, name = os.path.split(real_path(out))
     return f"{folder}/.{name}.staging"
 

@@ -131,7 +131,7 @@ class _Listed:
 
 
 def _literal(segment: str) -> str:
-    """The part of a pattern's segment before its first wildcard."""
+    """Returns the part of a pattern's segment before its first wildcard."""
     return segment[: next((i for i in range(len(segment)) if has_wildcard(segment[: i + 1])), len(segment))]
 
 

@@ -53,7 +53,7 @@ _UNKNOWN_USER = (
 
 @functools.cache
 def _client(connections: int) -> Any:
-    """One client for all buckets and threads, with as many connections as there are readers."""
+    """Returns one client for all buckets and threads, with as many connections as there are readers."""
     return boto3.session.Session().client(
         "s3", config=Config(max_pool_connections=connections, retries={"total_max_attempts": 1}, **_TIMEOUTS)
     )

@@ -92,7 +92,7 @@ class SpanPath:
         )
 
     def find(self, list_names: Callable[[str], Iterable[str]]) -> list[Span]:
-        """All deliveries, from old to new.
+        """Returns all deliveries, from old to new.
 
         Args:
             list_names: lists the names in a folder; none where there is no such folder.
@@ -146,7 +146,7 @@ class SpanPath:
 
 
 def days(date: datetime.date) -> int:
-    """Days since 1970-01-01: the span of a date."""
+    """Returns the days since 1970-01-01: the span of a date."""
     return (date - _EPOCH).days
 
 
@@ -166,7 +166,7 @@ class Choice:
 
     @staticmethod
     def written(raw: object) -> object:
-        """The text for what YAML may hold: a number, a date, or a list of two of them; all else stays as it is."""
+        """Returns the text for a number, a date, or a list of two of them in YAML; all else stays as it is."""
         if isinstance(raw, list) and len(raw) == 2:
             first, last = map(Choice.written, raw)
             return f"{first}-{last}"
@@ -229,7 +229,7 @@ def _check_marks(option: str, path: str, marks: Sequence[str]) -> None:
 
 
 def _expression(pattern: str) -> str:
-    """A regular expression for a name, with a group for each mark."""
+    """Returns a regular expression for a name, with a group for each mark."""
     parts, end = [], 0
     for match in _MARK.finditer(pattern):
         width = _DATE_DIGITS.get(match["name"]) or (match["modifier"] or "")[1:]
