@@ -30,7 +30,7 @@ class ConfigError(UsageError):
 
     Args:
         path: YAML path of the value, e.g. `split.train`.
-        problem: what is wrong with it, the value included.
+        problem: the problem, with the value.
         fix: what to write instead.
     """
 
@@ -49,7 +49,7 @@ class CheckFailed(ShardwrightError):
 
 
 class StorageError(ShardwrightError):
-    """A bucket or a disk goes on refusing: no answer after many attempts, no space. Exit code 1."""
+    """A bucket or a disk does not work: no answer after many attempts, no space. Exit code 1."""
 
 
 class DatasetError(ShardwrightError):

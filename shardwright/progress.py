@@ -78,7 +78,7 @@ def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progres
 
         columns = ("  {task.description}", bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
         # The bar needs the terminal's control sequences. While it is shown, rich replaces the standard streams with its
-        # own; text that others print goes through ours first.
+        # own; text that other code prints goes through ours first.
         console = Console(file=unescaped(sys.stderr))
         with bars.Progress(*columns, console=console, transient=True) as shown, escaped_streams():
             yield _Bar(partial(shown.advance, shown.add_task(label, total=total)))

@@ -188,7 +188,7 @@ class ExampleView:
 
     @property
     def content(self) -> int:
-        """64 bits of the hash of the file as it was delivered; 0 where it is not stored."""
+        """64 bits of the hash of the original file; 0 where it is not stored."""
         stored = self.example.texts(self.reader.names["image/sha256"])
         return int(stored[0][:16], 16) if stored and _HEX.match(stored[0]) else 0
 

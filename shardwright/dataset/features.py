@@ -108,7 +108,7 @@ class StoredFeatures:
         for ours, theirs in renamed.items():
             if ours not in stored and ours not in features:
                 known = ", ".join(sorted({*features, *stored}))
-                raise ConfigError(f"{section}.map.{ours}", "no such feature", f"There are: {known}.")
+                raise ConfigError(f"{section}.map.{ours}", f"{ours!r} is not a feature", f"Use one of: {known}.")
             kept = stored.get(ours) or _Stored(ours, features[ours], _SAME)
             stored[ours] = kept._replace(name=theirs)
         taken: dict[str, str] = {}

@@ -18,7 +18,7 @@ WRITTEN = "written"
 DUPLICATE = "duplicate"
 REJECTED = "rejected"
 STATUSES = (WRITTEN, DUPLICATE, REJECTED)
-# The one reject that is asked for, by `input.unlisted: reject`: `rejects.max` does not count it.
+# The reject of `input.unlisted: reject`, which users ask for: `rejects.max` does not count it.
 UNLISTED = "unlisted"
 
 
@@ -66,7 +66,7 @@ _ROWS_IN_MEMORY = 4096
 
 
 class RowSorter:
-    """Takes rows in any order and gives them back by key.
+    """Sorts rows by key.
 
     Args:
         scratch: folder for the pieces; made when there are any, and gone after `lines`.

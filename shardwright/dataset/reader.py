@@ -184,7 +184,7 @@ class ImageDataset:
         """Opens a dataset.
 
         Args:
-            directory: the folder that holds `manifest.json`, or its URL.
+            directory: the folder with `manifest.json`, or its URL.
 
         Raises:
             NotFound: there is no such folder.

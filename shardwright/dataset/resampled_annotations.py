@@ -155,7 +155,7 @@ def _move_masks(
 
 
 def stored_runs(masks: Sequence[Sequence[int] | npt.NDArray[Any]]) -> list[rle.Runs]:
-    """Returns `rle.from_flat` of several masks; sound ones, nearly all, are checked in one pass."""
+    """Returns `rle.from_flat` of several masks; valid ones, nearly all, are checked in one pass."""
     arrays = [np.asarray(values) for values in masks]
     if any(array.dtype != np.int64 or len(array) % 2 for array in arrays):
         return [rle.from_flat(array) for array in arrays]

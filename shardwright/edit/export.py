@@ -215,7 +215,7 @@ class _Writer:
         self._folders = class_folders(manifest.classes, manifest.ignores)
         self._separator = class_separator(manifest.classes) if manifest.labels == MULTI else "|"
         self._blank = False
-        # With `--masks none` nobody reads annotations back.
+        # With `--masks none`, the export has no annotations to read back.
         pictures = self._masked and options.masks != TABLE
         self._file = LABELS if not pictures else MASK_FOLDER if options.masks == PICTURES else ""
 

@@ -61,7 +61,7 @@ def relabel(
     shards: ShardsConfig | None = None,
     quiet: bool = False,
 ) -> tuple[Manifest, tuple[str, ...]]:
-    """Makes a dataset of the same images with other annotations. These are held in memory.
+    """Makes a dataset of the same images with other annotations, which are kept in memory.
 
     Args:
         dataset: the images.

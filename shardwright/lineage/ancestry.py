@@ -125,7 +125,7 @@ class Family:
     """All artifacts in some folders, by their digests and fingerprints.
 
     Args:
-        places: folders and URLs that hold a `lineage.json` or a `manifest.json`; unreadable ones are passed over.
+        places: folders and URLs with a `lineage.json` or a `manifest.json`; unreadable ones are skipped.
     """
 
     def __init__(self, places: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.storage import buckets, is_folder, is_remote, list_names, map_threads, readers
 from shardwright.storage.paths import split_url
 
-# Marks the folder of a run on this machine, and the folders in it that hold artifacts.
+# The file that every folder of a run on this machine has, and the folders in it that contain artifacts.
 METADATA_FILE = "metadata.sqlite"
 ARTIFACTS, PUSHED = "artifacts", "pushed"
 # Below these an artifact keeps only its own files.

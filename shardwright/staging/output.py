@@ -76,7 +76,7 @@ def _locked(folder: Path, make: bool) -> int | None:
     """Returns a descriptor that locks the folder as long as it is open; `None` where another run has locked it.
 
     Raises:
-        FileNotFoundError: it is not there, and `make` was not asked for.
+        FileNotFoundError: it does not exist, and `make` is false.
     """
     while True:
         if make:

@@ -33,7 +33,7 @@ class Retries:
         first_pause: seconds.
         longest_pause: seconds.
         sleep: waits for seconds.
-        chance: gives a number from 0 to 1.
+        chance: returns a random number from 0 to 1.
     """
 
     attempts: int = 7
@@ -42,11 +42,11 @@ class Retries:
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = random.random
 
-    def call(self, what: str, function: Callable[[], _Out]) -> _Out:
+    def call(self, name: str, function: Callable[[], _Out]) -> _Out:
         """Calls a function until it does not raise `Transient`.
 
         Args:
-            what: the object, for the message.
+            name: the object, for the message.
             function: does one attempt.
 
         Raises:
@@ -62,8 +62,8 @@ class Retries:
             return function()
         except Transient as error:
             raise StorageError(
-                f"{what}: the store did not answer as it should in {self.attempts} attempts; the last one: {error}. "
-                "What is finished is kept: run it again when the store is well."
+                f"{name}: the store failed in {self.attempts} attempts; the last one: {error}. Finished work is kept. "
+                "Run it again when the store works."
             ) from None
 
 
@@ -167,7 +167,9 @@ def copy(source: str, url: str) -> None:
     try:
         _call(url, lambda store, name: store.copy(bucket, origin, name))
     except Missing:
-        raise CheckFailed(f"{source}: is gone, or there is no bucket of {url}. Run it again.") from None
+        raise CheckFailed(
+            f"{source}: was deleted, or the bucket of {url} does not exist. Check the bucket, and run it again."
+        ) from None
 
 
 def delete(url: str) -> None:
@@ -176,7 +178,7 @@ def delete(url: str) -> None:
 
 
 def open_object(url: str, pin: str = "") -> IO[bytes]:
-    """Opens an object for reading; what is read is one version of it, in pieces.
+    """Opens one version of an object for reading, in pieces.
 
     Raises:
         CheckFailed: it is not the version that `pin` names any more.

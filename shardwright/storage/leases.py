@@ -50,7 +50,7 @@ def silent_seconds() -> float:
 
 @contextmanager
 def leased(url: str) -> Iterator[None]:
-    """Keeps a lease on a staging folder for the block; waits first while another run removes what is there.
+    """Keeps a lease on a staging folder for the block; first waits while another run deletes the folder.
 
     Args:
         url: the folder.

@@ -211,7 +211,7 @@ class Listing:
         return self.checksums[position] if self.checksums else ""
 
     def part(self, positions: Sequence[int]) -> Listing:
-        """Returns some of the files, in the given order; without what is refused and without checksums."""
+        """Returns some of the files, in the given order, without refusals and checksums."""
         return Listing(
             self.root,
             [self.keys[i] for i in positions],

@@ -91,7 +91,7 @@ class _LeftOut:
 
 
 def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[SortedListing, list[Refusal]]:
-    """Returns the files that the pattern takes, and what is refused."""
+    """Returns the files that match the pattern, and the refused ones."""
     pattern = Pattern(segments)
     real_root = os.path.join(os.path.realpath(root), "")
     found = SortedListing()

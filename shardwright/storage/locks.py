@@ -1,4 +1,4 @@
-"""Locks of files and folders, which end with the process that holds them: the only module that calls `flock`."""
+"""Locks of files and folders, which end with the process that has them; no other module calls `flock`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) 
         wait: wait for it, instead of returning at once.
 
     Returns:
-        False where another process holds it.
+        False where another process has locked it.
 
     Raises:
         OSError: the file system has no locks.
@@ -49,7 +49,7 @@ def run_lock(run_root: Path) -> Iterator[None]:
         try:
             lock = stack.enter_context(open(run_root / ".lock", "a", encoding="utf-8"))
         except OSError as error:
-            raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of yours.") from None
+            raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of your own.") from None
         if not lock_file(lock):
             raise UsageError(f"{run_root}: another run is at work here. Wait for it, or give --root DIR.")
         yield
@@ -80,7 +80,7 @@ def lock_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> I
 
     Args:
         folder: the folder.
-        waiting: is called again and again while another run holds it, to pause there or to raise; without it, that
+        waiting: is called again and again while another run has locked it, to pause or to raise; without it, that
             is an error.
 
     Raises:
@@ -97,7 +97,7 @@ def lock_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> I
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            raise UsageError(f"{path}: is a link, which no run of ours made. Remove it.") from None
+            raise UsageError(f"{path}: is a link, which no run of ours made. Remove the link.") from None
         try:
             if not lock_file(file):
                 file.close()

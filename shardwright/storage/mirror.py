@@ -53,7 +53,7 @@ def put_folder(folder: Path, target: str) -> None:
     """Copies all files of a folder of this machine into another one, or to a bucket.
 
     Args:
-        folder: what is copied.
+        folder: the folder to copy.
         target: a folder, there or not, or its URL.
     """
     if not is_remote(target):

@@ -34,7 +34,7 @@ class Missing(Exception):
 
 
 class Changed(Exception):
-    """The object is not the version that was asked for, or, for one that is to be created, is there already."""
+    """The object is not the requested version, or an object to be created exists already."""
 
 
 class Unreadable(OSError):
@@ -44,7 +44,7 @@ class Unreadable(OSError):
 class ObjectStore(Protocol):
     """One bucket. Every call is one attempt; `shardwright.storage.buckets` makes the further ones.
 
-    Each may raise `Transient`, and `UsageError` where nobody but the user can help: no such bucket, no permission, no
+    Each may raise `Transient`, and `UsageError` where only the user can help: no such bucket, no permission, no
     credentials.
     """
 

@@ -50,8 +50,8 @@ class SpanPath:
     Attributes:
         option: its key in the configuration.
         path: the path.
-        root: the folder before the first name that holds a mark.
-        names: patterns of the names from there to the last that holds one.
+        root: the folder before the first name with a mark.
+        names: patterns of the names from there to the last with a mark.
         rest: what comes below, perhaps empty.
         dated: whether spans are dates.
         versioned: whether there are versions.
@@ -213,14 +213,14 @@ def candidates(found: Sequence[Span], span: Choice, version: Choice) -> list[lis
 def _check_marks(option: str, path: str, marks: Sequence[str]) -> None:
     dates = [mark for mark in marks if mark in _DATE_DIGITS]
     if dates and "SPAN" in marks:
-        raise ConfigError(option, f"{path!r} has both a span and a date", "Keep one of them.")
+        raise ConfigError(option, f"{path!r} has both a span and a date", "Keep {SPAN} or the date.")
     if dates and sorted(dates) != sorted(_DATE_DIGITS):
-        raise ConfigError(option, f"{path!r} has no whole date", "Write each of {YYYY}, {MM} and {DD} once.")
+        raise ConfigError(option, f"{path!r} has an incomplete date", "Write each of {YYYY}, {MM} and {DD} once.")
     for mark in ("SPAN", "VERSION"):
         if marks.count(mark) > 1:
             raise ConfigError(option, f"{path!r} has {{{mark}}} more than once", "Write it once.")
     if marks == ["VERSION"]:
-        raise ConfigError(option, f"{path!r} has a version of no span", "Write {SPAN} or a date too.")
+        raise ConfigError(option, f"{path!r} has a version without a span", "Write {SPAN} or a date too.")
     for match in _MARK.finditer(path):
         if match["modifier"] and (
             match["name"] in _DATE_DIGITS or not re.fullmatch(r":[1-9][0-9]?", match["modifier"], re.ASCII)

@@ -38,7 +38,7 @@ def test_spans_are_numbers_dates_or_ranges(text, span):
         ("version: all", "input.version", "one version of a span"),
         ("version: [1, 2]", "input.version", "one version of a span"),
         ("on_conflict: oldest", "input.on_conflict", "newest, fail, with_span"),
-        ("images: 'photos/{VERSION}'", "input.images", "a version of no span"),
+        ("images: 'photos/{VERSION}'", "input.images", "a version without a span"),
         ("{images: photos, span: 3}", "input.span", "name no spans"),
         ("{images: photos, version: 3}", "input.version", "name no spans"),
     ],

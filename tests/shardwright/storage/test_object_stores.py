@@ -302,7 +302,7 @@ def test_objects_are_uploaded_copied_and_deleted(stores, tmp_path, scheme):
     buckets.delete(f"{bucket}/x/y")
     buckets.delete(f"{bucket}/x/y")
     assert buckets.stat(f"{bucket}/x/y") is None
-    with pytest.raises(CheckFailed, match="x/y: is gone"):
+    with pytest.raises(CheckFailed, match="x/y: was deleted"):
         buckets.copy(f"{bucket}/x/y", f"{other}/z")
 
 
