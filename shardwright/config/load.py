@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import difflib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -266,7 +267,7 @@ def _split(raw: object) -> object:
         return raw
     known = {f.name for f in dataclasses.fields(SplitConfig)} - {"shares"}
     options = {k: v for k, v in raw.items() if k in known}
-    shares = {str(k): _float(v, f"split.{k}") for k, v in raw.items() if k not in known}
+    shares = {str(k): _share(str(k), v, known) for k, v in raw.items() if k not in known}
     if raw.get("by") == "kfold" and shares:
         for name in ("train", "eval"):
             if name in shares:
@@ -275,6 +276,17 @@ def _split(raw: object) -> object:
         shares = {name: share for name, share in shares.items() if share != 0}
         return {**options, "shares": shares}
     return {**options, "shares": shares} if shares else options
+
+
+def _share(name: str, value: object, options: Collection[str]) -> float:
+    try:
+        return _float(value, f"split.{name}")
+    except ConfigError:
+        close = difflib.get_close_matches(name, options, n=1, cutoff=0.8)
+        if not close:
+            raise
+        fix = f"Did you mean split.{close[0]}? (To define a split named {name!r}, give its share, for example 0.1.)"
+        raise ConfigError(f"split.{name}", "unknown option", fix) from None
 
 
 def _features(raw: object) -> object:

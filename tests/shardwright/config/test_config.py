@@ -109,6 +109,7 @@ REFUSED = [
     ({"run": {"staging": "gs://"}}, r"run\.staging: 'gs://' names no bucket"),
     ({"split": {"train": 0.8, "eval": 0.1}}, r"split: the shares add up to 0\.9"),
     ({"split": {"train": "most"}}, r"split\.train: 'most' is not a number"),
+    ({"split": {"byy": "group"}}, r"split\.byy: unknown option\. Did you mean split\.by\? .* a split named 'byy'"),
     ({"split": {"Train": 1.0}}, r"split\.Train: not a split's name"),
     ({"split": {"eval": 0.5, "test": 0.5}}, r"split: no split named train"),
     ({"split": {"train": 0.9, "eval": 0.1}}, r"evaluator\.split: 'test' is not a split"),
