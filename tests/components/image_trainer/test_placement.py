@@ -59,7 +59,7 @@ def test_a_machine_is_told_by_its_device_files(tmp_path):
     assert Machine.look({"SHARDWRIGHT_CPU_DEVICES": "4"}, tmp_path).gpu
     assert Machine.look({"SHARDWRIGHT_CPU_DEVICES": "4"}, tmp_path).cpu_devices == 4
     assert not Machine.look({}, tmp_path / "elsewhere").gpu
-    with pytest.raises(ConfigError, match="'many' is not a number"):
+    with pytest.raises(ConfigError, match="'many' is no number"):
         Machine.look({"SHARDWRIGHT_CPU_DEVICES": "many"}, tmp_path)
 
 

@@ -37,8 +37,8 @@ def test_the_recipe_holds_the_columns_and_none_without():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"text": ["title"]}, "trainer.text: 'title' is not among transform.text. There: caption, place."),
-        ({"text": ["a"], "transform": {}}, "trainer.text: 'a' is not among transform.text. There: none."),
+        ({"text": ["title"]}, "trainer.text: 'title' is not among transform.text. It has: caption, place."),
+        ({"text": ["a"], "transform": {}}, "trainer.text: 'a' is not among transform.text. It has: none."),
         ({"text": ["caption", "caption"]}, "trainer.text: 'caption' twice"),
         (
             {"trainer": {"model": "mine:build"}},
