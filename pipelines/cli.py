@@ -38,7 +38,7 @@ from shardwright.pipelines.commands import (
     verify,
 )
 from shardwright.pipelines.commands import compile as compile_command
-from shardwright.progress import tell
+from shardwright.progress import print_note
 from shardwright.version import __version__
 
 _EXIT_INTERRUPTED = 130
@@ -206,7 +206,9 @@ def _ingest(options: argparse.Namespace) -> int:
     from shardwright.ingest import ingest
     from shardwright.ingest.baseline import resolve_baseline
 
-    manifest = ingest(resolve_baseline(load_config(options.config)), options.out, workers=options.workers, log=tell)
+    manifest = ingest(
+        resolve_baseline(load_config(options.config)), options.out, workers=options.workers, log=print_note
+    )
     totals = ", ".join(f"{name} {count}" for name, count in sorted(manifest.totals.items()))
     print(f"{options.out}: {len(manifest.shards)} shards; {totals}; fingerprint {manifest.fingerprint}")
     return 0

@@ -32,6 +32,7 @@ from shardwright.pipelines.cloud.compile import (
 )
 from shardwright.pipelines.cloud.jobset import jobset_template
 from shardwright.pipelines.cloud.machines import check_hosts, gpu_notes, trainer_slice, with_accelerator
+from shardwright.storage.paths import SCHEMES, scheme_of
 
 SECTION = "kubeflow"
 SCHEMA_VERSION = "2.1.0"
@@ -217,7 +218,7 @@ def _staging(config: Config) -> str:
     By default it is on the volume of `push_directory`, which every pod mounts and can write to without credentials.
     """
     section, own = config.kubeflow, config.run.staging
-    if own is not None and (own.startswith(("gs://", "s3://")) or _volume_of(own, section) is not None):
+    if own is not None and (scheme_of(own) is not None or _volume_of(own, section) is not None):
         return own.rstrip("/")
     return f"{_volume_of(str(section.push_directory), section)}.shardwright-staging"
 
@@ -240,7 +241,7 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
     if section.data_root is None:
         places = {"input.images": config.resolve(config.input.images)}
     for option in uses_baseline(config):
-        if not str(section.pipeline_root).startswith(("gs://", "s3://")):
+        if scheme_of(str(section.pipeline_root)) is None:
             raise ConfigError(
                 option,
                 f"{BLESSED!r} is a dataset of an earlier run, and no task can read the cluster's own store by itself",
@@ -249,7 +250,9 @@ def _check_places(config: Config, section: KubeflowConfig) -> None:
     if config.gate.drift is not None and config.gate.drift.reference != BLESSED:
         places["gate.drift.reference"] = config.resolve(config.gate.drift.reference)
     for path, place in places.items():
-        if place is not None and not f"{place.rstrip('/')}/".startswith(("gs://", "s3://", *mounted)):
+        if place is not None and not f"{place.rstrip('/')}/".startswith(
+            (*(scheme.prefix for scheme in SCHEMES), *mounted)
+        ):
             raise ConfigError(
                 path, f"{place!r} is on no bucket and no volume", "Write gs://, s3:// or a folder of kubeflow.volumes."
             )

@@ -35,7 +35,7 @@ from shardwright.pipelines.inputs import ResolvedInputs, resolve_inputs
 from shardwright.pipelines.runs.disk_space import check_disk_space, same_disk, space_needed
 from shardwright.pipelines.runs.logs import last_line, log_to_file, ours
 from shardwright.processes import gc_paused
-from shardwright.progress import tell
+from shardwright.progress import print_note
 from shardwright.report.page import REPORT_FILE
 from shardwright.staging.staging import STAGING_VARIABLE
 from shardwright.storage import cached_hashes, is_remote
@@ -65,14 +65,14 @@ def run_local(config_path: str, *, root: str | None = None, verbose: bool = Fals
     prepared = resolve_inputs(config, config_file)
     config = prepared.config
     for note in prepared.notes:
-        tell(note)
+        print_note(note)
     run_root = Path(root_of(config))
     try:
         run_root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"run.root: {run_root} cannot be made ({error}). Give another folder with --root.") from None
     for line in _room(config, prepared, str(run_root)):
-        tell(line)
+        print_note(line)
     log_file = run_root / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}.log"
     said = "above" if verbose else str(log_file)
     with run_lock(run_root), _working_in(run_root, config, prepared), log_to_file(log_file, verbose=verbose):

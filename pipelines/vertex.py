@@ -17,6 +17,7 @@ from shardwright.pipelines import tpu
 from shardwright.pipelines.cloud.compile import Compiled, Target, compile_job, required, staging_notes
 from shardwright.pipelines.cloud.machines import check_hosts, check_machine, gpu_notes, trainer_slice, with_accelerator
 from shardwright.staging.staging import STAGING_VARIABLE
+from shardwright.storage.paths import GCS, scheme_of
 
 SECTION = "vertex"
 
@@ -77,7 +78,7 @@ def _staging(config: Config) -> str:
 
 
 def _stages_on_bucket(config: Config) -> bool:
-    return str(config.run.staging).startswith("gs://")
+    return scheme_of(str(config.run.staging)) == GCS
 
 
 def vertex_document(compiled: Compiled) -> str:
@@ -180,7 +181,7 @@ def _check_places(config: Config, section: VertexConfig) -> None:
     if section.data_root is not None:
         return
     for path, place in (("input.images", config.input.images), ("input.labels.path", config.input.labels.path)):
-        if place is not None and not place.startswith("gs://"):
+        if place is not None and scheme_of(place) != GCS:
             raise ConfigError(
                 path,
                 f"{place!r} does not begin with gs://, and Vertex AI reads nothing else",

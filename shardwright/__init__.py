@@ -1,11 +1,10 @@
 """Shardwright's core: photographs and annotations in, sharded, checked, reproducible TFRecord datasets out.
 
-What a notebook needs hangs on this module, and is imported when it is first asked for: `make_dataset`, `ImageDataset`,
-`load`, `steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample` (docs/python.md).
+This module offers the names for notebooks and imports each on first use: `make_dataset`, `ImageDataset`, `load`,
+`steps_per_epoch`, `show_batch`, `compare_datasets`, `write_report`, `write_sample` (docs/python.md).
 
-No TFX and no Beam here, and TensorFlow only in `pixels.py` and `loader/`: whatever is arithmetic can be read and
-tested without them. The TFX components (`shardwright.components`) and the pipelines (`shardwright.pipelines`) stand
-on this package, never the other way round.
+The core imports neither TFX nor Beam, and TensorFlow only in `images/tf_ops.py` and `loader/`. The TFX components
+(`shardwright.components`) and the pipelines (`shardwright.pipelines`) import the core, never the reverse.
 """
 
 from importlib import import_module

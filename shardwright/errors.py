@@ -1,7 +1,7 @@
-"""The errors a user is meant to see, each with the exit code it ends the command with.
+"""The errors that users see, each with the exit code of the command.
 
-Whoever raises one says what is wrong, where (file, row, column or YAML path), the value, and how to fix it. Whatever is
-not one of these is a defect of ours and keeps its traceback.
+A message names the place (file, row, column or YAML path), the problem with the value, and the fix. Any other exception
+is a defect of ours and keeps its traceback.
 """
 
 import os
@@ -30,7 +30,7 @@ class ConfigError(UsageError):
 
     Args:
         path: YAML path of the value, e.g. `split.train`.
-        problem: what is wrong with it, the value included.
+        problem: the problem, with the value.
         fix: what to write instead.
     """
 
@@ -49,7 +49,7 @@ class CheckFailed(ShardwrightError):
 
 
 class StorageError(ShardwrightError):
-    """A bucket or a disk goes on refusing: no answer after many attempts, no space. Exit code 1."""
+    """A bucket or a disk does not work: no answer after many attempts, no space. Exit code 1."""
 
 
 class DatasetError(ShardwrightError):
@@ -57,14 +57,14 @@ class DatasetError(ShardwrightError):
 
 
 class NotFound(UsageError, DatasetError):
-    """Where a dataset, or the folder of a run, was said to lie there is none at all: the path is wrong. Exit code 2."""
+    """There is no dataset, or no folder of a run, at the given path: the path is wrong. Exit code 2."""
 
 
 def describe_os_error(error: OSError) -> str:
-    """What an error of the system says of a path that nobody looked at before, and what to do."""
-    place = error.filename2 if error.filename is None else error.filename
-    what = error.strerror or str(error)
-    if place is None:
-        return f"{what}. Check paths, permissions and free space."
-    shown = os.fsdecode(place) if isinstance(place, bytes) else place
-    return f"{shown}: {what}. Check the path, permissions and free space."
+    """Returns a message for an error of the system about a path that was not checked before."""
+    path = error.filename2 if error.filename is None else error.filename
+    problem = error.strerror or str(error)
+    if path is None:
+        return f"{problem}. Check paths, permissions and free space."
+    name = os.fsdecode(path) if isinstance(path, bytes) else path
+    return f"{name}: {problem}. Check the path, permissions and free space."

@@ -1,9 +1,9 @@
-"""Fingerprints: what is the same has the same one, whatever the clock, the folder or the order of keys.
+"""Fingerprints of values, and JSON files that contain a checksum of themselves.
 
-JSON files that carry a digest of themselves, so that damage to them shows though no manifest knows their hash.
+Equal values have equal fingerprints; clocks, folders and the order of keys have no effect.
 
-`build.json`, `lineage.json` and what lies in `origins/` may differ between equal datasets, so their hashes can be in no
-manifest.
+`build.json`, `lineage.json` and the files of `origins/` may differ between equal datasets, so no manifest can contain
+their hashes. Their own checksum detects damage.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys, no spaces and no escapes beyond what JSON demands; NaN and infinities are refused."""
+    """Returns JSON with sorted keys, no spaces and only the necessary escapes; refuses NaN and infinities."""
     return _ENCODER.encode(value)
 
 
 def fingerprint(value: Any) -> str:
-    """SHA-256 of the canonical JSON of plain values, as 64 hex digits."""
+    """Returns the SHA-256 of the canonical JSON of plain values, as 64 hex digits."""
     return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
 
 
 def sha256_bytes(data: bytes) -> str:
-    """SHA-256 of bytes, as 64 hex digits."""
+    """Returns the SHA-256 of bytes, as 64 hex digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
+    """Returns the SHA-256 of a file's bytes, as 64 hex digits, read in pieces of 1 MiB."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
@@ -46,22 +46,22 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
 
 
 def text_number(text: str) -> int:
-    """A number from 1 that stands for a text where keeping a million texts would take too much memory: 63 bits."""
+    """Returns a number of 63 bits, from 1, that represents a text where millions of texts take too much memory."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big") >> 1 | 1
 
 
 _DIGEST = "digest"
-_SEAL = "sha256"
+_CHECKSUM = "sha256"
 
 
 def checksummed_json(row: Mapping[str, Any]) -> str:
-    """The text of a sealed file: `row` with `digest`, the fingerprint of the rest, indented for people."""
+    """Returns the text of a file with a checksum: `row` with `digest`, the fingerprint of the rest, indented."""
     value = {**row, _DIGEST: fingerprint(dict(row))}
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
 def checksum_matches(text: str) -> bool:
-    """Whether a text is, to the byte, what `checksummed_json` made."""
+    """Returns whether a text is, to the byte, one that `checksummed_json` made."""
     try:
         row = parse_untrusted_json(text)
         del row[_DIGEST]
@@ -71,16 +71,16 @@ def checksum_matches(text: str) -> bool:
 
 
 def checksummed_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Lines, with their ends, and a last one with the SHA-256 of all before."""
+    """Yields lines, with their ends, and a last one with the SHA-256 of all before."""
     total = hashlib.sha256()
     for line in lines:
         total.update(line.encode("utf-8"))
         yield line
-    yield canonical_json({_SEAL: total.hexdigest()}) + "\n"
+    yield canonical_json({_CHECKSUM: total.hexdigest()}) + "\n"
 
 
 def read_checksummed_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines that `checksummed_lines` sealed, one by one; that all are whole is known when the last one was taken.
+    """Yields the lines that `checksummed_lines` made; checks them after the last one.
 
     Raises:
         ValueError: they are damaged, or end too early.
@@ -92,5 +92,5 @@ def read_checksummed_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
             total.update(before)
             yield before
         before = line
-    if before.decode("utf-8") != canonical_json({_SEAL: total.hexdigest()}) + "\n":
-        raise ValueError("the seal on its last line does not fit what is before it")
+    if before.decode("utf-8") != canonical_json({_CHECKSUM: total.hexdigest()}) + "\n":
+        raise ValueError("the checksum on its last line does not match the lines before it")

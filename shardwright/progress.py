@@ -14,13 +14,13 @@ from shardwright.escaping import escape, escaped_streams, unescaped
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-def tell(note: str) -> None:
+def print_note(note: str) -> None:
     """Prints a note about the work as one indented line."""
     print(f"  {escape(note)}", flush=True)
 
 
 class Progress(Protocol):
-    """Something that is told of finished work."""
+    """Counts finished work."""
 
     def advance(self, amount: int = 1) -> None:
         """Counts `amount` more units as done."""
@@ -78,7 +78,7 @@ def progress(total: int, label: str, *, quiet: bool = False) -> Iterator[Progres
 
         columns = ("  {task.description}", bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
         # The bar needs the terminal's control sequences. While it is shown, rich replaces the standard streams with its
-        # own; text that others print goes through ours first.
+        # own; text that other code prints goes through ours first.
         console = Console(file=unescaped(sys.stderr))
         with bars.Progress(*columns, console=console, transient=True) as shown, escaped_streams():
             yield _Bar(partial(shown.advance, shown.add_task(label, total=total)))

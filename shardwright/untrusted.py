@@ -1,9 +1,7 @@
-"""Checks of what a file states that anyone may have written: a manifest, an index, a ledger, a lineage, a blessing.
+"""Reads and checks JSON that anyone may have written: a manifest, an index, a ledger, a lineage, a blessing.
 
-A check takes a value and what to call it, and returns the value; it raises `ValueError` with the name and the value
-when the value is not what it should be. `record`, `listed` and `mapped` make checks of checks.
-
-JSON out of files that anyone may have written, where every way of being none is one error.
+A check takes a value and its name, and returns the value; it raises `ValueError` with both when the value is wrong.
+`record`, `listed` and `mapped` make checks of checks. `parse_untrusted_json` has one error for all that is not JSON.
 """
 
 from __future__ import annotations
@@ -26,16 +24,16 @@ MOST = 2**63 - 1
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # Control characters have no place in a file's name; `/`, `\` and NUL make it a path or end it.
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff]")
-# A class's name is part of features' names, never of a path; see `config.checks.may_be_named`.
+# A class's name is part of features' names, never of a path; see `config.parsing.may_be_named`.
 _NOT_IN_CLASSES = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 _HALVES = re.compile(r"[\ud800-\udfff]")
-# Of file systems.
+# Bytes that file systems allow.
 _LONGEST_NAME = 255
 _SHOWN = 60
 
 
 def text(value: Any, name: str) -> str:
-    """A text."""
+    """Checks that a value is a text."""
     if not is_text(value):
         raise _wrong(value, name, "a text")
     return value
@@ -49,66 +47,66 @@ def truth(value: Any, name: str) -> bool:
 
 
 def count(value: Any, name: str) -> int:
-    """A whole number from 0, of at most 63 bits."""
+    """Checks that a value is a whole number from 0, of at most 63 bits."""
     if type(value) is not int or not 0 <= value <= MOST:
         raise _wrong(value, name, "a whole number from 0")
     return value
 
 
 def number(value: Any, name: str) -> float:
-    """A number, which may not be infinite or NaN."""
+    """Checks that a value is a number, which may not be infinite or NaN."""
     if type(value) not in (int, float) or value != value or abs(value) == float("inf"):
         raise _wrong(value, name, "a number")
     return value
 
 
 def digest(value: Any, name: str) -> str:
-    """A SHA-256, as 64 hex digits."""
+    """Checks that a value is a SHA-256, as 64 hex digits."""
     if type(value) is not str or not _DIGEST.fullmatch(value):
         raise _wrong(value, name, "a SHA-256 of 64 hex digits")
     return value
 
 
 def file_name(value: Any, name: str) -> str:
-    """A name that is one component of a path, and cannot lead to another folder."""
+    """Checks that a value is a name that is one component of a path, and cannot lead to another folder."""
     if type(value) is not str or not is_file_name(value):
         raise _wrong(value, name, "the name of a file or folder")
     return value
 
 
 def relative_path(value: Any, name: str) -> str:
-    """A path with forward slashes that leads to a place below the folder it is joined to."""
+    """Checks that a value is a path with forward slashes that leads to a place below the folder it is joined to."""
     if type(value) is not str or not is_inside(value):
         raise _wrong(value, name, "a path below the dataset's folder")
     return value
 
 
 def class_name(value: Any, name: str) -> str:
-    """A class's name."""
+    """Checks that a value is a class's name."""
     if type(value) is not str or _NOT_IN_CLASSES.search(value):
         raise _wrong(value, name, "the name of a class")
     return value
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text that UTF-8 can hold: JSON can escape halves of characters."""
+    """Returns whether a value is a text that UTF-8 can encode: JSON can contain unpaired surrogates."""
     return type(value) is str and (value.isascii() or not _HALVES.search(value))
 
 
 def is_file_name(value: str) -> bool:
-    """Whether a text is one component of a path, and cannot lead to another folder."""
+    """Returns whether a text is one component of a path, and cannot lead to another folder."""
     if value in ("", ".", "..") or _NOT_IN_NAMES.search(value):
         return False
     return len(value.encode("utf-8")) <= _LONGEST_NAME
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path with forward slashes leads to a place below the folder it is joined to."""
+    """Returns whether a path with forward slashes leads to a place below the folder it is joined to."""
     return all(map(is_file_name, path.split("/")))
 
 
 def inside(folder: str | os.PathLike[str], path: str) -> Path:
-    """Where a file is written below a folder: every writer asks here for its target.
+    """Returns the path of a file to write below a folder; every writer gets its target here.
 
     Raises:
         DatasetError: the path leads outside of the folder.
@@ -125,7 +123,7 @@ def anything(value: Any, name: str) -> Any:
 
 
 def of_type(annotation: Any) -> Check:
-    """The check of a dataclass's field, by its type; of types that JSON does not have, any value is taken."""
+    """Returns the check of a dataclass's field, by its type; of types that JSON does not have, any value is taken."""
     arguments = [one for one in typing.get_args(annotation) if one is not type(None)]
     if len(arguments) < len(typing.get_args(annotation)):
         return optional(of_type(arguments[0])) if len(arguments) == 1 else anything
@@ -138,7 +136,7 @@ def of_type(annotation: Any) -> Check:
 
 
 def fields(kind: type[Any]) -> Check:
-    """A mapping of the fields of a dataclass; those with a default may be missing."""
+    """Returns a check for a mapping of the fields of a dataclass; those with a default may be missing."""
     hints = typing.get_type_hints(kind)
     checks = {one.name: (of_type(hints[one.name]), _has_default(one)) for one in dataclasses.fields(kind)}
     return record(
@@ -152,14 +150,14 @@ def _has_default(one: dataclasses.Field[Any]) -> bool:
 
 
 def integer(value: Any, name: str) -> int:
-    """A whole number of at most 63 bits."""
+    """Checks that a value is a whole number of at most 63 bits."""
     if type(value) is not int or abs(value) > MOST:
         raise _wrong(value, name, "a whole number")
     return value
 
 
 def measured(value: Any, name: str) -> float:
-    """A number, which may be infinite or NaN."""
+    """Checks that a value is a number, which may be infinite or NaN."""
     if type(value) not in (int, float):
         raise _wrong(value, name, "a number")
     return value
@@ -169,7 +167,7 @@ _TYPES: Mapping[Any, Check] = {str: text, int: integer, float: measured, bool: t
 
 
 def choice(*known: str) -> Check:
-    """One of a few texts."""
+    """Returns a check for one of a few texts."""
 
     def check(value: Any, name: str) -> str:
         if type(value) is not str or value not in known:
@@ -180,7 +178,7 @@ def choice(*known: str) -> Check:
 
 
 def optional(inner: Check) -> Check:
-    """What a check takes, or null."""
+    """Allows null, too."""
 
     def check(value: Any, name: str) -> Any:
         return None if value is None else inner(value, name)
@@ -189,7 +187,7 @@ def optional(inner: Check) -> Check:
 
 
 def either(*checks: Check) -> Check:
-    """What one of several checks takes; the message is that of the last."""
+    """Passes if one of several checks passes; the message is that of the last."""
 
     def check(value: Any, name: str) -> Any:
         for inner in checks[:-1]:
@@ -203,7 +201,7 @@ def either(*checks: Check) -> Check:
 
 
 def listed(inner: Check, *, unique: bool = False, length: int | None = None) -> Check:
-    """A list."""
+    """Returns a check for a list."""
 
     def check(value: Any, name: str) -> list[Any]:
         if type(value) is not list or (length is not None and len(value) != length):
@@ -222,7 +220,7 @@ def listed(inner: Check, *, unique: bool = False, length: int | None = None) -> 
 
 
 def mapped(inner: Check, key: Check = text, required: tuple[str, ...] = ()) -> Check:
-    """A mapping of any names, and some that must be there."""
+    """Returns a check for a mapping of any names, and some that must be there."""
 
     def check(value: Any, name: str) -> dict[str, Any]:
         found = _mapping(value, name, required)
@@ -235,7 +233,7 @@ def mapped(inner: Check, key: Check = text, required: tuple[str, ...] = ()) -> C
 
 
 def record(required: Mapping[str, Check], further: Mapping[str, Check] | None = None, *, closed: bool = True) -> Check:
-    """A mapping of known names.
+    """Returns a check for a mapping of known names.
 
     Args:
         required: name -> check, of those that must be there.
@@ -270,7 +268,7 @@ def _wrong(value: Any, name: str, wanted: str) -> ValueError:
 
 
 def _shown(value: Any) -> str:
-    """A value for messages: nothing of it reaches a terminal as a control sequence."""
+    """Returns a value for messages: nothing of it reaches a terminal as a control sequence."""
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "a mapping"
     if isinstance(value, int) and not -MOST <= value <= MOST:
@@ -283,7 +281,7 @@ def parse_untrusted_json(text: str | bytes) -> Any:
     """Reads a JSON document.
 
     Raises:
-        ValueError: it is none, or its lists lie in each other deeper than Python reads them.
+        ValueError: it is not JSON, or is nested deeper than Python reads it.
     """
     try:
         return json.loads(text)

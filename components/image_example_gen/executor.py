@@ -16,7 +16,7 @@ from shardwright.config.images import FULL
 from shardwright.errors import UsageError
 from shardwright.ingest import INPUT_VARIABLE, IngestRecipe, InputLocation, plan_ingest, reuse_notes, write_shard
 from shardwright.ingest.baseline import baseline_source
-from shardwright.progress import tell
+from shardwright.progress import print_note
 from shardwright.staging.commit import commit
 from shardwright.staging.staged import shard_progress
 from shardwright.staging.staging import Staging
@@ -73,7 +73,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 )
             copied = reuse_notes(plan, staging.results(plan.dataset.shards))
             for note in copied:
-                tell(note)
+                print_note(note)
             notes = [*plan.notes, *copied]
             build = {"runner": "tfx", "notes": notes, **baseline_source(location)}
             manifest = commit(staging, plan.dataset, examples.uri, build)

@@ -140,7 +140,7 @@ def transform_shard(staging: Staging, planned: PlannedShard, source: str, sha256
         DatasetError: the file is damaged, or another one.
     """
     beside = (figures_file(planned), sums_file(planned))
-    return staging.write_shard(planned, _outcomes(staging, planned, source, sha256, how), beside=beside).info.records
+    return staging.write_shard(planned, _outcomes(staging, planned, source, sha256, how), further=beside).info.records
 
 
 class TransformedRecord(NamedTuple):

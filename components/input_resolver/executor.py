@@ -12,7 +12,7 @@ from shardwright.components.runtime.artifacts import flushed_outputs
 from shardwright.ingest import IngestRecipe, InputLocation, hash_input, survey_input
 from shardwright.ingest.baseline import BaselineRequest, resolve_baseline_at_run
 from shardwright.ingest.recipe import absolute_places, location_json
-from shardwright.progress import progress, tell
+from shardwright.progress import print_note, progress
 from shardwright.storage.spans import NEWEST
 
 RECIPE = "recipe"
@@ -56,7 +56,7 @@ class Executor(base_executor.BaseExecutor):
         copied = None if asked is None or found is None else asked.copied_from(found)
         surveyed = survey_input(recipe, location if copied is None else replace(location, earlier=copied))
         for note in surveyed.survey.notes:
-            tell(note)
+            print_note(note)
         with progress(len(surveyed.listing.keys), "hashing the input") as shown:
             fingerprint = hash_input(surveyed, shown).fingerprint
         newest = surveyed.spans.newest
@@ -68,7 +68,7 @@ class Executor(base_executor.BaseExecutor):
             _write(output_dict, SETTLED_RECIPE, settled.recipe.to_json())
             _write(output_dict, SETTLED_DRIFT, settled.drift)
             place = "none yet, since no model was ever blessed" if found is None else found.place
-            tell(f"dataset of the baseline model: {place}")
+            print_note(f"dataset of the baseline model: {place}")
         _write(output_dict, FINGERPRINT, fingerprint)
         _write(output_dict, LOCATION, location_json(location))
 

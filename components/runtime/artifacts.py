@@ -22,7 +22,7 @@ from shardwright.errors import DatasetError
 from shardwright.storage import buckets, durable, is_remote, map_threads, readers
 from shardwright.storage.durable import write_file
 from shardwright.storage.mirror import Mirror
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 from shardwright.untrusted import fields, parse_untrusted_json
 
 

@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shardwright.storage.paths import MOUNTED_SCHEMES
+
 MODULE = "shardwright.components.runtime.container"
 MOUNTED, LOCAL, STREAMED, AS_THEY_ARE = "mounted", "local", "streamed", "as-they-are"
 HOW = (MOUNTED, LOCAL, STREAMED, AS_THEY_ARE)
@@ -28,25 +30,24 @@ MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
 # Artifacts that are a file, not a folder.
 _VALUES = re.compile(r"\btfx\.(String|Integer|Float|Boolean|JsonValue)\b")
 _EXAMPLES = re.compile(r"\btfx\.Examples\b")
-_FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
 # Settings of another machine, which this one starts. That machine reads buckets itself.
 _FOR_ANOTHER_MACHINE = ("ai_platform_training_args",)
 
 
 def folder_of(url: str, root: str = "/") -> str:
     """The folder below `root` that stands for a URL of a bucket; any other text as it is."""
-    for scheme, folder in _FOLDERS.items():
-        if url.startswith(f"{scheme}://"):
-            return str(Path(root, folder, url[len(scheme) + 3 :]))
+    for scheme in MOUNTED_SCHEMES:
+        if url.startswith(scheme.prefix):
+            return str(Path(root, scheme.mount_folder, url.removeprefix(scheme.prefix)))
     return url
 
 
 def url_of(folder: str, root: str = "/") -> str:
     """The URL that a folder below `root` stands for; any other text as it is."""
-    for scheme, name in _FOLDERS.items():
-        start = str(Path(root, name)) + "/"
+    for scheme in MOUNTED_SCHEMES:
+        start = str(Path(root, scheme.mount_folder)) + "/"
         if folder.startswith(start):
-            return f"{scheme}://{folder[len(start) :]}"
+            return f"{scheme.prefix}{folder[len(start) :]}"
     return folder
 
 

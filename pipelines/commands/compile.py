@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from shardwright.progress import tell
+from shardwright.progress import print_note
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _LOG = "compile.log"
@@ -51,7 +51,7 @@ def _compile(options: argparse.Namespace) -> int:
         text = kubeflow_document(config, compiled)
     write_file(out, text)
     for note in compiled.notes:
-        tell(note)
+        print_note(note)
     tasks = compiled.job["pipelineSpec"]["root"]["dag"]["tasks"]
     print(f"{out}: {len(tasks)} tasks; parameters data_root (default {compiled.data_root}), span ({config.input.span})")
     return 0

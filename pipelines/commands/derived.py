@@ -75,7 +75,9 @@ def _subset(options: argparse.Namespace) -> int:
     if options.keys is not None:
         numbers &= {text_number(key) for key in keys_of(options.keys)}
     choice = {"images": fingerprint(sorted(numbers))}
-    how = Derived("subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, proofs=chosen.proofs)
+    how = Derived(
+        "subset", choice, lambda key: text_number(key) in numbers, row=lambda row: None, digests=chosen.digests
+    )
     return make([dataset], how, options)
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from shardwright.progress import tell
+from shardwright.progress import print_note
 
 if TYPE_CHECKING:
     from shardwright.config.input import LabelsConfig
@@ -54,7 +54,7 @@ def _relabel(options: argparse.Namespace) -> int:
         print(json.dumps(row, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     for note in notes:
-        tell(note)
+        print_note(note)
     totals = manifest.totals
     again = "; it was there already" if existed else ""
     print(f"{options.out}: {totals['written']} images relabelled, {totals['rejected']} rejected{again}")

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TypeAlias
 
 from shardwright.escaping import escape
-from shardwright.progress import tell
+from shardwright.progress import print_note
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _SHOWN = 5
@@ -55,7 +55,7 @@ def _retry(options: argparse.Namespace) -> int:
         print(json.dumps({**made, "notes": notes, "retried": rows}, indent=1, sort_keys=True, ensure_ascii=False))
         return 0
     for note in notes:
-        tell(note)
+        print_note(note)
     counts = Counter(one.status for one in retried)
     shown = [one for one in retried if one.after is not None and one.status == REJECTED]
     for one in shown[:_SHOWN]:

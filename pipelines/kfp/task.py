@@ -23,7 +23,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import ConfigError, ShardwrightError
 from shardwright.escaping import escape, escape_message, escaped_streams
 from shardwright.ingest.baseline import uses_baseline
-from shardwright.progress import tell
+from shardwright.progress import print_note
 from shardwright.storage import buckets, is_remote
 from shardwright.storage.mirror import put_folder
 
@@ -73,7 +73,7 @@ def _ingest(options: argparse.Namespace, scratch: Path) -> int:
         raise ConfigError(path, f"{BLESSED!r} is a model's dataset, and a step alone knows none", "Name a dataset.")
     if options.data_root:
         config = dataclasses.replace(config, base=options.data_root.rstrip("/") or "/")
-    manifest = ingest(config, options.dataset, log=tell)
+    manifest = ingest(config, options.dataset, log=print_note)
     _write(options.fingerprint, manifest.fingerprint, scratch)
     print(f"{len(manifest.shards)} shards, {manifest.totals['written']} images, fingerprint {manifest.fingerprint}")
     return 0

@@ -1,4 +1,4 @@
-"""The configuration: one YAML file, frozen dataclasses, refused before any work where it makes no sense."""
+"""The configuration: one YAML file and its frozen dataclasses, which refuse wrong values before any work."""
 
 from shardwright.config.cloud import BeamConfig
 from shardwright.config.config import Config, RunConfig

@@ -1,7 +1,4 @@
-"""What `vertex` and `kubeflow` share: the components' names, their sizes, and how places and images are written.
-
-`beam`: what Beam is told, for all components and for single ones.
-"""
+"""`beam`, and the checks that `vertex` and `kubeflow` share: components, resources, buckets, images, labels."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from typing import ClassVar
 
 from shardwright.config.parsing import at_least
 from shardwright.errors import ConfigError
+from shardwright.storage.paths import GCS, is_remote
 
 COMPONENTS = (
     "InputResolver",
@@ -33,9 +31,7 @@ COMPONENTS = (
 # Machines are taken away, and services answer 503 now and then.
 RETRIES, MOST_RETRIES = 2, 10
 
-_BUCKET = r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
-_GCS = re.compile(rf"gs://{_BUCKET}(/[^\s*?\[\]{{}}]*)?")
-# Registry or user, path, then a tag or a digest: what no tag says is `latest`, and that is another image every week.
+# Registry or user, path, then a tag or a digest: no tag means `latest`, which is another image every week.
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9.:_/-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})")
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
@@ -43,7 +39,7 @@ _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class Resources:
-    """What a component's machine or pod must have.
+    """The resources that a component's machine or pod must have.
 
     Attributes:
         cpu: virtual cores.
@@ -63,34 +59,38 @@ def check_resources(path: str, resources: Resources) -> None:
 
 
 def check_components(path: str, names: Iterable[str], known: tuple[str, ...] = COMPONENTS) -> None:
-    """Refuses names of components that there are not."""
+    """Refuses unknown names of components."""
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             fix = f"Did you mean {close[0]}?" if close else f"Use: {', '.join(known)}."
-            raise ConfigError(f"{path}.{name}", f"{name!r} is no component here", fix)
+            raise ConfigError(f"{path}.{name}", f"{name!r} is not a component here", fix)
 
 
-def check_bucket(path: str, place: str | None) -> None:
-    """Refuses a place that is not on Cloud Storage."""
-    if place is None or _GCS.fullmatch(place):
+def check_bucket(path: str, folder: str | None) -> None:
+    """Refuses a folder that is not on Cloud Storage."""
+    if folder is None or GCS.is_folder_url(folder):
         return
-    fix = f"Write gs://{place.lstrip('/')}." if "://" not in place else "Write gs://BUCKET/FOLDER."
-    raise ConfigError(path, f"{place!r} is no folder on Cloud Storage", fix)
+    fix = f"Write {GCS.prefix}BUCKET/FOLDER." if is_remote(folder) else f"Write {GCS.prefix}{folder.lstrip('/')}."
+    raise ConfigError(path, f"{folder!r} is not a folder on Cloud Storage", fix)
 
 
 def check_image(path: str, image: str | None) -> None:
-    """Refuses the name of an image that says neither tag nor digest."""
+    """Refuses the name of an image without a tag or digest."""
     if image is not None and not _IMAGE.fullmatch(image):
         raise ConfigError(
-            path, f"{image!r} is no name of an image with a tag or a digest", "Write REGISTRY/NAME:TAG or …@sha256:HEX."
+            path,
+            f"{image!r} is not the name of an image with a tag or a digest",
+            "Write REGISTRY/NAME:TAG or …@sha256:HEX.",
         )
 
 
 def check_label(path: str, name: str, value: str) -> None:
     """Refuses labels that Google Cloud refuses."""
     if not _LABEL.fullmatch(name) or not _LABEL_VALUE.fullmatch(value):
-        raise ConfigError(f"{path}.{name}", f"{value!r} is no label", "Use a-z, 0-9, _ and -, at most 63, first a-z.")
+        raise ConfigError(
+            f"{path}.{name}", f"{value!r} is not a label", "Use a-z, 0-9, _ and -, at most 63, first a-z."
+        )
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ class BeamConfig:
     per_component: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        places = {"beam.options": self.options}
-        places |= {f"beam.per_component.{name}": options for name, options in self.per_component.items()}
-        for path, options in places.items():
+        given = {"beam.options": self.options}
+        given |= {f"beam.per_component.{name}": options for name, options in self.per_component.items()}
+        for path, options in given.items():
             for option in options:
                 if not option.startswith("--"):
-                    raise ConfigError(path, f"{option!r} is no option of Beam", "Write --name=value.")
+                    raise ConfigError(path, f"{option!r} is not an option of Beam", "Write --name=value.")

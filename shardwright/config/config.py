@@ -1,8 +1,7 @@
-"""A whole configuration: its sections as frozen dataclasses that refuse what makes no sense.
+"""The whole configuration: its sections as frozen dataclasses that check their values.
 
-Every section checks its own values in `__post_init__`; what concerns two sections at once is checked in `Config`. A
-section knows its YAML path through `PATH`, so that an error names the line to change. Values that a later version will
-take are refused here, not silently ignored.
+Every section checks its own values in `__post_init__`; `Config` checks conditions on several sections. The `PATH` of a
+section is its YAML path, so that an error names the line to change. Unknown values are refused, not silently ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from shardwright.config.trainer import TrainerConfig, check_learning, check_text
 from shardwright.config.transform import TransformConfig
 from shardwright.config.vertex import VertexConfig
 from shardwright.errors import ConfigError
-from shardwright.storage.objects import is_remote, split_url
+from shardwright.storage.paths import is_remote, split_url
 from shardwright.storage.spans import NEWEST, SpanPath
 
 TASKS = ("segmentation", "classification")
@@ -36,13 +35,13 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Where a run lives.
+    """The folders of a run.
 
     Attributes:
         root: its folder.
-        staging: folder of what is half done; by default one inside `root`.
-        space: what becomes of a run that is going to take more than the disk has, by an estimate: `check` refuses it,
-            `tell` only says so.
+        staging: folder of unfinished work; by default one inside `root`.
+        space: whether to start a run that needs more space than the disk has, by an estimate: `check` refuses it,
+            `tell` only logs it.
     """
 
     PATH: ClassVar[str] = "run"
@@ -63,8 +62,8 @@ class Config:
 
     Attributes:
         previous: Dataset of an earlier ingest: images that have not changed are copied from there, not fetched again.
-            It changes nothing of what is made.
-        base: Folder that relative paths in the file start from; the folder of the file.
+            It does not change the result.
+        base: Folder that relative paths in the file start from.
     """
 
     name: str
@@ -86,13 +85,13 @@ class Config:
     vertex: VertexConfig = field(default_factory=VertexConfig)
     kubeflow: KubeflowConfig = field(default_factory=KubeflowConfig)
     previous: str | None = None
-    # Not a key of the file: where the file is.
+    # Not a key of the file.
     base: str = field(default=".", metadata={"key": False})
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ConfigError(
-                "name", f"{self.name!r} is no pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
+                "name", f"{self.name!r} is not a pipeline name", "Use a-z, 0-9 and -, at most 63, first a-z."
             )
         one_of("task", self.task, TASKS)
         if self.previous is not None and not self.previous.strip():
@@ -101,32 +100,57 @@ class Config:
             option = "near" if self.duplicates.pixels is None else "pixels"
             raise ConfigError(
                 f"duplicates.{option}",
-                f"it looks at pixels, and images.verify is {self.images.verify!r}",
+                f"compares pixels, and images.verify is {self.images.verify!r}",
                 "Set images.verify: full.",
             )
+        self._check_labels()
+        check_learning(self.task, self.trainer.model, self.trainer.loss)
+        check_texts(self.trainer.text, self.transform.text, self.loader.augment)
+        self._check_features()
+        _check_spans(self.input)
+        if "train" not in self.split.names:
+            raise ConfigError("split", "no split named train", "Add train.")
+        if self.gate.skew is not None:
+            self.gate.skew.shared(len(self.split.names) - 1 or 1)
+        if self.evaluator.split not in self.split.names:
+            raise ConfigError(
+                "evaluator.split",
+                f"{self.evaluator.split!r} is not a split of this configuration",
+                f"Use one of: {', '.join(self.split.names)}.",
+            )
+
+    def _check_labels(self) -> None:
         if self.task == "segmentation" and self.input.labels.format in WITHOUT_MASKS:
             raise ConfigError(
                 "input.labels.format",
-                f"{self.input.labels.format} holds no masks for the task segmentation",
+                f"{self.input.labels.format} contains no masks for the task segmentation",
                 "Use rle_csv, coco_json, mask_images or pascal_voc, or task: classification.",
             )
         if self.task == "classification" and self.input.labels.format in IN_FOLDERS:
             raise ConfigError(
                 "input.labels.format",
-                f"{self.input.labels.format} holds masks, and task is classification",
+                f"{self.input.labels.format} contains masks, and task is classification",
                 "Use another format, or task: segmentation.",
             )
         pattern, of_masks = self.input.labels.pattern, self.input.labels.path is not None
         if self.task == "segmentation" and pattern is not None and not of_masks:
-            raise ConfigError("input.labels.pattern", "the task segmentation takes no labels from names", "Remove it.")
+            raise ConfigError(
+                "input.labels.pattern",
+                "the task segmentation takes no labels from names",
+                "Remove input.labels.pattern.",
+            )
         if self.task == "classification" and pattern is not None and of_masks:
             raise ConfigError(
-                "input.labels.pattern", f"{pattern!r} is for file_name only, without a path", "Remove it."
+                "input.labels.pattern",
+                f"{pattern!r} is for file_name only, without a path",
+                "Remove input.labels.pattern.",
             )
         for name in self.input.labels.code if self.task == "classification" else ():
-            raise ConfigError(f"input.labels.{name}", "the task classification has no masks", "Remove it.")
-        check_learning(self.task, self.trainer.model, self.trainer.loss)
-        check_texts(self.trainer.text, self.transform.text, self.loader.augment)
+            raise ConfigError(
+                f"input.labels.{name}", "the task classification has no masks", f"Remove input.labels.{name}."
+            )
+
+    def _check_features(self) -> None:
         if self.features.preset == RLE_TEXT and (self.images.resize != "none" or self.images.orientation == "apply"):
             raise ConfigError(
                 "features.preset",
@@ -139,38 +163,29 @@ class Config:
                 f"readers of {self.features.preset} decode JPEG and PNG, and images.reencode is {self.images.reencode}",
                 "Use another preset, or reencode to jpeg or png.",
             )
-        _check_spans(self.input)
-        if "train" not in self.split.names:
-            raise ConfigError("split", "no split named train", "Add train.")
-        if self.gate.skew is not None:
-            self.gate.skew.shared(len(self.split.names) - 1 or 1)
-        if self.evaluator.split not in self.split.names:
-            raise ConfigError(
-                "evaluator.split",
-                f"{self.evaluator.split!r} is no split of this configuration",
-                f"Use one of: {', '.join(self.split.names)}.",
-            )
 
     def resolve(self, path: str) -> str:
-        """An absolute path; a relative one starts from `base`, and one with a scheme (`gs://`) stays as it is."""
-        if "://" in path:
+        """Returns an absolute path; a relative one starts from `base`, and a URL stays as it is."""
+        if is_remote(path):
             return path
         scheme, there, base = self.base.rpartition("://")
         joined = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
         return joined if os.path.isabs(joined) else f"{scheme}{there}{joined}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The resolved configuration as plain values, for `build.json`."""
+        """Returns the resolved configuration as plain values, for `build.json`."""
         return _plain(self)
 
 
 def _check_spans(section: InputConfig) -> None:
-    # Here and not in the section: a recipe holds it without its places.
-    places = {"input.images": section.images, "input.labels.path": section.labels.path or ""}
-    spanned = [SpanPath.parse(option, path) is not None for option, path in places.items()]
+    # Here and not in the section: a recipe has the section without its paths.
+    paths = {"input.images": section.images, "input.labels.path": section.labels.path or ""}
+    spanned = [SpanPath.parse(option, path) is not None for option, path in paths.items()]
     for name, choice in (("span", section.span), ("version", section.version)):
         if choice != NEWEST and not any(spanned):
-            raise ConfigError(f"input.{name}", f"{choice!r}, but {' and '.join(places)} name no spans", "Remove it.")
+            raise ConfigError(
+                f"input.{name}", f"{choice!r}, but {' and '.join(paths)} name no spans", f"Remove input.{name}."
+            )
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`shards`, `features`, `rejects`: what a dataset is cut into and consists of, and what it may lack."""
+"""`shards`, `features`, `rejects`: the files of a dataset, its stored features, and how many inputs may be rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELD = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
 _WIDTH = re.compile(r"0?[1-9]?d")
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9_]*")
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\*?\[\]{}]")
-# Of file systems: 255 bytes, of which the name of a temporary file beside takes 40.
+# File systems allow 255 bytes, of which the name of a temporary file in the same folder takes 40.
 _LONGEST = 200
 
 
@@ -43,19 +43,19 @@ def check_pattern(pattern: str) -> None:
     fields = _FIELD.findall(pattern)
     for name, form in fields:
         if name not in _PLACEHOLDERS:
-            raise PatternError(f"{{{name}}} is none of {', '.join(f'{{{known}}}' for known in _PLACEHOLDERS)}")
+            raise PatternError(f"{{{name}}} is not one of {', '.join(f'{{{known}}}' for known in _PLACEHOLDERS)}")
         if form and (name == "split" or not _WIDTH.fullmatch(form)):
-            raise PatternError(f"{{{name}:{form}}} is no width; write for example {{index:05d}}")
+            raise PatternError(f"{{{name}:{form}}} is not a width; write for example {{index:05d}}")
     if "index" not in [name for name, _ in fields]:
         raise PatternError("without {index} every shard has the same name")
     for text in literals:
         if found := _NOT_IN_NAMES.search(text):
-            raise PatternError(f"{found[0]!r} cannot stand in a file's name")
+            raise PatternError(f"{found[0]!r} cannot be in a file's name")
     # Else {count}{index} would be 123 for 1 and 23 as well as for 12 and 3. Split and number of shards do not vary
-    # within a folder; they stand here for the letter or the digit that they put between.
+    # within a folder; a letter and a digit replace them here.
     constant = _FIELD.sub(lambda field: {"split": "a", "of": "0"}.get(field[1], field[0]), pattern)
     if any(text == "" or text.isdigit() for text in _FIELD.split(constant)[3:-1:3]):
-        raise PatternError("between {index} and {count} must stand something that is no digit")
+        raise PatternError("between {index} and {count} must be something that is not a digit")
     if pattern[:1] in (".", "_"):
         raise PatternError("readers pass over names that begin with . or _")
     if not _EXTENSION.fullmatch(re.sub(r".*(?=\.)", "", literals[-1])):
@@ -68,11 +68,11 @@ def check_pattern(pattern: str) -> None:
 
 @dataclass(frozen=True)
 class ShardsConfig:
-    """How many shards a split has: by bytes a shard, or a count, or records a shard (one of the three).
+    """Number and names of the shards of a split: by bytes a shard, or a count, or records a shard (one of the three).
 
     `hosts` asks for ten shards or more for each of so many machines, where the data is large enough. `balance: class`
-    deals every class (of masks: every set of classes) equally to all shards. `pattern` names the files: `{split}`,
-    `{index}` from 0, `{of}` shards, `{count}` records.
+    distributes every class (of masks: every set of classes) equally over all shards. `pattern` names the files:
+    `{split}`, `{index}` from 0, `{of}` shards, `{count}` records.
     """
 
     PATH: ClassVar[str] = "shards"
@@ -98,7 +98,8 @@ class ShardsConfig:
         if self.hosts is not None:
             at_least("shards.hosts", self.hosts, 1)
             if self.target_size is None:
-                raise ConfigError("shards.hosts", f"{' '.join(given)} says how many shards there are", "Remove it.")
+                problem = f"has no effect, since shards.{' '.join(given)} sets the number of shards"
+                raise ConfigError("shards.hosts", problem, "Remove shards.hosts.")
         one_of("shards.balance", self.balance, ("none", "class"))
         try:
             check_pattern(self.pattern)
@@ -121,19 +122,21 @@ class FeaturesConfig:
         one_of("features.preset", self.preset, PRESETS)
         for ours, theirs in self.map.items():
             if not theirs or any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in theirs):
-                raise ConfigError(f"features.map.{ours}", f"{theirs!r} is no name", "Write the name it shall have.")
+                raise ConfigError(
+                    f"features.map.{ours}", f"{theirs!r} is not a name", "Write the name to store it under."
+                )
 
     @property
     def ours(self) -> bool:
-        """Whether features have our own names and forms, which the pipeline needs."""
+        """True if features have our own names and forms, which the pipeline needs."""
         return self == FeaturesConfig()
 
 
 @dataclass(frozen=True)
 class RejectsConfig:
-    """How many inputs may be rejected before the run fails; 10 are always allowed.
+    """The share of inputs that may be rejected before the run fails; 10 are always allowed.
 
-    Images that `input.unlisted: reject` leaves out are not counted: they were meant to be.
+    Images that `input.unlisted: reject` leaves out are not counted.
     """
 
     PATH: ClassVar[str] = "rejects"

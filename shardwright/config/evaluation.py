@@ -1,7 +1,4 @@
-"""`evaluator`, `gate`: what stops a model, and what stops data.
-
-`gate.drift`, `gate.skew`: what the images of a run are compared with, and how sure an alarm must be.
-"""
+"""`evaluator`: the conditions for blessing a model. `gate`: the conditions, drift and skew too, for training at all."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ from typing import ClassVar
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
 
-# Of any false alarm over all measures; docs/drift.md tells what 500 resamples come to.
+# Chance of any false alarm over all measures; docs/drift.md has the result of 500 resamples.
 ALPHA = 0.006
-# Of one comparison: a fifth of it is the embedding's, and 100,000 permutations show no smaller chance.
+# Alpha of one comparison: a fifth of it is the embedding's, and 100,000 permutations show no smaller chance.
 LEAST_ALPHA = 5e-5
 _EMBEDDING = "embedding"
 MEASURES = (
@@ -39,12 +36,12 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class DriftConfig:
-    """What the images are compared with.
+    """Comparison of the images with an earlier dataset.
 
     Attributes:
         reference: a dataset, folder or URL; relative paths start from the folder the command is called in. `blessed`
-            stands for that of the model in force (`shardwright.ingest.baseline`).
-        images: how many of each side are looked at.
+            stands for the dataset of the baseline model (`shardwright.ingest.baseline`).
+        images: how many of each dataset are compared.
         alpha: the chance that a run is stopped though nothing has changed.
         ignore: measures that may change.
     """
@@ -58,16 +55,16 @@ class DriftConfig:
 
     def __post_init__(self) -> None:
         if not self.reference:
-            raise ConfigError("gate.drift.reference", "'' is no dataset", "Name the folder of an earlier dataset.")
+            raise ConfigError("gate.drift.reference", "'' is not a dataset", "Name the folder of an earlier dataset.")
         _check(self.PATH, self.images, self.alpha, self.ignore)
 
 
 @dataclass(frozen=True)
 class SkewConfig:
-    """That every split is compared with the largest one.
+    """Comparison of every split with the largest one.
 
     Attributes:
-        images: how many of each split are looked at.
+        images: how many of each split are compared.
         alpha: the chance that a run is stopped though all splits are alike.
         ignore: measures that may differ.
     """
@@ -82,7 +79,7 @@ class SkewConfig:
         _check(self.PATH, self.images, self.alpha, self.ignore)
 
     def shared(self, comparisons: int) -> float:
-        """The alpha of each of so many comparisons.
+        """Returns the alpha of each of so many comparisons.
 
         Raises:
             ConfigError: it is smaller than a comparison can use.
@@ -111,10 +108,11 @@ ANOMALY_KIND = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """What a model must reach on `split` to be blessed, and by how much it must beat the last blessed one.
+    """Limits that a model must reach on `split` to be blessed, and by how much it must beat the last blessed one.
 
-    `threshold` and `min_area` (in pixels of `transform.size`) say what of the model's probabilities is a mask; `tuned`:
-    chosen per class on the split `eval`. `flips`: the exported model also looks at the image flipped so.
+    `threshold` and `min_area` (in pixels of `transform.size`) turn the model's probabilities into masks; `tuned`:
+    chosen per class on the split `eval`. `flips`: the exported model also predicts on flipped images and takes the
+    mean.
     """
 
     PATH: ClassVar[str] = "evaluator"
@@ -143,16 +141,16 @@ class EvaluatorConfig:
 
     @property
     def tuned(self) -> tuple[str, ...]:
-        """Which of `threshold` and `min_area` are chosen per class on the split `eval`."""
+        """Those of `threshold` and `min_area` that are chosen per class on the split `eval`."""
         return tuple(name for name in ("threshold", "min_area") if getattr(self, name) == TUNED)
 
 
 @dataclass(frozen=True)
 class GateConfig:
-    """What stops a run before it trains.
+    """Checks that stop a run before it trains.
 
-    `allow` are kinds of anomalies that do not: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `SKEW`, `LEAKAGE` and
-    `NEAR_LEAKAGE`. `drift` compares what is in the images with another dataset, `skew` the splits with each other.
+    `allow` are kinds of anomalies that do not stop it: names of TFDV's `AnomalyInfo.Type`, or `DRIFT`, `SKEW`,
+    `LEAKAGE` and `NEAR_LEAKAGE`. `drift` compares the images with another dataset, `skew` the splits with each other.
     """
 
     PATH: ClassVar[str] = "gate"
@@ -164,4 +162,4 @@ class GateConfig:
     def __post_init__(self) -> None:
         for kind in self.allow:
             if not ANOMALY_KIND.fullmatch(kind):
-                raise ConfigError("gate.allow", f"{kind!r} names no kind of anomaly", "Use e.g. INVALID_FEATURE_SHAPE.")
+                raise ConfigError("gate.allow", f"{kind!r} is not a kind of anomaly", "Use e.g. INVALID_FEATURE_SHAPE.")

@@ -1,7 +1,4 @@
-"""`images`: what is checked of images and done to them.
-
-`duplicates`: images that are the same, and what becomes of them.
-"""
+"""`images`: checks and changes of each image. `duplicates`: the treatment of images that are the same."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ _MOST_BYTES = 2**31 - 1
 
 @dataclass(frozen=True)
 class ImagesConfig:
-    """What is checked of each image, and what is done to it. By default nothing: stored bytes are the file's own.
+    """Checks and changes of each image. By default images are not changed: stored bytes are the file's own.
 
-    `verify: header` checks what a file says of itself; `full` decodes it before anything is planned, so that what
-    cannot be decoded is rejected, and adds the features `image/hash/*` and `image/quality/*` (`shardwright.ingest.probe`).
+    `verify: header` checks the header of a file; `full` also decodes it before anything is planned, rejects files that
+    cannot be decoded, and adds the features `image/hash/*` and `image/quality/*` (`shardwright.ingest.probe`).
     A file of more than `max_bytes` is rejected unread, one of more than `max_pixels` is rejected by its header.
 
-    `orientation: apply` turns images that Exif says are to be turned and encodes these anew. `resize` brings the pixels
+    `orientation: apply` turns images as their Exif orientation states, and re-encodes these. `resize` brings the pixels
     (after that turn) to `size`: [height, width], for `longest_side` one number. `reencode` stores all images as `jpeg`,
-    `png`, `tensor` or `raw`; `quality`, `optimize` and `chroma` (444, 422, 420) hold for whatever is encoded anew, and
-    without `reencode` an image keeps its format then. `convert: png` or `jpeg` takes files of other formats and stores
-    them so. `strip_metadata` leaves out what is `private` or `all` that is not pixels, losslessly. See
+    `png`, `tensor` or `raw`; `quality`, `optimize` and `chroma` (444, 422, 420) apply to every image that is encoded
+    again, and without `reencode` such an image keeps its format. `convert: png` or `jpeg` accepts files of other
+    formats and stores them in this one. `strip_metadata` losslessly removes `private` or `all` metadata. See
     `shardwright.images.decode`, `shardwright.dataset.image_encoding` and `shardwright.images.metadata`.
     """
 
@@ -68,18 +65,20 @@ class ImagesConfig:
         one_of("images.resize", self.resize, ("none", "stretch", "fill_crop", "letterbox", "longest_side"))
         if self.resize == "none":
             if self.size is not None:
-                raise ConfigError("images.size", f"{self.size!r} is of no use without images.resize", "Set that too.")
+                raise ConfigError(
+                    "images.size", f"{self.size!r} has no effect without images.resize", "Set images.resize too."
+                )
             return
         one_number = self.resize == "longest_side"
         if self.size is None or isinstance(self.size, int) != one_number:
             wanted = "one number, e.g. 512" if one_number else "[height, width], e.g. [512, 512]"
-            raise ConfigError("images.size", f"{self.size!r} is no size for {self.resize}", f"Give {wanted}.")
+            raise ConfigError("images.size", f"{self.size!r} is not a size for {self.resize}", f"Give {wanted}.")
         for side in (self.size,) if isinstance(self.size, int) else self.size:
             between("images.size", side, 1, _LARGEST_SIDE)
 
     @property
     def may_encode(self) -> bool:
-        """Whether an image may be stored as other pixels or another file than it came as."""
+        """True if an image may be stored with other pixels or as another file than in the input."""
         given = (self.orientation, self.resize, self.reencode, self.convert)
         return given != ("keep", "none", "none", "reject")
 
@@ -93,7 +92,7 @@ class ImagesConfig:
 
 
 def images_config(options: Mapping[str, Any]) -> ImagesConfig:
-    """The options that a manifest or a model tells as plain values; others have their defaults."""
+    """Returns the section for plain values from a manifest or a model; missing options have their defaults."""
     size = options.get("size")
     return ImagesConfig(**{**options, "size": tuple(size) if isinstance(size, list) else size})
 
@@ -102,20 +101,20 @@ KEEP, FIRST, FAIL = "keep", "first", "fail"
 REPORT, REJECT = "report", "reject"
 HASHES = ("average", "perceptual", "difference", "wavelet")
 _ACTIONS = (KEEP, FIRST, FAIL)
-# Beyond that, pictures that show other things are as near.
+# Beyond that, pictures of different things are as close.
 _FARTHEST = 16
 
 
 @dataclass(frozen=True)
 class DuplicatesConfig:
-    """Images that are the same, and what becomes of them.
+    """The treatment of images that are the same.
 
-    `exact`: files of the same bytes. `pixels`: files that display the same pixels, whatever their format. `near`: the
-    most bits in which the `near_hash` of two images may differ; those of a third hash, `confirm`, too, if one is named,
-    which may differ in `confirm_distance` bits (by default as many). Each is followed by what is done: `keep` all, keep
-    the `first` by key, or `fail`; for near ones, `near_action` says it. What is kept lies on one side of the split.
+    `exact`: files of the same bytes. `pixels`: files of any format that display the same pixels. `near`: the
+    number of bits in which the `near_hash` of two images may differ. If `confirm` names a second hash, it must be
+    similar too, within `confirm_distance` bits (by default as many). The action for each kind is `keep` all, keep the
+    `first` by key, or `fail`; that for near duplicates is `near_action`. Kept duplicates are all in the same split.
 
-    `conflicts`: where labels of images that are the same disagree: `report` it, `reject` all of them, or `fail`.
+    `conflicts`: the action if the labels of such images differ: `report` it, `reject` all of them, or `fail`.
     """
 
     PATH: ClassVar[str] = "duplicates"
@@ -137,32 +136,34 @@ class DuplicatesConfig:
         one_of("duplicates.near_hash", self.near_hash, HASHES)
         one_of("duplicates.conflicts", self.conflicts, (REPORT, REJECT, FAIL))
         if self.near is None:
-            self._refuse_without("near", "near_action", "near_hash", "confirm")
+            self._check_needs("near", "near_action", "near_hash", "confirm")
         else:
             between("duplicates.near", self.near, 0, _FARTHEST)
         if self.confirm is None:
-            self._refuse_without("confirm", "confirm_distance")
+            self._check_needs("confirm", "confirm_distance")
         else:
             one_of("duplicates.confirm", self.confirm, tuple(name for name in HASHES if name != self.near_hash))
         if self.confirm_distance is not None:
             between("duplicates.confirm_distance", self.confirm_distance, 0, _FARTHEST)
-        self._refuse_keeping_less()
+        self._check_actions()
 
     @property
     def looks_at_pixels(self) -> bool:
-        """Whether the bytes alone do not tell."""
+        """True if pixels must be compared, not only bytes."""
         return self.pixels is not None or self.near is not None
 
-    def _refuse_without(self, needed: str, *options: str) -> None:
+    def _check_needs(self, needed: str, *options: str) -> None:
         for option in options:
             value = getattr(self, option)
             if value != getattr(DuplicatesConfig, option):
                 raise ConfigError(
-                    f"duplicates.{option}", f"{value!r} without duplicates.{needed}", f"Set {needed} too, or remove it."
+                    f"duplicates.{option}",
+                    f"{value!r} without duplicates.{needed}",
+                    f"Set {needed} too, or remove duplicates.{option}.",
                 )
 
-    def _refuse_keeping_less(self) -> None:
-        """Files of the same bytes are the same by any measure: whoever drops the wider kind drops the narrower."""
+    def _check_actions(self) -> None:
+        """Refuses to keep a kind of duplicates that is part of a kind to remove: equal bytes are equal pixels."""
         kinds = [("exact", self.exact), ("pixels", self.pixels)]
         if self.near is not None:
             kinds.append(("near_action", self.near_action))
@@ -171,6 +172,6 @@ class DuplicatesConfig:
             if kept == KEEP and action != KEEP:
                 raise ConfigError(
                     f"duplicates.{wide}",
-                    f"{action!r}, but {narrow} is 'keep', and whatever that finds is a duplicate of this kind too",
-                    f"Set {narrow}: {action} too.",
+                    f"{action!r}, but duplicates.{narrow} is 'keep', and all its duplicates are of this kind too",
+                    f"Set duplicates.{narrow}: {action} too.",
                 )

@@ -1,7 +1,4 @@
-"""`input`: the images and their annotations.
-
-`input.labels`: where the annotations are and how they are written.
-"""
+"""`input`: the images, and with `input.labels` their annotations."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ LABEL_FORMATS = (
 # The annotations are a folder of files.
 IN_FOLDERS = ("mask_images", "pascal_voc")
 WITHOUT_MASKS = ("class_folders", "file_name", "label_csv", "captions", "none")
-# What a value of a mask is that is no class's.
+# Meaning of a mask's value that belongs to no class.
 REFUSE = "refuse"
 OTHERS = (REFUSE, "background", "ignore")
 # No image has a class.
@@ -40,33 +37,33 @@ _WITHOUT_PATH = ("class_folders", "file_name", "none", TFRECORD)
 
 @dataclass(frozen=True)
 class LabelsConfig:
-    """Where the annotations are and how they are written.
+    """The location and the format of the annotations.
 
-    Run lengths are told from the table's header and values unless these say otherwise: `runs` whether the numbers are
+    The form of run lengths is detected from the table's header and values unless it is given here: `runs` are
     `absolute` starts (and lengths), `relative` ones (each from the end of the run before, as in SIIM-ACR) or COCO's
-    `counts` (list or compressed); `order` whether positions go down the `column` or along the `row`; `base` whether
-    absolute starts count from 0 or 1.
+    `counts` (list or compressed); in `order`, positions go down the `column` or along the `row`; `base` is the first
+    absolute start, 0 or 1.
 
     `pattern` is a regular expression with a group `label` for the format `file_name`: searched in the path below the
-    image folder. Without it the label is what stands before the last `_<number>` of the file's name. For `mask_images`
-    it has a group `image` and, where a file holds one class, a group `label`: searched in the mask's path below its
-    folder, without extension.
+    image folder. Without it the label is the part of the file's name before the last `_<number>`. For `mask_images` it
+    has a group `image` and, where a file has the mask of one class, a group `label`: searched in the mask's path below
+    its folder, without extension.
 
-    `others` says what pixels of mask images are whose value is in no class of `input.classes`: an error (`refuse`),
-    `background`, or to be left out of loss and metrics (`ignore`).
+    `others` is the meaning of pixels of mask images whose value is in no class of `input.classes`: an error (`refuse`),
+    `background`, or left out of loss and metrics (`ignore`).
 
-    `frame` says whether masks and boxes lie on the `stored` pixels or on the `displayed` picture, turned as Exif says;
-    `auto`: on what has the mask's own size, where the mask tells one that fits only one of them, else `displayed`.
+    `frame` is the frame of masks and boxes: the `stored` pixels or the `displayed` picture, turned by its Exif
+    orientation; `auto`: the one of the mask's own size, if only one of them has it, else `displayed`.
 
-    Tables of classes: `multi` says whether an image may have several (left out: told), `separator` what is between
-    them in one field (empty: a field is one class; left out: told). `features` are further columns that become
-    `image/meta/<column>`: header -> type (`auto`, `int`, `float`, `text`, and lists of them), `*` for all of them.
+    Tables of classes: `multi` allows several classes an image, which `separator` divides in one field (empty: a field
+    is one class); both are detected by default. `features` are further columns that become `image/meta/<column>`:
+    header -> type (`auto`, `int`, `float`, `text`, and lists of them), `*` for all of them.
 
     For `tfrecord` the columns are features of the records: `{image: image/encoded, label: image/class/label, key: id}`.
 
     `key_pattern` is a regular expression for sets whose rows name images by parts of their paths: searched in the path
-    below the image folder; what its groups find, joined by `_`, is the image's name. `boxes` keeps the boxes of COCO
-    files as features.
+    below the image folder; the matches of its groups, joined by `_`, are the image's name. `boxes` keeps the boxes of
+    COCO files as features.
     """
 
     PATH: ClassVar[str] = "input.labels"
@@ -94,63 +91,76 @@ class LabelsConfig:
         if self.format in IN_FOLDERS and self.path is None:
             raise ConfigError("input.labels.path", "missing", f"The format {self.format} needs the path of a folder.")
         if self.format in _WITHOUT_PATH and self.path is not None:
-            raise ConfigError("input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove it.")
+            raise ConfigError(
+                "input.labels.path", f"{self.path!r} is not used by {self.format}", "Remove input.labels.path."
+            )
         if self.pattern is not None:
             self._check_pattern(self.pattern)
         for role in self.columns:
             one_of(f"input.labels.columns.{role}", role, ("image", "label", "mask", "image_label", "caption", "key"))
             if role == "key" and (self.path is not None or self.format not in ("auto", TFRECORD)):
-                raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove it.")
+                raise ConfigError("input.labels.columns.key", "is for TFRecords", "Remove input.labels.columns.key.")
             if self.format in ("coco_json", *IN_FOLDERS):
                 kind = "a COCO file" if self.format == "coco_json" else self.format
-                raise ConfigError(f"input.labels.columns.{role}", f"{kind} has no columns", "Remove it.")
+                raise ConfigError(
+                    f"input.labels.columns.{role}", f"{kind} has no columns", f"Remove input.labels.columns.{role}."
+                )
         one_of("input.labels.runs", self.runs, ("auto", "absolute", "relative", "counts"))
         one_of("input.labels.order", self.order, ("auto", "column", "row"))
         one_of("input.labels.others", self.others, OTHERS)
         in_folders = self.path is not None and self.format in ("auto", *IN_FOLDERS)
         if self.others != REFUSE and not in_folders and self.format != TFRECORD:
-            raise ConfigError("input.labels.others", "there are no mask images", "Remove it.")
+            raise ConfigError("input.labels.others", "there are no mask images", "Remove input.labels.others.")
         one_of("input.labels.frame", self.frame, ("auto", "stored", "displayed"))
         if self.base not in (None, 0, 1):
-            raise ConfigError("input.labels.base", f"{self.base!r} is no first position", "Use 0 or 1.")
+            raise ConfigError("input.labels.base", f"{self.base!r} is not a first position", "Use 0 or 1.")
         if self.base is not None and self.runs in ("relative", "counts"):
-            raise ConfigError("input.labels.base", f"{self.runs} runs have no base", "Remove it.")
+            raise ConfigError("input.labels.base", f"{self.runs} runs have no base", "Remove input.labels.base.")
         if self.order == "row" and self.runs == "counts":
-            raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove it.")
+            raise ConfigError("input.labels.order", "COCO counts go column by column", "Remove input.labels.order.")
         for name in self.code if self.format != TFRECORD else ():
             if self.path is None or self.format in (*WITHOUT_MASKS, *IN_FOLDERS, "coco_json"):
-                raise ConfigError(f"input.labels.{name}", "there are no run lengths", "Remove it, or give their CSV.")
+                raise ConfigError(
+                    f"input.labels.{name}",
+                    "there are no run lengths",
+                    f"Remove input.labels.{name}, or give their CSV.",
+                )
 
         self._check_tables()
 
     @property
     def of_classes(self) -> list[str]:
-        """Names of the options that only a table of classes has, as far as they are given."""
+        """Names of the given options that only a table of classes has."""
         return [name for name in ("multi", "separator") if getattr(self, name) is not None]
 
     @property
     def of_tables(self) -> list[str]:
-        """Names of the options that only tables have, as far as they are given."""
+        """Names of the given options that only tables have."""
         columns = [f"columns.{role}" for role in self.columns]
         return [*columns, *self.code, *self.of_classes, *(["features"] if self.features else [])]
 
     def _check_tables(self) -> None:
         for name in self.of_classes:
             if self.path is None or self.format not in ("auto", "label_csv"):
-                raise ConfigError(f"input.labels.{name}", "is for a CSV of classes", "Remove it.")
+                raise ConfigError(f"input.labels.{name}", "is for a CSV of classes", f"Remove input.labels.{name}.")
         if self.separator and self.multi is False:
-            raise ConfigError("input.labels.separator", "an image has one class (multi: false)", "Remove one of them.")
+            problem = f"{self.separator!r}, but an image has one class (input.labels.multi: false)"
+            raise ConfigError("input.labels.separator", problem, "Remove separator or multi.")
         if self.separator is not None and any(c.isalnum() or c in "._-" for c in self.separator):
             raise ConfigError("input.labels.separator", f"{self.separator!r} may be in a class's name", "Use e.g. '|'.")
         for header, kind in self.features.items():
             one_of(f"input.labels.features.{header}", kind, ("auto", *VALUE_TYPES))
             if self.path is None or self.format in ("coco_json", *IN_FOLDERS):
-                raise ConfigError("input.labels.features", "there is no table with columns", "Remove it.")
+                raise ConfigError(
+                    "input.labels.features", "there is no table with columns", "Remove input.labels.features."
+                )
         if self.features.get("*", "auto") != "auto":
             raise ConfigError("input.labels.features.*", "columns have different types", "Name the columns.")
         if self.key_pattern is not None:
             if self.path is None or self.format in IN_FOLDERS:
-                raise ConfigError("input.labels.key_pattern", "no file names the images", "Remove it.")
+                raise ConfigError(
+                    "input.labels.key_pattern", "no file names the images", "Remove input.labels.key_pattern."
+                )
             if not _groups("input.labels.key_pattern", self.key_pattern):
                 raise ConfigError(
                     "input.labels.key_pattern",
@@ -158,7 +168,9 @@ class LabelsConfig:
                     r"Write e.g. '(case\d+_day\d+)/scans/(slice_\d+)'.",
                 )
         if self.boxes and (self.path is None or self.format not in ("auto", "coco_json")):
-            raise ConfigError("input.labels.boxes", "only COCO JSON has boxes that can be asked for", "Remove it.")
+            raise ConfigError(
+                "input.labels.boxes", "only COCO JSON has boxes that can be asked for", "Remove input.labels.boxes."
+            )
 
     def _check_pattern(self, pattern: str) -> None:
         of_masks = self.path is not None
@@ -166,7 +178,7 @@ class LabelsConfig:
             raise ConfigError(
                 "input.labels.pattern",
                 f"{pattern!r} is for file_name, without a path, and mask_images only",
-                "Remove it.",
+                "Remove input.labels.pattern.",
             )
         _groups("input.labels.pattern", pattern)
         groups = re.compile(pattern).groupindex
@@ -181,17 +193,17 @@ class LabelsConfig:
 
     @property
     def code(self) -> dict[str, str | int]:
-        """`runs`, `order` and `base`, as far as they are given."""
+        """The given ones of `runs`, `order` and `base`."""
         given: dict[str, str | int | None] = {"runs": self.runs, "order": self.order, "base": self.base}
         return {name: value for name, value in given.items() if value is not None and value != "auto"}
 
 
 def _groups(path: str, pattern: str) -> int:
-    """Number of groups of a regular expression."""
+    """Returns the number of groups of a regular expression."""
     try:
         return re.compile(pattern).groups
     except re.error as error:
-        raise ConfigError(path, f"{pattern!r} is no regular expression ({error})", "Mend it.") from None
+        raise ConfigError(path, f"{pattern!r} is not a regular expression ({error})", "Fix it.") from None
 
 
 NEWEST_WINS, CONFLICT_FAILS, WITH_SPAN = NEWEST, "fail", "with_span"
@@ -203,13 +215,13 @@ UNLISTED = ("auto", "empty", "unlabelled", "reject", "fail")
 class InputConfig:
     """The images and their annotations.
 
-    `classes` is `None` (told from the data) or an ordered mapping from name to the id the annotations use; a YAML list
-    of names stands for ids in the order of the list, with `None` for "the annotations use the names".
+    `classes` is `None` (detected) or an ordered mapping from name to the id the annotations use; a YAML list of names
+    stands for ids in the order of the list, with `None` for "the annotations use the names".
 
-    Where `images` or `labels.path` name spans (`{SPAN}`, `{YYYY}-{MM}-{DD}`, `{VERSION}`), `span` says which are read:
-    the `newest`, `all`, a number (or date), or [first, last]; `version` which version of each. `on_conflict` decides
-    about images that several spans deliver with different bytes: the `newest` counts, or `fail`, or `with_span` puts
-    the span into the key of every image.
+    Where `images` or `labels.path` name spans (`{SPAN}`, `{YYYY}-{MM}-{DD}`, `{VERSION}`), `span` selects the spans to
+    read: the `newest`, `all`, a number (or date), or [first, last]; `version` the version of each. `on_conflict`
+    decides about images that several spans contain with different bytes: the `newest` counts, or `fail`, or `with_span`
+    puts the span into the key of every image.
     """
 
     PATH: ClassVar[str] = "input"
@@ -234,9 +246,10 @@ class InputConfig:
         if self.classes is not None and not self.classes:
             raise ConfigError("input.classes", "empty", "Name at least one class, or leave the key out.")
         if self.classes is not None and self.labels.format in WITHOUT_CLASSES:
-            raise ConfigError("input.classes", f"{self.labels.format} holds no classes", "Remove it.")
+            raise ConfigError("input.classes", f"{self.labels.format} contains no classes", "Remove input.classes.")
         if self.classes is None and self.labels.others != REFUSE:
-            raise ConfigError("input.labels.others", "classes that are told have no others", "Give input.classes.")
+            problem = f"{self.labels.others!r}, but without input.classes every value of a mask is a class"
+            raise ConfigError("input.labels.others", problem, "Give input.classes.")
         for name in self.classes or ():
             if not name.strip() or not may_be_named(name):
                 raise ConfigError("input.classes", f"{name!r} cannot be part of a feature's name", "Rename the class.")

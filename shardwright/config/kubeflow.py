@@ -1,4 +1,4 @@
-"""`kubeflow`: on what nodes of a cluster Kubeflow Pipelines runs."""
+"""`kubeflow`: the nodes, volumes and folders of a cluster for Kubeflow Pipelines."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import ClassVar
 from shardwright.config.cloud import MOST_RETRIES, RETRIES, Resources, check_components, check_image, check_resources
 from shardwright.config.parsing import at_least, between, one_of
 from shardwright.errors import ConfigError
+from shardwright.storage.paths import MINIO, MOUNTED_SCHEMES, SCHEMES
 
 # Kubeflow names the volume of a pod like its claim, and volumes may have no dots.
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _QUALIFIED = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _SELECTOR_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-_ROOT = re.compile(r"(gs|s3|minio)://[a-z0-9][a-z0-9._-]+(/[^\s*?\[\]{}]*)?")
 
 
 @dataclass(frozen=True)
 class KubeflowTrainer:
-    """What the pod that trains asks for.
+    """The accelerator of the pod that trains.
 
     Attributes:
         machine: TPU machine type of the node pool, `ct5lp-hightpu-4t`.
@@ -60,7 +60,7 @@ class Volume:
 
 @dataclass(frozen=True)
 class KubeflowConfig:
-    """Everything that `compile --target kubeflow` needs to know of a cluster.
+    """The options of `compile --target kubeflow`.
 
     Attributes:
         image: Shardwright's image.
@@ -69,7 +69,7 @@ class KubeflowConfig:
         pipeline_root: folder of all artifacts; by default the cluster's own.
         data_root: folder that stands for the one of `input`, on a volume or a bucket; by default that one itself.
         push_directory: folder of blessed models, on a volume.
-        resources: component -> what its pod asks for.
+        resources: component -> resources of its pod.
         node_selectors: component -> labels of the nodes it may run on.
         tolerations: component -> taints it lives with.
         volumes: claims mounted in every pod.
@@ -93,11 +93,13 @@ class KubeflowConfig:
     def __post_init__(self) -> None:
         check_image("kubeflow.image", self.image)
         between("kubeflow.retries", self.retries, 0, MOST_RETRIES)
-        if self.pipeline_root is not None and not _ROOT.fullmatch(self.pipeline_root):
+        if self.pipeline_root is not None and not any(
+            scheme.is_folder_url(self.pipeline_root) for scheme in MOUNTED_SCHEMES
+        ):
             raise ConfigError(
                 "kubeflow.pipeline_root",
-                f"{self.pipeline_root!r} is no folder on an object store",
-                "Write gs://, s3:// or minio://, then BUCKET/FOLDER.",
+                f"{self.pipeline_root!r} is not a folder on an object store",
+                f"Write {', '.join(scheme.prefix for scheme in SCHEMES)} or {MINIO.prefix}, then BUCKET/FOLDER.",
             )
         for name, mapping in (
             ("resources", self.resources),
@@ -111,7 +113,7 @@ class KubeflowConfig:
             for label, value in labels.items():
                 if not _QUALIFIED.fullmatch(label) or not _SELECTOR_VALUE.fullmatch(value):
                     path = f"kubeflow.node_selectors.{component}.{label}"
-                    raise ConfigError(path, f"{value!r} is no label of a node", "Write key: value.")
+                    raise ConfigError(path, f"{value!r} is not a label of a node", "Write key: value.")
         for component, tolerations in self.tolerations.items():
             for i, toleration in enumerate(tolerations):
                 _check_toleration(f"kubeflow.tolerations.{component}[{i}]", toleration)
@@ -121,11 +123,11 @@ class KubeflowConfig:
 
 def _check_toleration(path: str, toleration: Toleration) -> None:
     if not _QUALIFIED.fullmatch(toleration.key):
-        raise ConfigError(f"{path}.key", f"{toleration.key!r} is no key of a taint", "Write e.g. google.com/tpu.")
+        raise ConfigError(f"{path}.key", f"{toleration.key!r} is not the key of a taint", "Write e.g. google.com/tpu.")
     one_of(f"{path}.operator", toleration.operator, ("Exists", "Equal"))
     if (toleration.value is not None) != (toleration.operator == "Equal"):
-        what = f"{toleration.value!r} with operator {toleration.operator}"
-        raise ConfigError(f"{path}.value", what, "Give a value with Equal, and none with Exists.")
+        problem = f"{toleration.value!r} with operator {toleration.operator}"
+        raise ConfigError(f"{path}.value", problem, "Give a value with Equal, and none with Exists.")
     if toleration.effect is not None:
         one_of(f"{path}.effect", toleration.effect, ("NoSchedule", "PreferNoSchedule", "NoExecute"))
 
@@ -134,10 +136,10 @@ def _check_volumes(volumes: tuple[Volume, ...]) -> None:
     for i, volume in enumerate(volumes):
         if not _DNS_LABEL.fullmatch(volume.claim):
             fix = "Use a-z, 0-9 and -, at most 63."
-            raise ConfigError(f"kubeflow.volumes[{i}].claim", f"{volume.claim!r} is no name of a volume", fix)
+            raise ConfigError(f"kubeflow.volumes[{i}].claim", f"{volume.claim!r} is not the name of a volume", fix)
         if not volume.path.startswith("/") or ".." in volume.path.split("/") or volume.path.strip("/") == "":
             raise ConfigError(
-                f"kubeflow.volumes[{i}].path", f"{volume.path!r} is no folder to mount at", "Write /data."
+                f"kubeflow.volumes[{i}].path", f"{volume.path!r} is not a folder to mount at", "Write /data."
             )
     if len({volume.path for volume in volumes}) < len(volumes):
         raise ConfigError("kubeflow.volumes", "two claims at one path", "Give each its own path.")
@@ -154,4 +156,4 @@ def _check_trainer(trainer: KubeflowTrainer) -> None:
             "kubeflow.trainer.gpus", f"{trainer.gpus} of {trainer.gpu}", "Give both gpu and gpus, or none."
         )
     if trainer.machine is not None and trainer.gpu is not None:
-        raise ConfigError("kubeflow.trainer.gpu", "a pod has a TPU or GPUs", "Remove one of them.")
+        raise ConfigError("kubeflow.trainer.gpu", "a pod has a TPU or GPUs", "Remove machine and topology, or gpu.")

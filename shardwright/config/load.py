@@ -1,10 +1,10 @@
-"""From a YAML file to a `Config`: unknown keys, wrong types and bad units are refused with their YAML path.
+"""Reads a YAML file into a `Config`; unknown keys, wrong types and bad units are errors with their YAML path.
 
-Values are converted by the type annotations of the sections, so a new option is a new field there and nothing here.
+Values are converted by the type annotations of the sections, so a new option needs a field there and nothing here.
 
-`input.classes`: names, or names with the ids that the annotations use, in the configuration or in a file.
+`input.classes` are names, or names with the ids that the annotations use, in the configuration or in a file:
 
-| written as | example |
+| form | example |
 |---|---|
 | list | `[daisy, rose]` |
 | name -> id | `{daisy: 0, rose: 1}` |
@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import difflib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
         Name -> id, in the order of the ids; name -> `None`, in the order of the list, where no ids are given.
 
     Raises:
-        ConfigError: it is none of these, or names or ids stand there twice.
+        ConfigError: it has another form, or names or ids are there twice.
     """
     if isinstance(raw, str):
         raw = _read_file(raw, base)
@@ -71,7 +72,7 @@ def read_classes(raw: object, base: str) -> dict[str, int | None]:
 
 
 def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
-    """Pairs of name and id of a mapping in either direction."""
+    """Returns pairs of name and id of a mapping in either direction."""
     names = [value for value in raw.values() if isinstance(value, str) and _identity(value) is None]
     ids = [_identity(key) for key in raw]
     if raw and len(names) == len(raw) and None not in ids:
@@ -80,13 +81,13 @@ def _by_name(raw: Mapping[object, object]) -> list[tuple[str, int]]:
     for key, value in raw.items():
         number = _identity(value)
         if number is None:
-            raise ConfigError(f"{_PATH}.{key}", f"{value!r} is no whole number", "Write a number such as 16.")
+            raise ConfigError(f"{_PATH}.{key}", f"{value!r} is not a whole number", "Write a number such as 16.")
         pairs.append((_name(key, _PATH), number))
     return pairs
 
 
 def _with_ids(pairs: Sequence[tuple[str, int]]) -> dict[str, int | None]:
-    """Name -> id, in the order of the ids."""
+    """Returns the name -> id, in the order of the ids."""
     _check_unique([name for name, _ in pairs])
     first: dict[int, str] = {}
     for name, number in pairs:
@@ -119,17 +120,17 @@ def _read_file(name: str, base: str) -> object:
         try:
             return json.loads(text, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
-            raise ConfigError(_PATH, f"{name!r} is no JSON ({error})", "Mend the file.") from None
+            raise ConfigError(_PATH, f"{name!r} is not JSON ({error})", "Fix the file.") from None
     rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines()) if any(map(str.strip, row))]
     if all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
     if not all(len(row) == 2 for row in rows):
-        raise ConfigError(_PATH, f"{name!r} does not hold `name,id` rows", "Mend the file.")
+        raise ConfigError(_PATH, f"{name!r} does not contain `name,id` rows", "Fix the file.")
     return _of_table(name, rows)
 
 
 def _of_table(file: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Name -> id of two columns, whichever comes first; the first row may be a header."""
+    """Returns the name -> id of two columns, whichever comes first; the first row may be a header."""
     by_name = [_ids_in(rows, column) for column in (0, 1)]
     header = ["", ""]
     if not any(by_name):
@@ -137,10 +138,10 @@ def _of_table(file: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
         rows = rows[1:]
         by_name = [_ids_in(rows, column) for column in (0, 1)]
     if not rows or not any(by_name):
-        raise ConfigError(_PATH, f"{file!r} does not hold `name,id` rows", "Mend the file.")
+        raise ConfigError(_PATH, f"{file!r} does not contain `name,id` rows", "Fix the file.")
     id_column = by_name.index(True)
     if all(by_name):
-        # Names that are numbers: the header tells them from the ids, and without one names come first.
+        # Names that are numbers: the header distinguishes them from the ids, and without one names come first.
         id_first = header[0] in _ID_HEADERS or header[1] in _NAME_HEADERS
         id_second = header[1] in _ID_HEADERS or header[0] in _NAME_HEADERS
         if any(header) and id_first == id_second:
@@ -164,12 +165,12 @@ def _check_unique(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ConfigError(_PATH, f"{name!r} stands there twice", "Name every class once.")
+            raise ConfigError(_PATH, f"{name!r} is there twice", "Name every class once.")
         seen.add(name)
 
 
 def _identity(value: object) -> int | None:
-    """An id, also one in quotes; of a colour `#rrggbb` the number that masks of colours have for it."""
+    """Returns an id, also one in quotes; of a colour `#rrggbb` the number that masks of colours have for it."""
     if isinstance(value, str):
         return int(value) if _INTEGER.fullmatch(value) else colour_number(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -177,7 +178,7 @@ def _identity(value: object) -> int | None:
 
 def _name(value: object, path: str) -> str:
     if not isinstance(value, str):
-        raise ConfigError(path, f"{value!r} is no text", "Put it in quotes.")
+        raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
     return value
 
 
@@ -192,12 +193,12 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
         The configuration; its `base` is the current folder, absolute.
 
     Raises:
-        UsageError: the file is missing or no YAML mapping.
+        UsageError: the file is missing or not a YAML mapping.
         ConfigError: a key or a value is wrong; the message names the YAML path.
     """
     file = Path(path)
     try:
-        # Not a regular file alone: a shell's `<(...)` is a pipe.
+        # It need not be a regular file: a shell's `<(...)` is a pipe.
         with file.open("rb") as opened:
             data = opened.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
@@ -212,10 +213,12 @@ def load_config(path: str | os.PathLike[str], *, root: str | None = None) -> con
     except yaml.YAMLError as error:
         raise UsageError(f"{file}: not valid YAML: {_yaml_problem(error)}") from None
     except (ValueError, RecursionError) as error:
-        # A date that is none, a number of thousands of digits, brackets within brackets.
+        # An impossible date, a number of thousands of digits, brackets within brackets.
         raise UsageError(f"{file}: not valid YAML: {error}") from None
     if not isinstance(raw, dict):
-        raise UsageError(f"{file}: holds {type(raw).__name__}, not a mapping. Start with `input: {{images: FOLDER}}`.")
+        raise UsageError(
+            f"{file}: contains {type(raw).__name__}, not a mapping. Start with `input: {{images: FOLDER}}`."
+        )
     config = parse_config(raw, base=os.getcwd(), default_name=_name_from(file))
     if root is not None:
         config = dataclasses.replace(config, run=dataclasses.replace(config.run, root=root))
@@ -242,7 +245,7 @@ def parse_config(raw: Mapping[str, Any], *, base: str, default_name: str = "pipe
         values["split"] = split_options(values["split"])
     fields = {k: v for k, v in values.items() if k != "base"}
     if "base" in values:
-        raise ConfigError("base", "not a key", "Remove it.")
+        raise ConfigError("base", "not a key", "Remove base.")
     config = parse_section(config_config.Config, fields, "")
     return dataclasses.replace(config, base=base)
 
@@ -259,24 +262,35 @@ def _name_from(file: Path) -> str:
 
 
 def split_options(raw: object) -> object:
-    """Separates the shares from the options, which are one mapping in the file: `{train: 0.9, test: 0.1, by: hash}`."""
+    """Separates the shares from the options, which are on one level in the file: `{train: 0.9, by: hash}`."""
     if not isinstance(raw, Mapping):
         return raw
     known = {f.name for f in dataclasses.fields(SplitConfig)} - {"shares"}
     options = {k: v for k, v in raw.items() if k in known}
-    shares = {str(k): _float(v, f"split.{k}") for k, v in raw.items() if k not in known}
+    shares = {str(k): _share(str(k), v, known) for k, v in raw.items() if k not in known}
     if raw.get("by") == "kfold" and shares:
         for name in ("train", "eval"):
             if name in shares:
-                raise ConfigError(f"split.{name}", "follows from split.folds", "Remove it.")
-        # `test: 0` says that all images are in folds, where leaving it out means the usual share.
+                raise ConfigError(f"split.{name}", "follows from split.folds", f"Remove split.{name}.")
+        # `test: 0` puts all images into folds, while leaving it out means the default share.
         shares = {name: share for name, share in shares.items() if share != 0}
         return {**options, "shares": shares}
     return {**options, "shares": shares} if shares else options
 
 
+def _share(name: str, value: object, options: Collection[str]) -> float:
+    try:
+        return _float(value, f"split.{name}")
+    except ConfigError:
+        close = difflib.get_close_matches(name, options, n=1, cutoff=0.8)
+        if not close:
+            raise
+        fix = f"Did you mean split.{close[0]}? (To define a split named {name!r}, give its share, for example 0.1.)"
+        raise ConfigError(f"split.{name}", "unknown option", fix) from None
+
+
 def _features(raw: object) -> object:
-    """Columns as `auto` (all), `none`, a list, or with their types."""
+    """Reads columns given as `auto` (all), `none`, a list, or with their types."""
     if raw in ("auto", "none"):
         return {"*": "auto"} if raw == "auto" else {}
     if isinstance(raw, list):

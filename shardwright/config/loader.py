@@ -1,7 +1,4 @@
-"""`loader`: how examples become batches.
-
-Augmentations by name and strength: `flip_left_right`, `crop=0.6`; what `loader.augment` and `load` take.
-"""
+"""`loader`: how examples become batches. `load` takes the same augmentations, such as `flip_left_right`, `crop=0.6`."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from shardwright.errors import ConfigError, UsageError
 
 @dataclass(frozen=True)
 class _Kind:
-    """What an augmentation's strength may be; without a default it has none."""
+    """The range of an augmentation's strength; without a default it has none."""
 
     default: float | None = None
     low: float = 0.0
@@ -45,7 +42,7 @@ class Augmentation:
 
     Attributes:
         name: one of `AUGMENTATIONS`.
-        strength: what it means is said in `loader.augment`; 0 for those that have none.
+        strength: see `shardwright.loader.augment`; 0 for those that have none.
     """
 
     name: str
@@ -53,10 +50,10 @@ class Augmentation:
 
 
 def read_augmentations(written: Iterable[str]) -> dict[str, Augmentation]:
-    """Reads augmentations, as the configuration writes them, by their names.
+    """Reads augmentations; returns them by their names.
 
     Raises:
-        UsageError: one is not known, is there twice, or its strength is none that it may have.
+        UsageError: one is not known, is there twice, or its strength is out of range.
     """
     found: dict[str, Augmentation] = {}
     for text in written:

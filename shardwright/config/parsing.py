@@ -1,4 +1,4 @@
-"""Checks of single values; `path` is where they stand in the YAML file."""
+"""Checks of single values, and sections made of plain values; `path` is always the YAML path."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def between(path: str, value: float, low: float, high: float) -> None:
 
 
 def may_be_named(name: str) -> bool:
-    """Whether a class may be called so: its name becomes a part of features' names, in UTF-8."""
+    """Returns whether a class may have this name, which becomes a part of features' names, in UTF-8."""
     return "/" not in name and not any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in name)
 
 
@@ -50,12 +50,12 @@ def parse_section(cls: type[Any], raw: object, path: str) -> Any:
         path: YAML path of the section, for messages.
 
     Raises:
-        ConfigError: an unknown key, a wrong type, or whatever the section refuses.
+        ConfigError: an unknown key, a wrong type, or a value that the section refuses.
     """
     if raw is None:
         raw = {}
     if not isinstance(raw, Mapping):
-        raise ConfigError(path, f"{raw!r} is no mapping", "Write keys and values below it.")
+        raise ConfigError(path, f"{raw!r} is not a mapping", "Write keys and values below it.")
     hints = typing.get_type_hints(cls, include_extras=False)
     known = [f.name for f in dataclasses.fields(cls) if f.metadata.get("key", True)]
     values = {}
@@ -85,11 +85,11 @@ def _value(hint: Any, value: object, path: str) -> Any:
         options = [option for option in get_args(hint) if option is not type(None)]
         if value is None and len(options) == len(get_args(hint)):
             raise ConfigError(path, "null", "Give a value or remove the key.")
-        # Where a list and a single value may stand, a list is told by being one.
+        # For a list or a single value, the type of the value decides.
         of_list = [option for option in options if get_origin(option) is tuple]
         single = [option for option in options if option not in of_list]
         if str in single and len(single) > 1:
-            # A number or a word: what is no text is the number.
+            # A number or a word: a text is the word.
             single = [option for option in single if (option is str) == isinstance(value, str)]
         chosen = of_list if of_list and (isinstance(value, list) or not single) else single
         # `off` is how people write it, and YAML reads that as false.
@@ -109,7 +109,7 @@ def _value(hint: Any, value: object, path: str) -> Any:
 
 def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise ConfigError(path, f"{value!r} is no list", "Write it in square brackets.")
+        raise ConfigError(path, f"{value!r} is not a list", "Write it in square brackets.")
     if len(args) == 2 and args[1] is Ellipsis:
         return tuple(_value(args[0], v, f"{path}[{i}]") for i, v in enumerate(value))
     if len(value) != len(args):
@@ -119,15 +119,15 @@ def _sequence(args: tuple[Any, ...], value: object, path: str) -> tuple[Any, ...
 
 def _mapping(hint: Any, value: object, path: str) -> types.MappingProxyType[str, Any] | dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise ConfigError(path, f"{value!r} is no mapping", "Write keys and values below it.")
+        raise ConfigError(path, f"{value!r} is not a mapping", "Write keys and values below it.")
     return {str(k): _value(hint, v, f"{path}.{k}") for k, v in value.items()}
 
 
 def _string(value: object, path: str) -> str:
     if not isinstance(value, str):
-        raise ConfigError(path, f"{value!r} is no text", "Put it in quotes.")
+        raise ConfigError(path, f"{value!r} is not a text", "Put it in quotes.")
     if "\0" in value:
-        raise ConfigError(path, f"{value!r} has a NUL in it, which no name of a file may have", "Remove it.")
+        raise ConfigError(path, f"{value!r} contains a NUL, which no file name may have", f"Remove {path}.")
     return value
 
 
@@ -144,7 +144,7 @@ def _int(value: object, path: str) -> int:
         if number is not None and float(number).is_integer():
             return int(number)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(path, f"{value!r} is no whole number", "Write a number such as 16.")
+        raise ConfigError(path, f"{value!r} is not a whole number", "Write a number such as 16.")
     if abs(value) > _LARGEST:
         raise ConfigError(path, "a number of more than 63 bits", "Write a number such as 16.")
     return value
@@ -157,9 +157,9 @@ def _float(value: object, path: str) -> float:
             # YAML 1.1 reads `1e-3` (no dot) as text; people write it for learning rates.
             return float(percent[1]) / 100 if percent else float(value)
         except ValueError:
-            raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.") from None
+            raise ConfigError(path, f"{value!r} is not a number", "Write a number such as 0.1 or 1%.") from None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(path, f"{value!r} is no number", "Write a number such as 0.1 or 1%.")
+        raise ConfigError(path, f"{value!r} is not a number", "Write a number such as 0.1 or 1%.")
     if isinstance(value, int):
         return float(_int(value, path))
     return value

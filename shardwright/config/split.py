@@ -1,4 +1,4 @@
-"""`split`: which images a model learns from, and which it is measured on."""
+"""`split`: which images a model learns from, and on which it is evaluated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXAMPLE = "Write for example {train: 0.8, eval: 0.1, test: 0.1}."
 
 @dataclass(frozen=True)
 class GroupConfig:
-    """What an image's group is: a column of the table of labels, or the group of a regular expression on the key."""
+    """The group of an image: a column of the table of labels, or the group of a regular expression on the key."""
 
     PATH: ClassVar[str] = "split.group"
 
@@ -42,7 +42,7 @@ class GroupConfig:
             groups = re.compile(self.pattern).groups
         except re.error as error:
             raise ConfigError(
-                "split.group.pattern", f"{self.pattern!r} is no regular expression ({error})", "Mend it."
+                "split.group.pattern", f"{self.pattern!r} is not a regular expression ({error})", "Fix it."
             ) from None
         if groups != 1:
             raise ConfigError(
@@ -54,14 +54,14 @@ class GroupConfig:
 class SplitConfig:
     """Names and shares of the splits, and how images come into them.
 
-    `by: hash` takes a salted hash of the key; `group` one of the group's name, so that a group lies whole in one split;
+    `by: hash` uses a salted hash of the key; `group` one of the group's name, so that a whole group is in one split;
     `stratified` gives every class its share in every split. `kfold` makes `fold` of `folds` the split `eval` and the
-    others `train`, by hash or, with `stratify`, by classes; their shares follow from that. `predefined` takes what the
-    input says: a `column` of the table of labels, `lists` of keys in files, or what the source or the folders say; an
-    image that nothing is said of fails the run, or goes into `rest`.
+    others `train`, by hash or, with `stratify`, by classes; their shares follow from that. `predefined` uses the splits
+    of the input: a `column` of the table of labels, `lists` of keys in files, or the format or the folders; an image
+    without a split fails the run, or goes into `rest`.
 
-    `previous` is an earlier dataset: what it holds stays where it is, and only new images are divided. `blessed` stands
-    for that of the model in force (`shardwright.ingest.baseline`).
+    `previous` is an earlier dataset: its images stay in their splits, and only new images are divided. `blessed` is the
+    dataset of the baseline model (`shardwright.ingest.baseline`).
     """
 
     PATH: ClassVar[str] = "split"
@@ -88,7 +88,7 @@ class SplitConfig:
         for name, share in self.shares.items():
             _check_name(f"split.{name}", name)
             if not 0 < share <= 1:
-                raise ConfigError(f"split.{name}", f"{share!r} is no share", "Use a number above 0, at most 1.")
+                raise ConfigError(f"split.{name}", f"{share!r} is not a share", "Use a number above 0, at most 1.")
         total = sum(self.shares.values())
         if abs(total - 1) > 1e-6:
             raise ConfigError("split", f"the shares add up to {total:g}", "Make them add up to 1.")
@@ -109,20 +109,22 @@ class SplitConfig:
             if value is not None and value is not False and value != FAIL and self.by not in allowed:
                 raise ConfigError(
                     f"split.{name}",
-                    f"does nothing with by: {self.by}",
-                    f"Remove it, or use by: {' or '.join(allowed)}.",
+                    f"has no effect with split.by: {self.by}",
+                    f"Remove split.{name}, or use split.by: {' or '.join(allowed)}.",
                 )
         if self.by == "group" and self.group is None:
             raise ConfigError("split.group", "missing", "Write e.g. {column: patient_id} or {pattern: '^([^/]+)/'}.")
         if self.lists is not None and self.column is not None:
-            raise ConfigError("split.lists", "and split.column exclude each other", "Give one of them.")
+            raise ConfigError("split.lists", "split.column is given, too", "Remove split.lists or split.column.")
         if self.lists is not None and not self.lists:
-            raise ConfigError("split.lists", "empty", "Write e.g. {train: train.txt, eval: val.txt}, or remove it.")
+            raise ConfigError(
+                "split.lists", "empty", "Write e.g. {train: train.txt, eval: val.txt}, or remove split.lists."
+            )
         if self.stratify and self.previous is not None:
             raise ConfigError(
                 "split.previous",
-                "which fold its images of train were in is not known, so stratified folds cannot be filled up",
-                "Remove it, or stratify.",
+                "the folds of its images in train are not known, so stratified folds cannot be continued",
+                "Remove split.previous or split.stratify.",
             )
 
     def _share_folds(self) -> None:

@@ -1,7 +1,4 @@
-"""`trainer`: the model and how it learns.
-
-What a model may be, and what it may minimize: the names that `trainer` takes.
-"""
+"""`trainer`: the model and how it learns; the names of models, encoders and losses."""
 
 from __future__ import annotations
 
@@ -30,20 +27,20 @@ ENCODERS = (
 )
 WEIGHT_FILES = (".weights.h5", ".h5", ".keras")
 
-# The models of a task, the one that `auto` means first; any other name is a path to a function of the user's.
+# The models of a task, the one that `auto` means first; any other name is the import path of a user's function.
 MODELS = {"segmentation": ("unet", "deeplab"), "classification": ("cnn",)}
-# Words that a model is told of: every one is a number of each image, and a row of weights.
+# Limit of the words that a model reads: each takes a number of every image, and a row of weights.
 _MOST_WORDS = 50_000
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def is_import_path(model: str) -> bool:
-    """Whether `trainer.model` is `package.module:function`."""
+    """Returns whether `trainer.model` is `package.module:function`."""
     return _IMPORT_PATH.fullmatch(model) is not None
 
 
 def check_model(model: str, encoder: str, weights: str | None) -> None:
-    """Refuses a model that is none, and an encoder that does not go with it.
+    """Refuses an unknown model, and an encoder that does not go with it.
 
     Args:
         model: `trainer.model`.
@@ -54,23 +51,25 @@ def check_model(model: str, encoder: str, weights: str | None) -> None:
         if ":" in model or "." in model:
             raise ConfigError(
                 "trainer.model",
-                f"{model!r} is no import path",
+                f"{model!r} is not an import path",
                 "Write package.module:function, e.g. mine.models:build.",
             )
         one_of("trainer.model", model, ("auto", *itertools.chain(*MODELS.values())))
     one_of("trainer.encoder", encoder, ENCODERS)
     if is_import_path(model) and encoder != COMPACT:
-        raise ConfigError("trainer.encoder", f"{encoder!r}, but trainer.model is your own", "Remove it.")
+        raise ConfigError(
+            "trainer.encoder", f"{encoder!r}, but trainer.model is your own function", "Remove trainer.encoder."
+        )
     if weights is None:
         return
     if encoder == COMPACT:
         raise ConfigError(
             "trainer.weights",
-            "they are an encoder's, and trainer.encoder is compact",
-            f"Use {ENCODERS[1]}, or remove it.",
+            f"{weights!r} are weights of an encoder, and trainer.encoder is compact",
+            f"Use trainer.encoder: {ENCODERS[1]}, or remove trainer.weights.",
         )
     if not weights.endswith(WEIGHT_FILES):
-        raise ConfigError("trainer.weights", f"{weights!r} is no file of weights", f"Use {', '.join(WEIGHT_FILES)}.")
+        raise ConfigError("trainer.weights", f"{weights!r} is not a file of weights", f"Use {', '.join(WEIGHT_FILES)}.")
 
 
 def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment: Sequence[str]) -> None:
@@ -86,7 +85,7 @@ def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment
             raise ConfigError(
                 "trainer.text",
                 f"{column!r} is not among transform.text",
-                f"There: {', '.join(texts) or 'none'}. Say there how its words are counted.",
+                f"It has: {', '.join(texts) or 'none'}. Add transform.text.{column}.",
             )
     words = sum(texts[column].vocabulary for column in columns)
     if words > _MOST_WORDS:
@@ -94,7 +93,9 @@ def check_texts(columns: Sequence[str], texts: Mapping[str, TextConfig], augment
             "trainer.text", f"{words} words", f"Lower transform.text.{columns[0]}.vocabulary; {_MOST_WORDS} at most."
         )
     if columns and any(name.partition("=")[0] == "mixup" for name in augment):
-        raise ConfigError("loader.augment", "mixup mixes images, and trainer.text has texts", "Remove one of the two.")
+        raise ConfigError(
+            "loader.augment", "mixup mixes images, and trainer.text has texts", "Remove mixup or trainer.text."
+        )
 
 
 def check_learning(task: str, model: str, loss: str) -> None:
@@ -133,7 +134,7 @@ class TrainerConfig:
 
     `batch_size` counts the images of all devices and hosts together. `warm_up` is the share of the steps in which the
     learning rate rises, `patience` the number of epochs without a better one after which a training ends. `text` are
-    columns of `transform.text` that the model reads beside the image; `ema` keeps a running mean of the weights;
+    columns of `transform.text` that the model reads with the image; `ema` keeps a running mean of the weights;
     `accumulate` batches make one update.
     """
 
@@ -179,7 +180,11 @@ class TrainerConfig:
         if self.weight_decay is not None:
             between("trainer.weight_decay", self.weight_decay, 0, 1)
             if self.optimizer != "adamw":
-                raise ConfigError("trainer.weight_decay", f"{self.optimizer} has none", "Remove it, or use adamw.")
+                raise ConfigError(
+                    "trainer.weight_decay",
+                    f"{self.optimizer} has none",
+                    "Remove trainer.weight_decay, or use optimizer: adamw.",
+                )
         if self.patience is not None:
             at_least("trainer.patience", self.patience, 1)
         if self.ema is not None:
@@ -190,7 +195,9 @@ class TrainerConfig:
                 raise ConfigError("trainer.text", f"{column!r} twice", "Name each column once.")
         if self.text and is_import_path(self.model):
             raise ConfigError(
-                "trainer.text", "a model of your own takes images alone", "Remove it, or use model: auto."
+                "trainer.text",
+                "trainer.model is your own function, and gets images only",
+                "Remove trainer.text, or use trainer.model: auto.",
             )
         if not self.warm_start.strip():
             raise ConfigError(

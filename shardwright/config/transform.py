@@ -1,4 +1,4 @@
-"""`transform`: the pixels that are trained on, and what goes with them."""
+"""`transform`: the images, masks, labels and texts that a model is trained on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RLE, PNG = "rle", "png"
 INDEX, ONE_HOT, MULTI_HOT = "index", "one_hot", "multi_hot"
 COUNTS, IDS, DENSE = "counts", "ids", "dense"
 DEFAULT_SIZE = (352, 544)
-# A dense vector of more is better stored sparsely, and a vocabulary of more is no vocabulary.
+# No vocabulary needs more words, and a dense vector of more is better stored sparsely.
 _MOST_WORDS = 1_000_000
 
 
 @dataclass(frozen=True)
 class TextConfig:
-    """How a column of texts is stored: words told apart by all that is no letter, digit or apostrophe, in lower case.
+    """How a column of texts is stored: as words, in lower case, divided by all but letters, digits and apostrophes.
 
     `vocabulary` is the number of the most frequent words of the split train. `output: counts` stores them sparsely,
     `dense` as one number for each of them, `ids` the words in their order: 0 pads up to `length`, 1 is any other word,
@@ -45,7 +45,9 @@ class TextConfig:
         at_least("transform.text.length", self.length, 1)
         if self.output != IDS:
             raise ConfigError(
-                "transform.text.length", f"{self.output} has no length of its own", f"Remove it, or use output: {IDS}."
+                "transform.text.length",
+                f"{self.length}, but output: {self.output} has no length",
+                f"Remove transform.text.length, or use output: {IDS}.",
             )
 
 
@@ -54,8 +56,8 @@ class TransformConfig:
     """The pixels that are trained on. `size` is [height, width]; with `resize: keep` images keep theirs.
 
     `quality`, `optimize` and `chroma` are of JPEG (`optimize` of PNG too); `masks` stores run lengths or a PNG of 0 and
-    1 a class; `labels: one_hot` or `multi_hot` adds a number for each class; `preset` gives features the names of
-    others (`shardwright.dataset.features`); `text` says what becomes of columns of texts, by their names.
+    1 a class; `labels: one_hot` or `multi_hot` adds a number for each class; `preset` selects names and forms of
+    features (`shardwright.dataset.features`); `text` has the options of columns of texts, by their names.
     """
 
     PATH: ClassVar[str] = "transform"
@@ -76,7 +78,9 @@ class TransformConfig:
         if self.resize != KEEP and self.size is None:
             object.__setattr__(self, "size", DEFAULT_SIZE)
         elif self.resize == KEEP and self.size is not None:
-            raise ConfigError("transform.size", f"{list(self.size)}, but resize is {KEEP}", "Remove one of the two.")
+            raise ConfigError(
+                "transform.size", f"{list(self.size)}, but transform.resize is {KEEP}", "Remove size or resize."
+            )
         for side in self.size or ():
             between("transform.size", side, 8, 16384)
         one_of("transform.encoding", self.encoding, ENCODINGS)
@@ -87,7 +91,11 @@ class TransformConfig:
         one_of("transform.labels", self.labels, (INDEX, ONE_HOT, MULTI_HOT))
         one_of("transform.preset", self.preset, PRESETS)
         if self.masks == PNG and self.preset != TF_VISION:
-            raise ConfigError("transform.masks", f"{PNG}, but {self.preset} has a form of its own", "Remove one.")
+            raise ConfigError(
+                "transform.masks",
+                f"{PNG}, but transform.preset: {self.preset} has its own form",
+                "Remove masks or preset.",
+            )
         if self.preset in (TFDS, KAGGLE_FLOWERS) and self.encoding not in ("jpeg", "png"):
             raise ConfigError(
                 "transform.preset",

@@ -1,4 +1,4 @@
-"""`vertex`: where and on what Vertex AI Pipelines runs."""
+"""`vertex`: project, region, machines and folders for Vertex AI Pipelines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shardwright.config.cloud import (
 from shardwright.config.parsing import at_least, between
 from shardwright.errors import ConfigError
 
-# What reads and writes buckets itself, on whichever machine its workers are.
+# The components whose workers may be on any machine, since they read and write buckets directly.
 ON_DATAFLOW = ("ImageExampleGen", "StatisticsGen", "ImageTransform")
 
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -50,7 +50,7 @@ class VertexTrainer:
 
 @dataclass(frozen=True)
 class DataflowConfig:
-    """Which components run on Dataflow, and on what.
+    """The components that run on Dataflow, and their workers.
 
     Attributes:
         components: their names.
@@ -69,12 +69,12 @@ class DataflowConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """When a schedule starts runs.
+    """The times at which a schedule starts runs.
 
     Attributes:
         cron: five fields, after `TZ=ZONE ` if wanted.
         max_runs: after how many it ends, `None` for never.
-        concurrent: runs at a time.
+        concurrent: number of concurrent runs.
     """
 
     cron: str | None = None
@@ -84,12 +84,12 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class VertexConfig:
-    """Everything that `compile --target vertex`, `submit` and `schedule` need to know of a project.
+    """The options of `compile --target vertex`, `submit` and `schedule`.
 
     Attributes:
         project: Google Cloud project.
         region: where pipelines, training and Dataflow run.
-        service_account: whom the runs act as.
+        service_account: the account of the runs.
         pipeline_root: folder of all artifacts.
         data_root: folder that stands for the one of `input`; by default that one itself.
         push_directory: folder of blessed models; by default `pushed` below `pipeline_root`.
@@ -97,7 +97,7 @@ class VertexConfig:
         retries: how often a task that fails is run again.
         network: a peered network, `projects/NUMBER/global/networks/NAME`.
         labels: labels of runs and jobs.
-        machines: component -> what its machine must have.
+        machines: component -> resources of its machine.
         trainer: the machine that trains.
         dataflow: what runs on Dataflow.
         schedule: when.
@@ -148,7 +148,7 @@ def _check_dataflow(dataflow: DataflowConfig) -> None:
     if "Evaluator" in dataflow.components:
         raise ConfigError(
             "vertex.dataflow.components.Evaluator",
-            "the Evaluator works on folders of its own machine, where TFMA's workers would look for the model",
+            "the Evaluator works on folders of its machine, where TFMA's workers would look for the model",
             "Give it a large machine (vertex.machines.Evaluator) and processes on it (docs/dataflow.md).",
         )
     check_components("vertex.dataflow.components", dataflow.components, ON_DATAFLOW)

@@ -1,7 +1,7 @@
 """YAML text of a configuration as plain values: no key twice, and no more of anything than a configuration needs.
 
-A few lines of YAML can stand for billions of values (an alias of aliases of aliases), so what the aliases stand for is
-counted before any of it is made.
+A few lines of YAML can stand for billions of values (an alias of aliases of aliases), so the values behind aliases are
+counted before any of them is made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def parse_yaml(text: str) -> Any:
     Raises:
         yaml.YAMLError: it is not YAML, has a key twice, or is larger, deeper or, with its aliases written out, longer
             than a configuration may be.
-        ValueError, RecursionError: a value is none of its type.
+        ValueError, RecursionError: a value is not of its type.
     """
     return yaml.load(text, Loader=_Loader)  # noqa: S506 (it is a SafeLoader)
 
@@ -48,8 +48,8 @@ class _Loader(yaml.SafeLoader):
         if self._nodes > _MOST_NODES or self._depth > _DEEPEST:
             parser: Any = self  # Its stubs are without types.
             few = self._nodes <= _MOST_NODES
-            what = f"values more than {_DEEPEST} deep" if few else f"more than {_MOST_NODES:,} values"
-            raise ConstructorError(None, None, what, parser.peek_event().start_mark)
+            problem = f"values more than {_DEEPEST} deep" if few else f"more than {_MOST_NODES:,} values"
+            raise ConstructorError(None, None, problem, parser.peek_event().start_mark)
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
@@ -77,7 +77,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _written_out(node: yaml.Node, known: dict[int, int], open_: set[int]) -> int:
-    """How many values a node is with its aliases written out.
+    """Returns how many values a node has with its aliases written out.
 
     Args:
         node: the node; at most `_DEEPEST` deep, unless it contains itself.
@@ -95,7 +95,7 @@ def _written_out(node: yaml.Node, known: dict[int, int], open_: set[int]) -> int
     count = 1 + sum(_written_out(part, known, open_) for part in parts)
     open_.discard(id(node))
     if count > _MOST_NODES:
-        what = f"aliases that stand for more than {_MOST_NODES:,} values"
-        raise ConstructorError(None, None, what, node.start_mark)
+        problem = f"aliases that stand for more than {_MOST_NODES:,} values"
+        raise ConstructorError(None, None, problem, node.start_mark)
     known[id(node)] = count
     return count

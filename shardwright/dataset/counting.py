@@ -1,8 +1,7 @@
-"""How many records TFRecord files hold, without reading them where somebody has counted already.
+"""Counts the records of TFRecord files, without reading them where the count is known.
 
-In this order: the manifest of the dataset that a file belongs to; its index; its name, where it ends as Kaggle's do
-(`flowers00-230.tfrec`, `00-512x512-798.tfrec`: the last number is the count); else the headers of its records, one
-after the other.
+The count comes from the first of these that exists: the manifest of the file's dataset; its index; a name like those on
+Kaggle (`flowers00-230.tfrec`, `00-512x512-798.tfrec`: the last number is the count); the headers of its records.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from shardwright.errors import DatasetError
 from shardwright.storage import open_file
 from shardwright.tfrecords.records import FOOTER_BYTES, HEADER_BYTES, frame_length, header_is_valid
 
-# A number before the count, or another one's `-1.tfrec` would be a count. `-of-4` says how many files there are.
+# Another number must be before the count: in `data-1.tfrec`, 1 is not a count. In `-of-4`, 4 is the number of files.
 _COUNTED_NAME = re.compile(r".*[0-9].*(?<!-of)-(?P<count>0|[1-9][0-9]*)\.tfrec")
 
 
@@ -30,7 +29,7 @@ def count_records(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str
         files: paths, or one path; of this machine or URLs. Not compressed.
 
     Raises:
-        DatasetError: a file is missing, damaged or compressed, and nothing else says its count.
+        DatasetError: a file is missing, damaged or compressed, and its count is not known.
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else files
     known: dict[str, dict[str, int]] = {}
@@ -61,7 +60,7 @@ def _count(path: str, known: dict[str, dict[str, int]]) -> int:
 
 
 def _of_manifest(root: str) -> dict[str, int]:
-    """Shard -> records, of a dataset whose files have the sizes that its manifest says."""
+    """Shard -> records, of a dataset whose files have the sizes in its manifest."""
     try:
         dataset = ImageDataset.open(root)
     except DatasetError:
@@ -70,7 +69,7 @@ def _of_manifest(root: str) -> dict[str, int]:
 
 
 def _of_index(path: str, size: int) -> int | None:
-    """The lines of an index that ends where its shard does."""
+    """Returns the lines of an index that ends where its shard does."""
     try:
         with open_file(path) as lines:
             count, end = 0, 0
@@ -89,7 +88,7 @@ def _of_headers(path: str, file: IO[bytes], size: int) -> int:
         header = file.read(HEADER_BYTES)
         if len(header) < HEADER_BYTES or not header_is_valid(header) or offset + frame_length(header) > size:
             raise DatasetError(
-                f"{path}: record {count} at offset {offset} is damaged or cut off, or this is no plain TFRecord file. "
+                f"{path}: record {count} at offset {offset} is damaged or cut off, or this is not a TFRecord file. "
                 "Decompress it, or fetch it again."
             )
         count, offset = count + 1, offset + frame_length(header)

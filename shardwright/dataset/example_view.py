@@ -1,7 +1,7 @@
-"""What a record tells of its image without decoding it: place, size, classes, areas of masks, measured quality.
+"""A view of a record that does not decode its image: size, classes, areas of masks, measured quality.
 
-Features are found under whatever names the dataset stores them (`Manifest.names`); what a preset leaves out is missing
-here too, but for the size, which the header of the image tells.
+Features are found under the names of the dataset (`Manifest.names`). Features that a preset leaves out are missing here
+too. Only the size is then read from the header of the image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shardwright.masks.rle import Runs, from_flat
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.lazy_example import LazyExample
 
-# What is in a dataset was checked when it was written.
+# The images of a dataset were checked when it was written.
 _ANY_SIZE = 2**31
 _MOST_HASH = 1 << 63
 _HEX = re.compile("[0-9a-f]{16}")
@@ -32,7 +32,7 @@ class ExampleReader:
     """Reads records of one dataset.
 
     Args:
-        manifest: what the dataset says of itself.
+        manifest: the manifest of the dataset.
     """
 
     def __init__(self, manifest: Manifest) -> None:
@@ -53,15 +53,15 @@ class ExampleReader:
         self.encoding = manifest.recipe.get("encoding") or images.get("reencode")
 
     def read(self, key: str, payload: bytes) -> ExampleView:
-        """The facts of a record.
+        """Returns a view of a record.
 
         Raises:
-            DatasetError: it is no example.
+            DatasetError: the payload is not a `tf.train.Example`.
         """
         try:
             return ExampleView(self, key, LazyExample(payload))
         except RecordError as error:
-            raise DatasetError(f"record {key!a}: {error}. Write the dataset anew.") from None
+            raise DatasetError(f"record {key!a}: {error}. Re-create the dataset.") from None
 
 
 _SCALARS = (
@@ -78,10 +78,10 @@ _SCALARS = (
 
 @dataclass(frozen=True)
 class ExampleView:
-    """One image; what is not asked for is not parsed.
+    """One image; parses only the features that are asked for.
 
     Attributes:
-        reader: how its dataset names things.
+        reader: the reader of its dataset.
         key: its key.
         example: the record.
     """
@@ -98,12 +98,12 @@ class ExampleView:
 
     @property
     def bytes(self) -> int:
-        """How many they are."""
+        """Number of stored bytes of the image."""
         return self.example.length(self.reader.names["image/encoded"])
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Height and width of the stored pixels; 0, 0 where nothing tells."""
+        """Height and width of the stored pixels; 0, 0 if unknown."""
         height = self.example.number(self.reader.names["image/height"])
         width = self.example.number(self.reader.names["image/width"])
         if height and width:
@@ -113,7 +113,7 @@ class ExampleView:
 
     @cached_property
     def header(self) -> ImageHeader | None:
-        """What the stored bytes say of themselves; `None` where they are no JPEG or PNG."""
+        """The header of the stored bytes; `None` unless they are a JPEG or PNG."""
         try:
             return read_header(self.encoded, max_pixels=_ANY_SIZE)
         except ImageError:
@@ -121,22 +121,22 @@ class ExampleView:
 
     @property
     def format(self) -> str:
-        """`jpeg`, `png`, `raw`, `tensor`; empty where nothing tells."""
-        told = self.example.texts(self.reader.names["image/format"])
-        if told:
-            return told[0]
+        """`jpeg`, `png`, `raw`, `tensor`; empty if unknown."""
+        stored = self.example.texts(self.reader.names["image/format"])
+        if stored:
+            return stored[0]
         return self.header.format if self.header else ""
 
     @property
     def channels(self) -> int:
-        """Channels of the file; 0 where nothing tells."""
+        """Channels of the file; 0 if unknown."""
         return int(self.example.number(self.reader.names["image/channels"]) or 0)
 
     @property
     def orientation(self) -> int:
         """1 to 8, as Exif numbers them."""
-        told = int(self.example.number(self.reader.names["image/orientation"]) or 1)
-        return told if 1 <= told <= 8 else 1
+        stored = int(self.example.number(self.reader.names["image/orientation"]) or 1)
+        return stored if 1 <= stored <= 8 else 1
 
     @cached_property
     def labels(self) -> tuple[int, ...]:
@@ -152,16 +152,16 @@ class ExampleView:
         return [int(self.example.number(name) or 0) for name in self.reader.areas]
 
     def runs(self, label: int) -> Runs:
-        """The mask of a class as runs in the stored frame; none where it has none or it is not stored as runs.
+        """Returns the mask of a class as runs in the stored frame; no runs where there is no mask, or not as runs.
 
         Raises:
-            RleError: what is stored are no runs.
+            RleError: the stored values are not runs.
         """
         return self._runs(None if self.reader.runs is None else self.reader.runs[label])
 
     @property
     def ignored(self) -> Runs:
-        """What neither loss nor metric counts, like `runs`."""
+        """The pixels that neither loss nor metric counts, like `runs`."""
         return self._runs(self.reader.ignored)
 
     def _runs(self, name: str | None) -> Runs:
@@ -170,7 +170,7 @@ class ExampleView:
 
     @property
     def quality(self) -> Quality | None:
-        """What was measured of it when it was written; `None` where nothing was."""
+        """Its quality as measured when it was written; `None` where it was not."""
         if self.reader.quality is None:
             return None
         values = [self.example.number(name) for name in self.reader.quality]
@@ -188,17 +188,17 @@ class ExampleView:
 
     @property
     def content(self) -> int:
-        """64 bits of the hash of the file as it was delivered; 0 where it is not stored."""
-        told = self.example.texts(self.reader.names["image/sha256"])
-        return int(told[0][:16], 16) if told and _HEX.match(told[0]) else 0
+        """64 bits of the hash of the original file; 0 where it is not stored."""
+        stored = self.example.texts(self.reader.names["image/sha256"])
+        return int(stored[0][:16], 16) if stored and _HEX.match(stored[0]) else 0
 
     def drawn(self, share: float, seed: int = 0) -> bool:
-        """Whether the image belongs to a sample of that share of all images, chosen by a hash of its key."""
+        """Returns whether the image is in a sample of that share of all images, chosen by a hash of its key."""
         return sampling_hash(self.key, seed) < share
 
 
 def sampling_hash(key: str, seed: int = 0) -> float:
-    """A number from 0 to 1 that follows from a key: the same images are drawn everywhere, in whatever order."""
+    """Returns a number from 0 to 1 that follows from a key: a sample has the same images everywhere, in any order."""
     return text_number(f"{seed}:{key}") / _MOST_HASH
 
 

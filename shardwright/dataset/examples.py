@@ -1,4 +1,4 @@
-"""Single images of a dataset as a person or a notebook asks for them: pixels, masks, classes, and how they look."""
+"""Single images of a dataset for people and notebooks: pixels, masks, classes and pictures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Example:
     """An image of a dataset; a notebook shows it with its masks laid over.
 
     Attributes:
-        facts: what the record tells.
+        facts: a view of the record.
         split: its split.
     """
 
@@ -56,7 +56,7 @@ class Example:
         picture = displayed(self.facts, *displayed_size(*self.facts.size, self.facts.orientation))
         if picture is None:
             stored = self.facts.format or "an unknown form"
-            raise DatasetError(f"{self.key}: no picture can be made of what is stored ({stored}).")
+            raise DatasetError(f"{self.key}: cannot be shown as a picture, since it is stored as {stored}.")
         return np.asarray(picture, np.uint8)
 
     @cached_property
@@ -76,12 +76,12 @@ class Example:
 
     def _repr_html_(self) -> str:
         height, width = self.facts.size
-        told = f"{height} × {width} {self.facts.format}, {self.facts.bytes / 1000:.1f} kB, split {self.split}"
+        details = f"{height} × {width} {self.facts.format}, {self.facts.bytes / 1000:.1f} kB, split {self.split}"
         picture = tile(overlaid(self.facts, _LARGE, _LARGE), f"{self.key} with its masks")
-        return box("Example", line(isolate(self.key)), line(self._named()), picture, soft=told)
+        return box("Example", line(isolate(self.key)), line(self._named()), picture, soft=details)
 
     def small_html(self) -> str:
-        """A small picture with its key and classes."""
+        """Returns a small picture with its key and classes."""
         url = overlaid(self.facts)
         return tile(url, f"{self.key}, split {self.split}", isolate(self.key, 60), self._named())
 

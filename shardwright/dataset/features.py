@@ -1,8 +1,8 @@
-"""Feature presets: what of an ingested example is stored, under which names and in which form.
+"""Feature presets: which features of an ingested example are stored, under which names and in which form.
 
 `tf_vision`       our own names, those of TF Model Garden: `image/encoded`, `image/class/label`; run lengths as int64
-`tfds`            `image`, `label` (`labels` where there may be several), `image/filename`, `id`; of every class a mask
-                  as PNG of 0 and 1 in `segmentation_mask/<class>`
+`tfds`            `image`, `label` (`labels` where there may be several), `image/filename`, `id`; the mask of every
+                  class as PNG of 0 and 1 in `segmentation_mask/<class>`
 `kaggle_flowers`  `image`, `class`, `label` (the name of the class), `size` (height, width), `one_hot_class`, `id`
 `rle_text`        our own names, but run lengths as text in `image/segmentation/<class>/rle_text`, one per row of the
                   source
@@ -38,7 +38,7 @@ SIZE, ONE_HOT = "size", "one_hot_class"
 _LABEL, _TEXT = "image/class/label", "image/class/text"
 _HEIGHT, _WIDTH = "image/height", "image/width"
 _MASK = re.compile(r"image/segmentation/(?P<name>[^/]+)/(?P<what>rle|area)")
-# Of every image, whatever the input says about it.
+# Every image has these.
 COMMON_FEATURES = {
     "image/encoded": "bytes",
     "image/format": "bytes",
@@ -92,14 +92,14 @@ class StoredFeatures:
             preset: `features.preset`.
             renamed: our name -> stored name. One that the preset leaves out is then stored.
             features: name -> kind (`bytes`, `int64`, `float32`) of our features.
-            labels: what an image is given; see `Manifest.labels`.
+            labels: the kind of annotations; see `Manifest.labels`.
             classes: number of classes.
             drawn: store masks as PNG under our own names.
             section: part of the configuration, for messages.
 
         Raises:
-            ConfigError: the preset cannot hold such labels, `renamed` names no feature of ours, or two features would
-                get one name.
+            ConfigError: the preset cannot hold such labels, `renamed` has a name that is not a feature of ours, or two
+                features would get one name.
         """
         _check_name(preset, labels, section)
         stored = _PRESETS[preset](features, labels)
@@ -108,7 +108,7 @@ class StoredFeatures:
         for ours, theirs in renamed.items():
             if ours not in stored and ours not in features:
                 known = ", ".join(sorted({*features, *stored}))
-                raise ConfigError(f"{section}.map.{ours}", "no such feature", f"There are: {known}.")
+                raise ConfigError(f"{section}.map.{ours}", f"{ours!r} is not a feature", f"Use one of: {known}.")
             kept = stored.get(ours) or _Stored(ours, features[ours], _SAME)
             stored[ours] = kept._replace(name=theirs)
         taken: dict[str, str] = {}
@@ -134,7 +134,7 @@ class StoredFeatures:
 
     @cached_property
     def scalars(self) -> frozenset[str]:
-        """Stored names of what is neither an image, nor a mask in whatever form."""
+        """Stored names of all features but images and masks of any form."""
         return frozenset(
             feature.name
             for ours, feature in self.stored.items()
@@ -215,14 +215,14 @@ _PRESETS: dict[str, Callable[[Mapping[str, str], str], dict[str, _Stored]]] = {
 
 
 def _only(features: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, _Stored]:
-    """Of our features those in `stored`, of further ones all."""
+    """Returns those of our features that are in `stored`, and all further ones."""
     further = [name for name in features if name not in COMMON_FEATURES and not _MASK.fullmatch(name)]
     names = {**stored, **dict(zip(further, further, strict=True))}
     return {name: _Stored(theirs, features[name], _SAME) for name, theirs in names.items()}
 
 
 def _masks(features: Iterable[str]) -> list[tuple[str, str]]:
-    """Our name of every mask, and its class."""
+    """Returns our name of every mask, and its class."""
     found = [(name, _MASK.fullmatch(name)) for name in features]
     return [(name, match["name"]) for name, match in found if match and match["what"] == "rle"]
 
@@ -233,7 +233,7 @@ def _frame(features: Mapping[str, FeatureValue], name: str) -> tuple[Any, int, i
 
 
 def _run_texts(features: Mapping[str, FeatureValue], name: str, texts: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """The source's texts, or ours in the usual dialect; an empty one for an empty mask, as tables have it."""
+    """Returns the source's texts, or ours in the usual dialect; an empty one for an empty mask, as tables have it."""
     if texts.get(name):
         return texts[name]
     runs, height, width = _frame(features, name)
@@ -261,5 +261,5 @@ _NOT_IN_FEATURE_NAMES = re.compile(r"[^\w.-]+")
 
 
 def feature_name(header: str) -> str:
-    """Name of a column's feature: whatever is no letter, digit, `_`, `.` or `-` becomes `_`."""
+    """Returns the name of a column's feature; all but letters, digits, `_`, `.` and `-` becomes `_`."""
     return PREFIX + _NOT_IN_FEATURE_NAMES.sub("_", header).strip("_")

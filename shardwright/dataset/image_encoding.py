@@ -7,8 +7,8 @@
 | `tensor` | a `TensorProto`, uint8 [height, width, 3] | `tf.io.parse_tensor(bytes, tf.uint8)` |
 | `raw` | height * width * 3 values, row by row, RGB | `tf.io.decode_raw(bytes, tf.uint8)`, then reshape |
 
-What is encoded carries no metadata but the orientation it still needs (JPEG and PNG; of the others only the feature
-tells). TensorProto after tensorflow/core/framework/tensor.proto and tensor_shape.proto: no TensorFlow is needed.
+The bytes have no metadata but the orientation that is still needed (JPEG and PNG; for the others, only the feature has
+it). TensorProto after tensorflow/core/framework/tensor.proto and tensor_shape.proto: TensorFlow is not needed.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ def encode_image(
         The bytes, and their header.
 
     Raises:
-        ImageError: a side is longer than the encoding can say.
+        ImageError: a side is longer than the encoding allows.
     """
     grey = image.mode == "L" and encoding in ("jpeg", "png")
     header = ImageHeader(encoding, image.height, image.width, 1 if grey else 3, orientation)
     if encoding in ("tensor", "raw"):
         values = (image.convert("RGB") if image.mode == "L" else image).tobytes()
         return (tensor_proto(values, (image.height, image.width, 3)) if encoding == "tensor" else values), header
-    # What no decoder takes back is not written.
+    # Decoders refuse larger images.
     check_size(encoding, image.height, image.width, image.height * image.width)
     exif = only_orientation(orientation)
     file = io.BytesIO()
     if encoding == "jpeg":
-        said = EXIF_PREFIX + exif if exif else b""
-        image.save(file, "JPEG", quality=quality, optimize=optimize, subsampling=CHROMA[chroma], exif=said)
+        segment = EXIF_PREFIX + exif if exif else b""
+        image.save(file, "JPEG", quality=quality, optimize=optimize, subsampling=CHROMA[chroma], exif=segment)
     else:
         image.save(file, "PNG", optimize=optimize, exif=exif or None)
     return file.getvalue(), header
@@ -78,7 +78,7 @@ def resize(image: Image.Image, geometry: Geometry, ratio: int = 1) -> Image.Imag
     """Crops, resizes and pads a picture as `rle.resample` does masks.
 
     The filter is the antialiased triangle (Pillow's BILINEAR, as wide as the shrinking asks for, half-pixel centres),
-    that of `pixels.decode_resized`; borders are 0.
+    that of `images.tf_ops`; borders are 0.
 
     Args:
         image: mode `L` or `RGB`; one pixel of it covers `ratio` x `ratio` of the source.

@@ -1,4 +1,4 @@
-"""Rows of a ledger by key, however many there are: sorted in pieces on disk, which are merged in the end."""
+"""Rows of a ledger, and their order by key: sorted in pieces on disk, so that any number of them fits."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ WRITTEN = "written"
 DUPLICATE = "duplicate"
 REJECTED = "rejected"
 STATUSES = (WRITTEN, DUPLICATE, REJECTED)
-# The one reject that is asked for, by `input.unlisted: reject`: `rejects.max` does not count it.
+# The reject of `input.unlisted: reject`, which users ask for: `rejects.max` does not count it.
 UNLISTED = "unlisted"
 
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """What became of one input.
+    """The result of one input.
 
     Attributes:
-        key: key of the input; for a row of a CSV that names no image, the name that stands there.
+        key: key of the input; for a row of a CSV without an image of that name, the name in the row.
         status: `written`, `duplicate` or `rejected`.
         code: why it was not written, as a word (`bad_rle`, `truncated`, …); empty when written.
         reason: the same as a sentence with the values concerned; empty when written.
         split: split it went into, or would have gone into; empty when it never got that far.
-        shard: number of the shard it lies in, or was planned for.
+        shard: number of its shard, written or planned.
         index: position in that shard, from 0; `None` unless written.
     """
 
@@ -45,12 +45,12 @@ class LedgerRow:
     index: int | None = None
 
     def to_json(self) -> str:
-        """The row as one line of canonical JSON, without the line end."""
+        """Returns the row as one line of canonical JSON, without the line end."""
         return canonical_json(vars(self))
 
     @staticmethod
     def from_json(line: str) -> LedgerRow:
-        """Reads one line back; `ValueError`, `KeyError` or `TypeError` when it is none."""
+        """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is not a row."""
         row = LedgerRow(**parse_untrusted_json(line))
         texts = (row.key, row.code, row.reason)
         sound = all(map(is_text, texts)) and row.status in STATUSES
@@ -66,7 +66,7 @@ _ROWS_IN_MEMORY = 4096
 
 
 class RowSorter:
-    """Takes rows in any order and gives them back by key.
+    """Sorts rows by key.
 
     Args:
         scratch: folder for the pieces; made when there are any, and gone after `lines`.
@@ -89,7 +89,7 @@ class RowSorter:
                 out.writelines(self._sorted())
 
     def lines(self) -> Iterator[str]:
-        """All rows as lines of JSON, with line ends."""
+        """Yields all rows as lines of JSON, with line ends."""
         if not self._pieces:
             yield from self._sorted()
             return
@@ -107,11 +107,11 @@ class RowSorter:
 
 
 def merged(files: Sequence[Path], scratch: Path) -> Iterator[str]:
-    """The lines of files that are each sorted by key, together, in bounded memory and open files.
+    """Yields the lines of files that are each sorted by key, together, in bounded memory and open files.
 
     Args:
         files: ledger rows.
-        scratch: a folder for what is merged on the way.
+        scratch: a folder for temporary files.
     """
     files = list(files)
     rounds = 0

@@ -1,6 +1,6 @@
-"""What a dataset says about itself: `manifest.json` and the rows of the ledger.
+"""The manifest of a dataset, `manifest.json`, and the rows of its indexes.
 
-Both are canonical: the same dataset has the same bytes here, whoever wrote it, where and when.
+Both are canonical: the same dataset has the same bytes here; machine, time and number of workers have no effect.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from shardwright.untrusted import (
 
 
 def manifest_html(manifest: Manifest) -> str:
-    """What a dataset says of itself: task, classes, splits, what was not written."""
+    """Returns a manifest as HTML: task, classes, splits, images that were not written."""
     totals = manifest.totals
     written = sum(shard.records for shard in manifest.shards)
     left = [f"{number(totals[status])} {status}" for status in ("rejected", "duplicate") if totals.get(status)]
@@ -60,19 +60,19 @@ FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
 BUILD_FILE = "build.json"
 
-# What an image is given: masks, one class, any number of classes, nothing.
+# Kinds of annotations of an image: masks, one class, any number of classes, none.
 MASKS = "masks"
 SINGLE = "single"
 MULTI = "multi"
 NONE = "none"
-# In place of a class's name: the mask of what neither loss nor metric counts.
+# In place of a class's name: the mask of the pixels that neither loss nor metric counts.
 IGNORED = "ignore"
 
 # Length and checksums of a record.
 _LEAST_RECORD = 16
 
-# Names among the totals, there only where they count something: images whose files say where they were taken, and
-# images that Exif turns and whose masks or boxes were taken as drawn on the turned picture.
+# Names of totals that are there only if they are not 0: images whose files contain a GPS position, and images that Exif
+# turns and whose masks or boxes were drawn on the turned picture.
 LOCATED, DISPLAYED = "gps", "displayed_frame"
 MARKS = (LOCATED, DISPLAYED)
 
@@ -92,13 +92,13 @@ class IndexRow(NamedTuple):
 
     @staticmethod
     def from_json(line: str | bytes) -> IndexRow:
-        """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is none."""
+        """Reads one line; `ValueError`, `KeyError` or `TypeError` when it is not a row."""
         row = parse_untrusted_json(line)
         key, offset, length = row["key"], row["offset"], row["length"]
         if not is_text(key) or type(offset) is not int or type(length) is not int:
             raise ValueError(f"{line[:80]!a} is not a row of an index")
         if not 0 <= offset <= MOST or not _LEAST_RECORD <= length <= MOST:
-            raise ValueError(f"{line[:80]!a}: no such place in a file")
+            raise ValueError(f"{line[:80]!a}: offset or length are impossible")
         return IndexRow(key, offset, length)
 
 
@@ -127,17 +127,17 @@ class ShardInfo:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A whole dataset in figures. Without one, a folder is no dataset.
+    """A whole dataset in figures. A folder without a manifest is not a dataset.
 
     Attributes:
         format_version: version of this layout.
         kind: `ingest` or `transform`.
         task: `segmentation` or `classification`.
         classes: names in the order of their indices.
-        labels: what an image is given: `masks`, a `single` class, any number of them (`multi`) or nothing (`none`).
+        labels: the annotations of an image: `masks`, a `single` class, any number of them (`multi`) or `none`.
         recipe: the options that change bytes, as plain values; no paths, workers or runners.
         recipe_fingerprint: hash of the recipe.
-        parent: what it was made from: fingerprint of the input (`ingest`), digest of the parent dataset (`transform`).
+        parent: its source: fingerprint of the input (`ingest`), digest of the parent dataset (`transform`).
         fingerprint: hash of kind, recipe and parent: known before any work, equal for equal results.
         features: name -> `bytes`, `int64` or `float32`, of every feature of its examples.
         names: name of a feature under `features.preset: tf_vision` -> its name here, of those that have another one.
@@ -166,12 +166,12 @@ class Manifest:
     def _repr_html_(self) -> str:
         return manifest_html(self)
 
-    def sealed(self) -> Manifest:
-        """The same manifest with its digest set."""
+    def with_digest(self) -> Manifest:
+        """Returns the same manifest with its digest set."""
         return dataclasses.replace(self, digest=self._computed_digest())
 
     def to_json(self) -> str:
-        """The text of `manifest.json`: canonical JSON and a line end."""
+        """Returns the text of `manifest.json`: canonical JSON and a line end."""
         return canonical_json(self._plain()) + "\n"
 
     @staticmethod
@@ -199,19 +199,19 @@ class Manifest:
             manifest = Manifest(**{**raw, "classes": tuple(raw["classes"]), "shards": shards})
             computed = manifest._computed_digest()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DatasetError(f"{where}: no readable manifest ({error}). Write the dataset anew.") from None
+            raise DatasetError(f"{where}: not a readable manifest ({error}). Re-create the dataset.") from None
         if manifest.digest != computed:
-            raise DatasetError(f"{where}: damaged, its digest does not fit its content. Write the dataset anew.")
+            raise DatasetError(f"{where}: damaged, its digest does not match its content. Re-create the dataset.")
         return manifest
 
     @property
     def ignores(self) -> bool:
-        """Whether examples have a mask of what neither loss nor metric counts."""
-        # A table may have a class of this name, whose mask it then is.
+        """True if examples have a mask of pixels that neither loss nor metric counts."""
+        # A table may have a class of this name; the mask is then that of the class.
         return IGNORED not in self.classes and self.stored(f"image/segmentation/{IGNORED}/rle") in self.features
 
     def stored(self, name: str) -> str:
-        """What one of our features is called here, where it is stored; see `names`."""
+        """Returns the stored name of one of our features; see `names`."""
         return self.names.get(name, name)
 
     @property
@@ -228,7 +228,7 @@ class Manifest:
         return fingerprint(plain)
 
 
-# Of a recipe, the options that readers of a dataset look at; a later version may have more.
+# The options of a recipe that readers of a dataset use; a later version may have more.
 _RECIPE = record(
     {},
     {
@@ -295,7 +295,7 @@ def _check_parts(parts: Mapping[str, str], shards: Sequence[ShardInfo]) -> None:
 
 
 def _shard(row: Mapping[str, Any]) -> ShardInfo:
-    """A shard whose values are of the right types, as `_MANIFEST` has checked."""
+    """Returns a shard whose values are of the right types, as `_MANIFEST` has checked."""
     shard = ShardInfo(**row)
     if str(PurePosixPath(shard.path).parent) != f"Split-{shard.split}":
         raise ValueError(f"shard {shard.path!a} is not in the folder of its split, Split-{shard.split}")
@@ -305,14 +305,14 @@ def _shard(row: Mapping[str, Any]) -> ShardInfo:
 
 
 def dataset_fingerprint(kind: str, recipe: Mapping[str, Any], parent: str | None) -> str:
-    """Fingerprint of the dataset that `recipe` makes from `parent`; also the name of its staging folder."""
+    """Returns the fingerprint of the dataset that `recipe` makes from `parent`; also the name of its staging folder."""
     return fingerprint({"format": FORMAT_VERSION, "kind": kind, "parent": parent, "recipe": dict(recipe)})
 
 
-# What is kept of the files that a dataset was made of, in a dataset as in staging.
+# Records of the files that a dataset was made of, in a dataset as in staging.
 ORIGINS_FOLDER = "origins"
 
 
 def origins_path(shard: str) -> str:
-    """Path of what is kept of the origins of a shard, whose own path is given; both in staging, or in a dataset."""
+    """Returns the path of the origins of a shard; both paths are relative to staging, or to a dataset."""
     return f"{ORIGINS_FOLDER}/{PurePosixPath(shard).with_suffix('.jsonl')}"

@@ -1,9 +1,7 @@
-"""Records of a split in any order, by the index: one read for each, checksums verified, no shard read through.
+"""Reads single records of shards in any order, by the index; checksums are verified.
 
-Shards may lie on an object store. There a read is a request, so many of them are in flight, and records that lie side
-by side are read in one.
-
-Records by their places, read in large pieces, many in one request where they lie near each other.
+On an object store each read is a request, so many requests are in flight. `records_at` reads records that are close to
+each other in one request.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class RecordIndices(NamedTuple):
-    """Records by where they lie.
+    """Records by shard and position.
 
     Attributes:
         shard: numbers of their shards, int64 [n].
@@ -41,7 +39,7 @@ class RecordIndices(NamedTuple):
     record: Integers
 
 
-# How a line of an index ends, and about how many bytes of lines are read at a time.
+# The end of a line of an index, and the bytes of lines to read in one step.
 _WRITTEN = re.compile(rb',"length":([0-9]{1,18}),"offset":([0-9]{1,18})\}\n?\Z')
 _LINES = 1 << 20
 
@@ -68,19 +66,19 @@ class RandomAccess:
             self._frames = [_frames(shard) for shard in self._shards]
 
     def read(self, records: RecordIndices) -> list[bytes]:
-        """The payloads of records, in their order.
+        """Returns the payloads of records, in their order.
 
         Raises:
             DatasetError: a record is damaged or gone; names shard, number, offset and key.
             StorageError: the object store does not answer.
         """
-        places = zip(records.shard.tolist(), records.record.tolist(), strict=True)
+        indices = zip(records.shard.tolist(), records.record.tolist(), strict=True)
         if self._remote:
-            return list(map_threads(lambda place: self._read(*place), places, readers(self._shards[0].file)))
-        return [self._read(shard, record) for shard, record in places]
+            return list(map_threads(lambda index: self._read(*index), indices, readers(self._shards[0].file)))
+        return [self._read(shard, record) for shard, record in indices]
 
-    def read_stretch(self, shard: int, first: int, records: int) -> list[bytes]:
-        """The payloads of records that follow each other in a shard, by one read. See `read`."""
+    def read_range(self, shard: int, first: int, records: int) -> list[bytes]:
+        """Returns the payloads of records that follow each other in a shard, by one read. See `read`."""
         frames = self._frames[shard][first : first + records]
         start, stop = int(frames[0, 0]), int(frames[-1].sum())
         try:
@@ -93,7 +91,7 @@ class RandomAccess:
         ]
 
     def lengths(self, shard: int) -> Integers:
-        """Bytes of every record of a shard, with its frame."""
+        """Returns the bytes of every record of a shard, with its frame."""
         return self._frames[shard][:, 1]
 
     def _read(self, shard: int, record: int) -> bytes:
@@ -120,11 +118,11 @@ class RandomAccess:
     def _damaged(self, shard: int, record: int, error: Exception) -> DatasetError:
         where = self._shards[shard]
         offset = int(self._frames[shard][record, 0])
-        return DatasetError(f"{error} (at byte {offset}, key {_key(where, record)!r}). Write the dataset anew.")
+        return DatasetError(f"{error} (at byte {offset}, key {_key(where, record)!r}). Re-create the dataset.")
 
 
 def _frames(shard: LocatedShard) -> Integers:
-    """Offset and length of every frame of a shard, int64 [n, 2]: 16 bytes a record, whatever the keys."""
+    """Returns offset and length of every frame of a shard, int64 [n, 2]: 16 bytes a record, for keys of any length."""
     frames = np.empty((shard.records, 2), np.int64)
     count = 0
     try:
@@ -134,17 +132,17 @@ def _frames(shard: LocatedShard) -> Integers:
                 frames[count : count + len(found)] = found[: max(0, shard.records - count)]
                 count += len(found)
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+        raise DatasetError(f"{shard.index}: not a readable index ({error}). Re-create the dataset.") from None
     if count != shard.records:
         raise DatasetError(
-            f"{shard.index}: names {count} records, the manifest {shard.records}. Write the dataset anew."
+            f"{shard.index}: names {count} records, the manifest {shard.records}. Re-create the dataset."
         )
     return frames
 
 
 def _places(lines: list[bytes]) -> Integers:
-    """Offset and length of each line of an index."""
-    # As the index is written, which is quick to read; keys may hold anything, but what ends a line is no part of one.
+    """Returns the offset and length of each line of an index."""
+    # Our own form of a line is quick to read. A key may contain anything, but never the end of a line.
     found = [_WRITTEN.search(line) for line in lines]
     if all(found):
         numbers = b" ".join(b"%b %b" % match.group(2, 1) for match in found if match)
@@ -161,18 +159,18 @@ def _key(shard: LocatedShard, record: int) -> str:
     return ""
 
 
-# Bytes of a request, and of what may lie between two wanted records of one.
+# Bytes of a request, and of the largest gap between two of its records.
 _PIECE = 4 << 20
 _GAP = 1 << 17
 # Requests in flight: with 30 ms each, a gigabyte a second; and what waits stays under a hundred megabytes.
-_AT_ONCE = 8
+_REQUESTS = 8
 
 _Item = TypeVar("_Item")
 
 
 @dataclass
 class _Piece:
-    """A range of a file, and what is wanted of it: offset, length, and what for."""
+    """A range of a file, and the wanted records in it: offset, length, item."""
 
     file: int
     start: int
@@ -183,14 +181,14 @@ class _Piece:
 def records_at(
     files: Sequence[str], places: Iterable[tuple[Sequence[int], _Item]]
 ) -> Iterator[tuple[_Item, bytes | None]]:
-    """Reads records, the next ones while one is worked with.
+    """Reads records, the next ones while the caller works with one.
 
     Args:
         files: files of records, or their URLs.
-        places: file, offset and length of each record, and what it is wanted for; taken some megabytes ahead.
+        places: (file, offset, length) of each record, and an item to return with it; taken some megabytes ahead.
 
     Yields:
-        What each was wanted for, in order, and the payload; `None` where it is damaged or cannot be read.
+        The item of each, in order, and the payload; `None` where it is damaged or cannot be read.
     """
 
     def read(piece: _Piece) -> tuple[_Piece, bytes]:
@@ -199,7 +197,7 @@ def records_at(
         except OSError:
             return piece, b""
 
-    pieces = map_threads(read, _pieces(places), _AT_ONCE, lambda piece: piece.stop - piece.start)
+    pieces = map_threads(read, _pieces(places), _REQUESTS, lambda piece: piece.stop - piece.start)
     for piece, data in pieces:
         for offset, length, item in piece.wanted:
             begin = offset - piece.start
@@ -230,12 +228,12 @@ def _payload(framed: bytes) -> bytes | None:
         return None
 
 
-# Bytes that are fetched of a record before its length is known.
+# Bytes to fetch of a record before its length is known.
 _FIRST = 1 << 16
 
 
 class RecordLocation(NamedTuple):
-    """Where a record lies.
+    """The location of a record.
 
     Attributes:
         shard: position among the shards of the dataset.
@@ -247,7 +245,7 @@ class RecordLocation(NamedTuple):
 
 
 def read_record(shards: Sequence[LocatedShard], place: RecordLocation) -> bytes:
-    """The payload of a record.
+    """Returns the payload of a record.
 
     Raises:
         DatasetError: it is damaged, or has changed since it was read.
@@ -263,19 +261,19 @@ def read_record(shards: Sequence[LocatedShard], place: RecordLocation) -> bytes:
 
 
 class Seekable(Protocol):
-    """What `read_record_at` needs of a file."""
+    """The methods of a file that `read_record_at` needs."""
 
     def seek(self, offset: int, /) -> Any:
         """Goes to a place."""
         ...
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes from there."""
+        """Returns at most so many bytes from there."""
         ...
 
 
 def read_record_at(file: Seekable, offset: int, name: str, *, begin: int | None = None) -> bytes:
-    """The payload of the record at an offset of an open shard.
+    """Returns the payload of the record at an offset of an open shard.
 
     Args:
         file: the shard, or a part of it.
@@ -292,12 +290,12 @@ def read_record_at(file: Seekable, offset: int, name: str, *, begin: int | None 
         rest = file.read(max(0, frame_length(header) - HEADER_BYTES))
         return unframe(header + rest, f"{name} at offset {offset}")
     except (ValueError, TypeError, struct.error) as error:
-        told = f"{name}: damaged, or changed while it was read ({error})"
-        raise DatasetError(f"{told}. `shardwright verify` names all that is damaged.") from None
+        message = f"{name}: damaged, or changed while it was read ({error})"
+        raise DatasetError(f"{message}. Run `shardwright verify` for a list of all damage.") from None
 
 
 def _fetched(url: str, offset: int) -> bytes:
-    """What an object holds from an offset on: a whole frame at least, mostly by one request."""
+    """Reads an object from an offset on: at least a whole frame, mostly by one request."""
     start = read_bytes(part_path(url, offset, offset + _FIRST))
     head = start[:HEADER_BYTES]
     length = frame_length(head) if len(head) == HEADER_BYTES and header_is_valid(head) else 0

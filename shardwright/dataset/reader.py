@@ -1,12 +1,8 @@
-"""Reading a dataset: its manifest, its shards, its records by key, its ledger.
+"""Reads a dataset: its manifest, its shards, its records by key, its ledger; shows it in a notebook.
 
-The reader trusts what the manifest says and checks only what is cheap: the digest, that every shard is there in its
-size, and, where they are read to their ends, the hashes of indexes and of the ledger. Those of whole shards are for
-`shardwright verify`, and for who makes datasets or files of them (`shardwright.derived`, transforms).
-
-The record of a key, found by the index and read alone.
-
-A dataset, or its manifest, at a glance.
+The reader trusts the manifest and checks only what is cheap: the digest, that every shard exists with its size, and,
+where they are read to their ends, the hashes of indexes and of the ledger. The hashes of whole shards are checked by
+`shardwright verify`, and by readers that make other datasets or files (`shardwright.edit`, transforms).
 """
 
 from __future__ import annotations
@@ -30,8 +26,7 @@ from shardwright.display.html import line as html_line
 from shardwright.errors import DatasetError, NotFound, ShardwrightError, UsageError
 from shardwright.fingerprint import canonical_json
 from shardwright.storage import buckets, is_folder, is_remote, open_file, read_bytes
-from shardwright.storage.objects import split_url
-from shardwright.storage.paths import part_path
+from shardwright.storage.paths import part_path, split_url
 from shardwright.tfrecords.encode import RecordError
 from shardwright.tfrecords.records import read_records, unframe
 
@@ -66,12 +61,12 @@ def fetch(directory: str, key: str) -> FoundRecord:
 
     Raises:
         DatasetError: there is no whole dataset, or an index or the record is damaged.
-        UsageError: there is no such key; the message names near ones, or says why it was not written.
+        UsageError: there is no such key; the message names similar ones, or the reason why it was not written.
     """
     dataset = ImageDataset.open(directory)
     near: list[str] = []
-    # In the index a key stands as canonical JSON writes it, so most lines need no parsing.
-    # Of a command line's bytes that are no UTF-8, half surrogates are made, which are in no index.
+    # The index has keys as canonical JSON, so most lines need no parsing. Bytes of a command line that are not UTF-8
+    # become half surrogates, which no index contains.
     text = canonical_json(key).encode("utf-8", "surrogatepass")
     wanted, part = b'"key":' + text, text[1:-1].lower()
     for split in dataset.splits:
@@ -84,7 +79,7 @@ def fetch(directory: str, key: str) -> FoundRecord:
                         if part and part in line.lower() and len(near) < _NEAR:
                             near.append(IndexRow.from_json(line).key)
             except (OSError, ValueError, KeyError, TypeError) as error:
-                raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+                raise DatasetError(f"{shard.index}: not a readable index ({error}). Re-create the dataset.") from None
     raise UsageError(f"{dataset.root}: no record has the key {key!a}. {_why(dataset, key, near)}")
 
 
@@ -94,9 +89,9 @@ def _read(shard: LocatedShard, number: int, offset: int, length: int, key: str) 
         framed = read_bytes(part_path(shard.file, offset, offset + length))
         return FoundRecord(key, shard.split, shard.path, number, unframe(framed, where))
     except RecordError as error:
-        raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
+        raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
     except OSError as error:
-        raise DatasetError(f"{where}: cannot be read ({error}). Write the dataset anew.") from None
+        raise DatasetError(f"{where}: cannot be read ({error}). Re-create the dataset.") from None
 
 
 def _why(dataset: ImageDataset, key: str, near: list[str]) -> str:
@@ -109,18 +104,18 @@ def _why(dataset: ImageDataset, key: str, near: list[str]) -> str:
 
 
 def example_of(dataset: ImageDataset, key: str) -> Example:
-    """The example of a key, found by the index; see `Dataset.example`."""
+    """Returns the example of a key, found by the index; see `ImageDataset.example`."""
     found = fetch(dataset.root, key)
     return Example(ExampleReader(dataset.manifest).read(key, found.payload), found.split)
 
 
 def examples_of(dataset: ImageDataset, split: str | None, count: int) -> Examples:
-    """The first examples of a split; see `Dataset.examples`."""
+    """Returns the first examples of a split; see `ImageDataset.examples`."""
     return Examples(_first_examples(dataset, (split,) if split is not None else by_size(dataset)[:1], count))
 
 
 def by_size(dataset: ImageDataset) -> list[str]:
-    """Names of the splits, that with the most images first."""
+    """Returns the names of the splits, by number of images, the largest first."""
     return sorted(dataset.splits, key=lambda split: (-dataset.num_records(split), split))
 
 
@@ -140,7 +135,7 @@ _PICTURES = 4
 
 
 def dataset_html(dataset: ImageDataset) -> str:
-    """The same with the first images of its largest split; the order in a split is that of a hash."""
+    """Returns the manifest as HTML with the first images of the largest split, which are a random sample of it."""
     try:
         pictures = gallery(example.small_html() for example in examples_of(dataset, None, _PICTURES))
     except ShardwrightError as error:
@@ -155,7 +150,7 @@ __all__ = ["ImageDataset", "LedgerRow", "LocatedShard", "Manifest", "ShardInfo"]
 
 @dataclass(frozen=True)
 class LocatedShard(ShardInfo):
-    """A shard together with where it lies.
+    """A shard and its location.
 
     Attributes:
         file: the shard's file, absolute, or its URL.
@@ -165,7 +160,7 @@ class LocatedShard(ShardInfo):
 
     @property
     def index(self) -> str:
-        """Where the shard's index lies: one JSON line of key, offset and length per record."""
+        """Path or URL of the shard's index: one JSON line of key, offset and length per record."""
         return self.file.removesuffix(self.path) + index_path(self.path)
 
     @property
@@ -180,7 +175,7 @@ class ImageDataset:
 
     Attributes:
         root: its folder, absolute, or its URL.
-        manifest: what it says about itself.
+        manifest: its manifest.
     """
 
     root: str
@@ -191,10 +186,10 @@ class ImageDataset:
         """Opens a dataset.
 
         Args:
-            directory: the folder that holds `manifest.json`, or its URL.
+            directory: the folder with `manifest.json`, or its URL.
 
         Raises:
-            NotThere: there is no such folder.
+            NotFound: there is no such folder.
             DatasetError: no manifest, a damaged one, or a shard that is missing or has another size.
             UsageError: the bucket is missing or closed to us.
         """
@@ -205,19 +200,20 @@ class ImageDataset:
             text = read_bytes(file).decode("utf-8")
         except FileNotFoundError:
             if not is_folder(root):
-                raise NotFound(f"{root}: there is no such folder, so no finished dataset. Check the path.") from None
+                raise NotFound(f"{root}: there is no such folder. Check the path.") from None
             raise DatasetError(
-                f"{root}: no {MANIFEST_FILE}, so no finished dataset. Give a folder that `shardwright ingest` wrote."
+                f"{root}: has no {MANIFEST_FILE}, so it is not a finished dataset. Give a folder that "
+                "`shardwright ingest` wrote."
             ) from None
         except NotADirectoryError:
             raise NotFound(
-                f"{root}: is a file, no dataset. `shardwright inspect` shows what TFRecords hold, and "
-                "`shardwright ingest` with them as input.images makes a dataset of them."
+                f"{root}: is a file, not a dataset. `shardwright inspect` shows the records of a TFRecord file, and "
+                "`shardwright ingest` makes a dataset of such files, given as input.images."
             ) from None
         except PermissionError:
             raise NotFound(f"{file}: cannot be read (Permission denied). Check the permissions.") from None
         except (OSError, UnicodeDecodeError) as error:
-            raise DatasetError(f"{file}: cannot be read ({error}). Write the dataset anew.") from None
+            raise DatasetError(f"{file}: cannot be read ({error}). Re-create the dataset.") from None
         dataset = ImageDataset(root, Manifest.from_json(text, file))
         listed = _listed_sizes(root) if is_remote(root) else None
         if listed is None:
@@ -234,7 +230,7 @@ class ImageDataset:
         return self.manifest.splits
 
     def shards(self, split: str) -> list[LocatedShard]:
-        """The shards of a split, by number.
+        """Returns the shards of a split, by number.
 
         Raises:
             DatasetError: there is no such split.
@@ -248,36 +244,38 @@ class ImageDataset:
         ]
 
     def num_records(self, split: str) -> int:
-        """Number of records in a split."""
+        """Returns the number of records in a split."""
         return sum(shard.records for shard in self.shards(split))
 
     def records(self, split: str, *, proven: bool = False) -> Iterator[tuple[str, bytes]]:
-        """Keys and serialized examples of a split, in the order they are stored; checksums are verified.
+        """Yields the keys and serialized examples of a split, in the order they are stored; checksums are verified.
 
         Args:
             split: which one.
-            proven: hold every shard against its hash, too, when its last record has been taken.
+            proven: compare every shard with its hash, too, after its last record.
 
         Raises:
-            DatasetError: a shard is damaged, or another than the manifest's, or it and its index tell different things.
+            DatasetError: a shard is damaged, or another than the manifest's, or does not match its index.
         """
         for shard in self.shards(split):
             for key, _, payload in self.placed_records(shard, proven=proven):
                 yield key, payload
 
     def placed_records(self, shard: LocatedShard, *, proven: bool = False) -> Iterator[tuple[str, int, bytes]]:
-        """Key, offset of the frame and serialized example of every record of a shard; see `records`."""
+        """Yields the key, offset of the frame and serialized example of every record of a shard; see `records`."""
         entries = self._index(shard)
         for offset, payload in iter_records(shard.file, shard.sha256 if proven else None):
             key, expected = next(entries, ("", -1))
             if offset != expected:
-                raise DatasetError(f"{shard.index}: does not fit {shard.file} at byte {offset}.")
+                raise DatasetError(
+                    f"{shard.index}: does not match {shard.file} at byte {offset}. Re-create the dataset."
+                )
             yield key, offset, payload
         if next(entries, None) is not None:
-            raise DatasetError(f"{shard.index}: names more records than {shard.file} holds.")
+            raise DatasetError(f"{shard.index}: names more records than {shard.file} contains. Re-create the dataset.")
 
     def entries(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
-        """Key and offset of every record of a shard, by its index; no record is read.
+        """Yields the key and offset of every record of a shard, by its index; no record is read.
 
         Raises:
             DatasetError: the index is missing or damaged.
@@ -285,7 +283,7 @@ class ImageDataset:
         return self._index(shard)
 
     def keys(self, split: str) -> list[str]:
-        """Keys of a split in the order of its records: the key of the image that the loader calls `i` is `keys[i]`.
+        """Returns the keys of a split in the order of its records; the loader's number `i` is that of `keys[i]`.
 
         Raises:
             DatasetError: there is no such split, or an index is missing or damaged.
@@ -293,7 +291,7 @@ class ImageDataset:
         return [key for shard in self.shards(split) for key, _ in self._index(shard)]
 
     def example(self, key: str) -> Example:
-        """The image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
+        """Returns the image of a key, found by the index: its pixels, masks and classes; a notebook shows it.
 
         Raises:
             UsageError: there is no such key; the message names near ones.
@@ -302,10 +300,10 @@ class ImageDataset:
         return example_of(self, key)
 
     def examples(self, split: str | None = None, count: int = 8) -> Examples:
-        """The first images of a split; they lie in the order of a hash, so they are as good as drawn by lot.
+        """Returns the first images of a split; their order is that of a hash, so they are a random sample.
 
         Args:
-            split: its name; by default that with the most images.
+            split: its name; by default the split with the most images.
             count: how many.
 
         Raises:
@@ -318,13 +316,14 @@ class ImageDataset:
 
     def __repr__(self) -> str:
         images = sum(shard.records for shard in self.manifest.shards)
-        return f"Dataset({self.root!r}, {self.manifest.task}, {images} images, splits {', '.join(self.splits)})"
+        splits = ", ".join(self.splits)
+        return f"ImageDataset({self.root!r}, {self.manifest.task}, {images} images, splits {splits})"
 
     def _repr_html_(self) -> str:
         return dataset_html(self)
 
     def ledger(self) -> Iterator[LedgerRow]:
-        """What became of every input, by key.
+        """Yields the result of every input, by key.
 
         Raises:
             DatasetError: a part of the ledger is missing or damaged.
@@ -336,7 +335,7 @@ class ImageDataset:
                     for line in self._proven(lines, path):
                         yield LedgerRow.from_json(line.decode("utf-8"))
             except (OSError, ValueError, TypeError) as error:
-                raise DatasetError(f"{file}: no readable ledger ({error}). Write the dataset anew.") from None
+                raise DatasetError(f"{file}: not a readable ledger ({error}). Re-create the dataset.") from None
 
     def _index(self, shard: LocatedShard) -> Iterator[tuple[str, int]]:
         try:
@@ -345,14 +344,14 @@ class ImageDataset:
                 for line in self._proven(lines, index_path(shard.path)):
                     key, offset, length = IndexRow.from_json(line)
                     if not before < offset <= shard.bytes - length:
-                        raise ValueError(f"{key!a}: offset {offset!a} is none behind the record before")
+                        raise ValueError(f"{key!a}: offset {offset!a} is not after the previous record")
                     before = offset
                     yield key, offset
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DatasetError(f"{shard.index}: no readable index ({error}). Write the dataset anew.") from None
+            raise DatasetError(f"{shard.index}: not a readable index ({error}). Re-create the dataset.") from None
 
     def _proven(self, lines: IO[bytes], path: str) -> Iterator[bytes]:
-        """The lines of a part, which turns out after the last one to be another than the manifest's."""
+        """Yields the lines of a part; raises after the last one if it is not the part in the manifest."""
         digest = hashlib.sha256()
         for line in lines:
             digest.update(line)
@@ -362,11 +361,11 @@ class ImageDataset:
 
 
 def iter_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
-    """Offset and serialized example of every record of a shard's file.
+    """Yields the offset and serialized example of every record of a shard's file.
 
     Args:
         file: the file, or its URL.
-        sha256: the manifest's; `None`: what is sound is taken.
+        sha256: the manifest's; `None` to check single records only.
 
     Raises:
         DatasetError: it is damaged, or, after the last record, not that of the manifest.
@@ -374,17 +373,17 @@ def iter_records(file: str, sha256: str | None) -> Iterator[tuple[int, bytes]]:
     try:
         yield from read_records(file, sha256=sha256)
     except RecordError as error:
-        raise DatasetError(f"{error}. `shardwright verify` names all that is damaged.") from None
+        raise DatasetError(f"{error}. Run `shardwright verify` for a list of all damage.") from None
 
 
 def _listed_sizes(root: str) -> dict[str, int]:
-    """Name below a root on an object store -> size; one listing, where every single question would take its time."""
+    """Returns name below a root on an object store -> size, by one listing, since single requests are slow."""
     start = len(split_url(root)[2]) + 1
     return {info.name[start:]: info.size for info in buckets.list_objects(f"{root}/")}
 
 
 def links(root: str, manifest: Manifest) -> Iterator[str]:
-    """The files and folders of a dataset on this machine that are links, which may lead anywhere."""
+    """Yields the files and folders of a dataset on this machine that are links, which may lead anywhere."""
     files = [*(shard.path for shard in manifest.shards), *manifest.parts]
     folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     for path in (*sorted(folders - {"."}), *files):
@@ -401,6 +400,8 @@ def _size(shard: LocatedShard) -> int | None:
 
 def _check_size(shard: LocatedShard, size: int | None) -> None:
     if size is None:
-        raise DatasetError(f"{shard.file}: named by the manifest, but it is not there. Write the dataset anew.")
+        raise DatasetError(f"{shard.file}: named by the manifest, but missing. Re-create the dataset.")
     if size != shard.bytes:
-        raise DatasetError(f"{shard.file}: {size} bytes, the manifest says {shard.bytes}. Write the dataset anew.")
+        raise DatasetError(
+            f"{shard.file}: {size} bytes instead of the manifest's {shard.bytes}. Re-create the dataset."
+        )

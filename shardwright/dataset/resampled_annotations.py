@@ -1,7 +1,7 @@
-"""What is said about an image after its pixels have moved: masks, boxes and labels in the new frame.
+"""Moves the annotations of an image into the frame of its transformed pixels: masks, boxes and labels.
 
 Pure arithmetic on the features of an ingested example. Masks go through `rle.resample`, boxes through
-`boxes.move_boxes`, by the very plan that the pixels followed; whatever else an example says is carried along.
+`boxes.move_boxes`, by the same plan as the pixels. All other features stay as they are.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Example = Mapping[str, records.DecodedFeature | encode.EncodedFeature]
 
 
 def moves_pixels(name: str) -> bool:
-    """Tells whether `resample_annotations` looks into a feature; all others may be handed to it as they stand."""
+    """Returns whether `resample_annotations` needs the values of a feature; all others may stay encoded."""
     return name == _LABEL or name.startswith(BOXES) or (name.startswith(_MASK) and name.endswith("/rle"))
 
 
@@ -59,11 +59,11 @@ def resample_annotations(
     classes: Sequence[str],
     labels: str = INDEX,
 ) -> ResampledAnnotations:
-    """Moves what an example says as its pixels are moved.
+    """Moves the annotations of an example with its pixels.
 
     Args:
-        example: as ingested, by our own names; what `moves_pixels` tells is parsed.
-        plan: what happens to the pixels.
+        example: as ingested, by our own names; the features of `moves_pixels` are parsed.
+        plan: the geometry of the pixels.
         header: of the bytes that will be stored.
         task: `segmentation` or `classification`.
         classes: names in the order of their indices.
@@ -99,14 +99,14 @@ def resample_annotations(
 
 
 def label_features(labels: str, kind: str) -> dict[str, str]:
-    """Name and kind of the feature that `transform.labels` adds.
+    """Returns the name and kind of the feature that `transform.labels` adds.
 
     Args:
         labels: `index`, `one_hot` or `multi_hot`.
-        kind: what an image is given, as `Manifest.labels` has it.
+        kind: the annotations of an image, as `Manifest.labels` has them.
 
     Raises:
-        ConfigError: images are not given what is asked for.
+        ConfigError: images have no such labels.
     """
     if labels == INDEX:
         return {}
@@ -118,7 +118,7 @@ def label_features(labels: str, kind: str) -> dict[str, str]:
 
 
 def typed(values: records.DecodedFeature | encode.EncodedFeature) -> encode.FeatureValue:
-    """A decoded feature, ready to be written again: an empty one keeps its kind, a single value is quickest alone."""
+    """Returns a decoded feature in the form to encode: an empty one keeps its kind, a single value is fastest alone."""
     if isinstance(values, encode.EncodedFeature):
         return values
     if isinstance(values, list):
@@ -129,10 +129,10 @@ def typed(values: records.DecodedFeature | encode.EncodedFeature) -> encode.Feat
 
 
 def parsed(example: Example, name: str) -> records.DecodedFeature:
-    """The values of a feature that is not carried."""
+    """Returns the values of a feature, which must not be encoded."""
     values = example[name]
     if isinstance(values, encode.EncodedFeature):
-        raise TypeError(f"{name} is handed on as it stands, and must be parsed")
+        raise TypeError(f"{name} is encoded, and must be parsed")
     return values
 
 
@@ -155,7 +155,7 @@ def _move_masks(
 
 
 def stored_runs(masks: Sequence[Sequence[int] | npt.NDArray[Any]]) -> list[rle.Runs]:
-    """`rle.from_flat` of several masks; sound ones, nearly all, are checked in one pass."""
+    """Returns `rle.from_flat` of several masks; valid ones, nearly all, are checked in one pass."""
     arrays = [np.asarray(values) for values in masks]
     if any(array.dtype != np.int64 or len(array) % 2 for array in arrays):
         return [rle.from_flat(array) for array in arrays]

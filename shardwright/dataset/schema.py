@@ -1,11 +1,10 @@
-"""The schema of a dataset as code: `schemas/base_<task>.pbtxt` plus the classes of a configuration.
+"""The schema of a dataset: `schemas/base_<task>.pbtxt` plus the classes of a configuration.
 
-The rendered file lies beside the configuration, is committed and curated by the user (narrower domains, thresholds for
-drift), and must go on fitting the configuration: same features, same types, same classes.
+The rendered file is next to the configuration. Users commit and curate it (narrower domains, thresholds for drift), but
+it must match the configuration: same features, same types, same classes. `infer_schema` narrows the domains to the
+values of a dataset, and `schema_difference` compares two schemas.
 
 Format: text form of `tensorflow.metadata.v0.Schema` (TensorFlow Metadata).
-
-Curating a schema: what a dataset's values say of its domains, and in what two schemas differ.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from shardwright.tfrecords.lazy_example import LazyExample
 _MASK_PREFIX = "image/segmentation/"
 _OF_PIXELS = ("image/hash/", "image/quality/")
 TRAINING, SERVING = "TRAINING", "SERVING"
-# What a picture tells of itself.
+# The features that an image has without annotations.
 _SERVED = (
     "image/encoded",
     "image/format",
@@ -42,7 +41,7 @@ _SERVED = (
     "image/channels",
     "image/orientation",
 )
-# Of the measures that can exceed 1: four neighbours less four times a pixel; colours at both ends of both axes.
+# The maxima of measures that can exceed 1: four neighbours less four times a pixel; colours at both ends of both axes.
 _MOST = {"contrast": 0.5, "sharpness": 4, "colorfulness": 2}
 # The ingest refuses larger images.
 _MOST_PIXELS = 2**29
@@ -50,7 +49,7 @@ _TYPES = {"bytes": schema_pb2.BYTES, "int64": schema_pb2.INT, "float32": schema_
 
 
 def schema_file_for(config_file: str | os.PathLike[str]) -> Path:
-    """Where the schema of a configuration file lies: `<config>.schema.pbtxt` beside it."""
+    """Returns the path of the schema of a configuration file: `<config>.schema.pbtxt` next to it."""
     file = Path(config_file)
     return file.with_name(f"{file.stem}.schema.pbtxt")
 
@@ -61,7 +60,7 @@ def render_schema(task: str, classes: Sequence[str], labels: str, features: Mapp
     Args:
         task: `segmentation` or `classification`.
         classes: class names in the order of their labels.
-        labels: what an image is given, as `Manifest.labels` has it.
+        labels: the annotations of an image, as `Manifest.labels` has them.
         features: name -> kind (`bytes`, `int64`, `float32`) of all features that examples may have.
 
     Returns:
@@ -108,12 +107,12 @@ def _add(schema: schema_pb2.Schema, name: str, kind: str) -> None:
             feature.float_domain.min = 0
             feature.float_domain.max = _MOST.get(name.rpartition("/")[2], 1)
     else:
-        # What a table says beside the labels: it may lack, and it may be a list.
+        # A further column of a table: it may be missing, and it may be a list.
         feature.value_count.min = 0
 
 
 def _name_environments(schema: schema_pb2.Schema) -> None:
-    """What an image has when a model is asked about it: all but what it was given by people."""
+    """Marks the features that an image lacks when a model is asked about it: the annotations."""
     del schema.default_environment[:]
     schema.default_environment.extend([TRAINING, SERVING])
     for feature in schema.feature:
@@ -125,30 +124,32 @@ def parse_schema(text: str, where: str) -> schema_pb2.Schema:
     """Parses a text proto.
 
     Raises:
-        UsageError: it is no schema; names `where` and the line.
+        UsageError: it is not a schema; the message has `where` and the line.
     """
     try:
         return text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as error:
-        raise UsageError(f"{where}: not a schema: {error}. Mend it, or delete it to have it rendered anew.") from None
+        raise UsageError(
+            f"{where}: not a schema: {error}. Fix it, or delete it and run `shardwright schema render`."
+        ) from None
 
 
 def check_schema(text: str, rendered: str, where: str) -> None:
-    """Checks that a curated schema still fits what `render_schema` says of the dataset.
+    """Checks that a curated schema still matches the rendered schema of the dataset.
 
     Curation may change everything but the names and types of the features and the list of classes.
 
     Raises:
-        UsageError: it does not fit; the message shows the difference line by line.
+        UsageError: it does not match; the message shows the difference line by line.
     """
     found = _essence(parse_schema(text, where))
     wanted = _essence(parse_schema(rendered, "rendered schema"))
     if found != wanted:
         lines = difflib.unified_diff(found, wanted, where, "what the configuration needs", lineterm="", n=0)
-        shown = "\n".join(f"  {line}" for line in lines if not line.startswith("@@"))
+        differences = "\n".join(f"  {line}" for line in lines if not line.startswith("@@"))
         raise UsageError(
-            f"{where}: does not fit the configuration:\n{shown}\n"
-            "Change the file, or delete it to have it rendered anew (`shardwright schema render`)."
+            f"{where}: does not match the configuration:\n{differences}\n"
+            "Change the file, or delete it and run `shardwright schema render`."
         )
 
 
@@ -158,7 +159,7 @@ def _base(task: str) -> schema_pb2.Schema:
 
 
 def _essence(schema: schema_pb2.Schema) -> list[str]:
-    """One line a feature (name and type), one a class: what a curated file must not change."""
+    """Returns the lines that a curated file must not change: name and type of each feature, and the classes."""
     named = {domain.name: list(domain.value) for domain in schema.string_domain}
     lines = []
     for feature in schema.feature:
@@ -169,7 +170,7 @@ def _essence(schema: schema_pb2.Schema) -> list[str]:
     return sorted(lines)
 
 
-# A domain of texts is a list of so many at most; what has more is a name, not a kind.
+# A domain of texts is a list of so many at most; a feature with more of them is a name, not a category.
 _MOST_VALUES = 20
 _FREE = ("image/key", "image/filename", "image/sha256", "image/encoded", "image/class/text")
 _HASHES = "image/hash/"
@@ -197,13 +198,13 @@ class _Seen:
 
 
 def infer_schema(dataset: ImageDataset, *, margin: float = 0.1, shown: Progress = SILENT) -> str:
-    """The schema of a dataset with domains as narrow as its values, and some room beyond them.
+    """Returns the schema of a dataset with domains as narrow as its values, and some room beyond them.
 
     Args:
         dataset: read once.
         margin: how far beyond the values seen a measured value may go, as a part of their range. Sizes, channels and
             other whole numbers that people choose get none.
-        shown: told of every record.
+        shown: counts the records.
 
     Returns:
         Text proto.
@@ -254,26 +255,26 @@ def _narrow(feature: schema_pb2.Feature, seen: _Seen, margin: float) -> None:
 
 
 def schema_difference(one: str, other: str, name_one: str, name_other: str) -> list[str]:
-    """In what two schemas differ, a line for each: features by name, whatever their order.
+    """Compares two schemas, feature by feature, in the order of names.
 
     Args:
         one: text of the one.
         other: text of the other.
-        name_one: what to call it.
+        name_one: its name in the output.
         name_other: likewise.
 
     Returns:
-        Lines of a unified difference; none where both say the same.
+        Lines of a unified difference; none if both are equal.
 
     Raises:
-        UsageError: one is no schema.
+        UsageError: one is not a schema.
     """
     before, after = _lines(parse_schema(one, name_one)), _lines(parse_schema(other, name_other))
     return list(difflib.unified_diff(before, after, name_one, name_other, lineterm="", n=0))
 
 
 def _lines(schema: schema_pb2.Schema) -> list[str]:
-    """A line for every value that a schema sets, with the way to it."""
+    """Returns a line for every value that a schema sets, with the way to it."""
     lines = []
     for feature in sorted(schema.feature, key=lambda feature: feature.name):
         lines += [f"{feature.name} {line}" for line in _flat(feature, "") if not line.startswith("name:")]

@@ -21,7 +21,7 @@ class ShardNames:
             and an extension.
 
     Raises:
-        PatternError: two shards could get one name, or it is no plain file name, or it ends with .gz: readers would
+        PatternError: two shards could get one name, or it is not a plain file name, or it ends with .gz: readers would
             take the file for compressed.
     """
 
@@ -31,7 +31,7 @@ class ShardNames:
         check_pattern(self.pattern)
 
     def name(self, split: str, index: int, of: int, count: int) -> str:
-        """File name of a shard.
+        """Returns the file name of a shard.
 
         Args:
             split: its split.
@@ -46,20 +46,20 @@ LEDGER_FOLDER = "ledger/"
 
 
 def shard_name(index: int, count: int) -> str:
-    """`data-00000-of-00004`, without a suffix."""
+    """Returns `data-00000-of-00004`, without a suffix."""
     return f"data-{index:05d}-of-{count:05d}"
 
 
 def shard_path(split: str, index: int, count: int) -> str:
-    """Path of a shard in the staging folder, and in a dataset whose shards have the default names."""
+    """Returns the path of a shard in the staging folder, and in a dataset whose shards have the default names."""
     return f"Split-{split}/{shard_name(index, count)}.tfrecord"
 
 
 def index_path(shard: str) -> str:
-    """Path of the index of a shard, whose own path is given; both relative to the dataset's folder."""
+    """Returns the path of the index of a shard, whose own path is given; both relative to the dataset's folder."""
     return f"index/{PurePosixPath(shard).with_suffix('.jsonl')}"
 
 
 def ledger_path(index: int, count: int) -> str:
-    """Path of a part of the ledger, relative to the dataset's folder."""
+    """Returns the path of a part of the ledger, relative to the dataset's folder."""
     return f"{LEDGER_FOLDER}part-{index:05d}-of-{count:05d}.jsonl"

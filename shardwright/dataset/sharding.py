@@ -1,4 +1,4 @@
-"""How many shards a split gets, and which records go into which: pure arithmetic.
+"""Computes the number of shards of a split, and which records go into which; pure arithmetic.
 
 Shards of 100-200 MB read well from disk and bucket alike (TFX and TensorFlow advise it); a split has equally many
 records in each, give or take one, so that hosts that share the shards have equal work. A host reads whole shards and
@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from shardwright.errors import ConfigError
 
-# A target of 150 MB then means 100 to 200 MB: on average a shard holds at most 4/3 of the target, and as shards are
-# as few as that allows, two or more of them hold at least 2/3 of it.
+# A target of 150 MB then means 100 to 200 MB: on average a shard has at most 4/3 of the target. There are as few shards
+# as that allows, so two or more of them have at least 2/3 of it each.
 _MOST_NUMERATOR, _MOST_DENOMINATOR = 4, 3
 _SHARDS_PER_HOST = 10
 _LEAST_SIZE = 10_000_000
-# Each shard is several files, also an empty one; nobody has more hosts than this that read a split of few records.
+# Each shard is several files, also an empty one; a split of few records is not read by more hosts than this.
 _MOST_EMPTY = 10_000
 
 
@@ -32,12 +32,12 @@ def shard_count(
     records_per_shard: int | None = None,
     hosts: int | None = None,
 ) -> int:
-    """Number of shards of a split.
+    """Returns the number of shards of a split.
 
     Args:
         records: records in the split.
         total_bytes: their size together.
-        target_size: bytes a shard shall have; on average shards have 2/3 to 4/3 of it, one alone may have less. Never
+        target_size: target bytes of a shard; on average shards have 2/3 to 4/3 of it, a single one may have less. Never
             more shards than records.
         count: this very number; shards beyond the records are empty.
         records_per_shard: at most so many records in one.
@@ -89,13 +89,13 @@ def shard_bounds(records: int, count: int) -> list[int]:
         count: number of shards.
 
     Returns:
-        `count + 1` positions: shard i holds records `bounds[i]` to `bounds[i + 1]`.
+        `count + 1` positions: shard i has records `bounds[i]` to `bounds[i + 1]`.
     """
     return [records * i // count for i in range(count + 1)]
 
 
 def deal_classes(classes: Sequence[Hashable], count: int) -> list[npt.NDArray[np.int64]]:
-    """Deals records out to shards so that every shard holds every class equally often, give or take one.
+    """Distributes records so that every shard has every class equally often, give or take one.
 
     Class after class is dealt like cards, each where the one before ended, so that shards are equally full too.
 

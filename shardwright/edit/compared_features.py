@@ -1,4 +1,4 @@
-"""Which features of two records differ, besides the image, its classes and its masks."""
+"""Compares the features of two records besides the image, its classes and its masks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shardwright.tfrecords.records import DecodedFeature
 _MASK = "image/segmentation/"
 # Compared as the image and as its classes.
 _COMPARED = frozenset(("image/encoded", "image/key", "image/class/label", "image/class/text"))
-# What follows from the image differs wherever the image does.
+# Features that follow from the image differ if the image does.
 _OF_IMAGE = (
     *("image/format", "image/height", "image/width", "image/channels", "image/orientation", "image/sha256", SIZE),
     *("image/quality/", "image/hash/"),
@@ -53,7 +53,7 @@ class ComparedFeatures:
         self._stored = [(name, one.stored(name), other.stored(name)) for name in self._names]
 
     def differing(self, one: ExampleView, other: ExampleView, *, same_image: bool) -> Iterator[tuple[str, str, str]]:
-        """Name and both values, for messages, of each feature that differs."""
+        """Yields name and both values, for messages, of each feature that differs."""
         for name, first, second in self._stored:
             if not same_image and name.startswith(_OF_IMAGE):
                 continue
@@ -63,7 +63,7 @@ class ComparedFeatures:
 
 
 def _missing(own: dict[str, str], other: dict[str, str]) -> list[str]:
-    """The features that the other dataset lacks, with their kind where the other stores them in another form."""
+    """Returns the features that the other dataset lacks, with their kind where the other has them in another form."""
     lacked = sorted(own.items() - other.items())
     return [f"{name} ({kind})" if name in other else name for name, kind in lacked]
 

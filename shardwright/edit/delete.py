@@ -1,4 +1,4 @@
-"""What is left of images beside the dataset that they are taken out of: staged shards, probe rows, datasets, models."""
+"""Finds and deletes traces of images that are deleted from a dataset: probe rows, other datasets, models."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from shardwright.storage.mirror import local_folder
 from shardwright.tfrecords.records import find_feature
 
 _IMAGE_HASH = "image/sha256"
-# By these a model descends from a dataset without having seen it.
+# Roles of ancestors that a model was not trained on.
 _ONLY_COMPARED = ("previous", "reference", "baseline")
 
 
 def contents_of(dataset: ImageDataset, keys: Collection[str]) -> set[bytes]:
-    """SHA-256 of the files that images came as: as their records say, and as the dataset's origins do."""
+    """Returns the SHA-256 of the original files of images, from their records and from the dataset's origins."""
     contents: set[bytes] = set()
     name = dataset.manifest.stored(_IMAGE_HASH)
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
@@ -35,29 +35,29 @@ def contents_of(dataset: ImageDataset, keys: Collection[str]) -> set[bytes]:
         with open_file(os.path.join(dataset.root, INPUTS_FILE)) as lines:
             contents.update(row.sha256 for row in read_inputs(lines) if row.key in keys)
     except (OSError, ValueError, TypeError, KeyError):
-        pass  # A dataset need not have them, and its records tell of all that was written.
+        pass  # A dataset need not have them, and its records have the hashes of all written images.
     return contents
 
 
 def delete_probe_rows(staging_root: str, contents: Collection[bytes]) -> int:
-    """Deletes what pixels of files told; how many rows that were."""
+    """Deletes the probed values of files; returns the number of rows."""
     if not is_remote(staging_root) and not os.path.isdir(staging_root):
         return 0
     return forget_rows(os.path.join(local_folder(staging_root), PROBED), contents)
 
 
 def datasets_containing(family: Family, keys: Collection[str]) -> list[Artifact]:
-    """The datasets of a family that hold one of the images, by their indices; a damaged one is passed over."""
+    """Returns the datasets of a family whose indexes contain one of the images; skips damaged ones."""
     return [one for one in family.artifacts.values() if one.digest and any(key in keys for key in _keys(one.place))]
 
 
 def trained_on(family: Family, datasets: Iterable[Artifact]) -> list[Artifact]:
-    """The models that were trained on datasets, or begun with the weights of one that was."""
-    places = {one.place for one in datasets}
+    """Returns the models that were trained on datasets, or begun with the weights of one that was."""
+    found = {one.place for one in datasets}
     return [
         model
         for model in family.artifacts.values()
-        if model.kind == MODEL and any(one.place in places for one in family.ancestors(model, without=_ONLY_COMPARED))
+        if model.kind == MODEL and any(one.place in found for one in family.ancestors(model, without=_ONLY_COMPARED))
     ]
 
 

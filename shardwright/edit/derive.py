@@ -1,14 +1,12 @@
-"""New datasets out of the records of others, which are copied as they are: subset, reshard, merge, forget.
+"""Makes datasets of the records of others, which are copied as they are: subset, reshard, merge, delete.
 
-Records keep their bytes and their order; what the ledger says of inputs that were not written goes along. The work is
-that of every dataset: shards are staged, then all of it appears at once, and doing it again does nothing.
+Records keep their bytes and their order; ledger rows of inputs that were not written are copied too. As with every
+dataset, shards are staged, then the dataset appears at once, and a second run does nothing.
 
-Reading what is taken of other datasets: whole shards, held against the manifest's hash, or a few proven records.
-
-A manifest answers for whole shards only: an index says where records lie and not what they are, and a record's own
-CRC-32C tells damage from what is sound, not one sound record from another. So a shard has to be read through before
-anything is known of its records. Who has done that already, and kept what every record was (`RecordDigests`), has those
-few that are wanted read by their places.
+Source records are verified. A manifest has hashes of whole shards only: an index has the offsets of records, not their
+content, and the CRC-32C of a record detects damage, but not a valid record in the place of another. So a shard is read
+to its end and compared with its hash. A caller that has done so before passes the digests of the records that it saw
+(`RecordDigests`); then only the selected records are read.
 """
 
 from __future__ import annotations
@@ -41,15 +39,15 @@ from shardwright.staging.staging import PlannedShard, RecordResult, Staging
 from shardwright.storage import is_remote, open_file
 from shardwright.storage.paths import check_not_inside, staging_next_to
 
-# Shard's file -> offset of a record -> SHA-256 of its serialized example, of shards that were the manifest's.
+# Shard's file -> offset of a record -> SHA-256 of its serialized example, for shards that had the manifest's hash.
 RecordDigests = Mapping[str, Mapping[int, bytes]]
-# Where more of a shard's bytes are taken, the whole of it is read: one stream, and what lies between is hardly more.
+# If more of a shard's bytes are selected, the whole shard is read: one stream is then hardly more work.
 SPARSE = 1 / 3
 _PIECE = 1 << 20
 
 
-class _Taken(NamedTuple):
-    """What is taken of a shard.
+class _Selected(NamedTuple):
+    """The selected records of a shard.
 
     Attributes:
         shard: the shard.
@@ -60,10 +58,10 @@ class _Taken(NamedTuple):
     records: list[tuple[str, int, int]]
 
 
-def taken_places(
+def selected_frames(
     source: ImageDataset, shard: LocatedShard, choose: Callable[[str], bool]
 ) -> Iterator[tuple[str, int, int]]:
-    """Key, offset and length of the frame of every record of a shard whose key is chosen; no record is read."""
+    """Yields key, offset and length of the frame of every selected record of a shard; reads no record."""
     before: tuple[str, int] | None = None
     for key, offset in source.entries(shard):
         if before is not None:
@@ -74,90 +72,89 @@ def taken_places(
 
 
 def select_records(
-    sources: Iterable[ImageDataset], split: str, choose: Callable[[str], bool], proofs: RecordDigests
+    sources: Iterable[ImageDataset], split: str, choose: Callable[[str], bool], digests: RecordDigests
 ) -> Iterator[tuple[str, bytes]]:
-    """Key and serialized example of every record of a split that is taken.
+    """Yields key and serialized example of every selected record of a split.
 
     Args:
         sources: the datasets, in order.
-        split: which split; a dataset need not have it.
-        choose: which keys are taken.
-        proofs: what is known of records; shards that are not there are read whole.
+        split: the split; a dataset need not have it.
+        choose: returns whether a key is selected.
+        digests: known digests; shards without them are read whole.
 
     Raises:
-        DatasetError: a shard is damaged or not the manifest's; of one that is read whole this shows after its last
-            record.
+        DatasetError: a shard is damaged or not the manifest's; for a shard that is read whole, after its last record.
     """
-    taken = (
-        _Taken(shard, list(taken_places(source, shard, choose)))
+    selected = (
+        _Selected(shard, list(selected_frames(source, shard, choose)))
         for source in sources
         if split in source.splits
         for shard in source.shards(split)
     )
-    wanted = (one for one in taken if one.records)
-    # Neighbours together, so that the requests for one shard do not wait for those for the one before.
-    for known, group in groupby(wanted, lambda one: _is_known(one, proofs)):
-        read = partial(_proven, proofs) if known else _whole
+    wanted = (one for one in selected if one.records)
+    # Consecutive shards together, so that the requests for one shard do not wait for those for the previous one.
+    for known, group in groupby(wanted, lambda one: _is_known(one, digests)):
+        read = partial(_read_known, digests) if known else _read_whole
         yield from read(group)
 
 
-def _is_known(taken: _Taken, proofs: RecordDigests) -> bool:
-    known = proofs.get(taken.shard.file, {})
-    size = sum(length for _, _, length in taken.records)
-    return size < SPARSE * taken.shard.bytes and all(offset in known for _, offset, _ in taken.records)
+def _is_known(selected: _Selected, digests: RecordDigests) -> bool:
+    known = digests.get(selected.shard.file, {})
+    size = sum(length for _, _, length in selected.records)
+    return size < SPARSE * selected.shard.bytes and all(offset in known for _, offset, _ in selected.records)
 
 
-def _proven(proofs: RecordDigests, group: Iterable[_Taken]) -> Iterator[tuple[str, bytes]]:
+def _read_known(digests: RecordDigests, group: Iterable[_Selected]) -> Iterator[tuple[str, bytes]]:
     files: list[str] = []
 
-    def places() -> Iterator[tuple[tuple[int, int, int], tuple[str, str, int]]]:
+    def frames() -> Iterator[tuple[tuple[int, int, int], tuple[str, str, int]]]:
         for shard, records in group:
             files.append(shard.file)
             for key, offset, length in records:
                 yield (len(files) - 1, offset, length), (key, shard.file, offset)
 
-    for (key, file, offset), payload in records_at(files, places()):
-        if payload is None or hashlib.sha256(payload).digest() != proofs[file][offset]:
-            raise _another(file)
+    for (key, file, offset), payload in records_at(files, frames()):
+        if payload is None or hashlib.sha256(payload).digest() != digests[file][offset]:
+            raise _not_as_in_manifest(file)
         yield key, payload
 
 
-def _whole(group: Iterable[_Taken]) -> Iterator[tuple[str, bytes]]:
+def _read_whole(group: Iterable[_Selected]) -> Iterator[tuple[str, bytes]]:
     for shard, records in group:
         with open_file(shard.file) as file:
             read = _ReadThrough(file)
             for key, offset, _ in records:
                 yield key, read_record_at(read, offset, shard.file)
             if read.sha256() != shard.sha256:
-                raise _another(shard.file)
+                raise _not_as_in_manifest(shard.file)
 
 
-def _another(file: str) -> DatasetError:
+def _not_as_in_manifest(file: str) -> DatasetError:
     return DatasetError(
-        f"{file}: is not what the manifest says: damaged, or changed since. `shardwright verify` tells more."
+        f"{file}: does not match its hash in the manifest: damaged, or changed since. Run `shardwright verify`."
     )
 
 
 class _ReadThrough:
-    """A file that is read from its beginning to its end, also between what is wanted of it: so its hash is known."""
+    """A file that is read from beginning to end, also between the selected records, so that its hash is known."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._at, self._digest = file, 0, hashlib.sha256()
 
     def seek(self, offset: int, /) -> None:
-        """Goes on to a place."""
+        """Reads on to an offset."""
         while self._at < offset and self.read(min(_PIECE, offset - self._at)):
             continue
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes."""
+        """Returns at most so many bytes."""
         data = self._file.read(size)
         self._digest.update(data)
         self._at += len(data)
         return data
 
     def sha256(self) -> str:
-        """Of the whole file, hex."""
+        """Returns the hash of the whole file, hex."""
         while self.read(_PIECE):
             continue
         return self._digest.hexdigest()
@@ -169,7 +166,7 @@ _SHOWN = 3
 
 
 def every(key: str) -> bool:
-    """Takes all."""
+    """Selects all."""
     del key
     return True
 
@@ -180,16 +177,16 @@ def same_row(row: LedgerRow) -> LedgerRow | None:
 
 
 class Derived(NamedTuple):
-    """What is made.
+    """An operation on datasets.
 
     Attributes:
-        operation: how, as a word, for the recipe.
-        options: what else changes the bytes, as plain values.
-        choose: which keys are taken.
-        row: what becomes of the ledger's rows of inputs that were not written; `None` leaves one out.
-        outcome: what becomes of a record, by its key and bytes; it stays as it is by default.
+        operation: its name, for the recipe.
+        options: other options that change the bytes, as plain values.
+        choose: returns whether a key is selected.
+        row: changes the ledger rows of inputs that were not written; `None` leaves one out.
+        outcome: makes the result of a record of its key and bytes; by default it stays as it is.
         changes: fields of the `DatasetPlan` that are not those of the source.
-        proofs: what records were when their shards were held against the manifest; of others, whole shards are read.
+        digests: digests of records whose shards were compared with the manifest; other shards are read whole.
     """
 
     operation: str
@@ -198,7 +195,7 @@ class Derived(NamedTuple):
     row: Callable[[LedgerRow], LedgerRow | None] = same_row
     outcome: Callable[[str, bytes], RecordResult] = RecordResult
     changes: Mapping[str, Any] = MappingProxyType({})
-    proofs: RecordDigests = MappingProxyType({})
+    digests: RecordDigests = MappingProxyType({})
 
 
 def derive(
@@ -214,18 +211,17 @@ def derive(
     Args:
         sources: the datasets, with the same classes and features; no key may be in two of them.
         out: folder to make.
-        how: what is made.
-        shards: how it is cut; by default as the ingest does.
+        how: the operation.
+        shards: number and names of shards; by default those of the ingest.
         quiet: show no progress.
 
     Returns:
         Its manifest.
 
     Raises:
-        UsageError: the sources do not go together, nothing would be left, or `out` holds something else.
+        UsageError: the sources do not go together, nothing would be left, or `out` contains something else.
         DatasetError: a source is damaged.
     """
-    first = sources[0].manifest
     for source in sources:
         check_not_inside(out, source.root)
     _check_same(sources)
@@ -235,27 +231,9 @@ def derive(
         raise UsageError(f"{how.operation}: no image would be left of {', '.join(s.root for s in sources)}.")
     shards = shards or ShardsConfig()
     planned = [shard for split in sorted(sizes) for shard in _planned(split, sizes[split], shards)]
-    parents = [source.manifest.digest for source in sources]
-    recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
     rows = _rows(sources, how.row)
-    plan = DatasetPlan(
-        kind=first.kind,
-        task=first.task,
-        classes=first.classes,
-        recipe=recipe,
-        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
-        features=first.features,
-        inputs=sum(len(lengths) for lengths in sizes.values()) + len(rows),
-        shards=tuple(planned),
-        rows=(_NOT_WRITTEN,) if rows else (),
-        max_rejects=1.0,
-        names=first.names,
-        labels=first.labels,
-        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
-    )
-    plan = dataclasses.replace(plan, **how.changes)
-    done = open_if_committed(out, plan.fingerprint)
-    if done is not None:
+    plan = _plan(sources, how, shards, planned, sum(map(len, sizes.values())), len(rows))
+    if (done := open_if_committed(out, plan.fingerprint)) is not None:
         return done
     staging = Staging.open(staging_next_to(out), plan.fingerprint)
     with staging.locked():
@@ -264,17 +242,16 @@ def derive(
         try:
             with progress(len(planned), "writing shards", quiet=quiet) as shown:
                 for split in sorted(sizes):
-                    taken = select_records(sources, split, how.choose, how.proofs)
-                    records = (how.outcome(key, payload) for key, payload in taken)
                     cuts = [shard for shard in planned if shard.split == split]
-                    bounds = shard_bounds(len(sizes[split]), len(cuts))
-                    for shard, count in zip(cuts, np.diff(bounds).tolist(), strict=True):
+                    selected = select_records(sources, split, how.choose, how.digests)
+                    records = (how.outcome(key, payload) for key, payload in selected)
+                    for shard, count in _counts(cuts, len(sizes[split])):
                         _write(staging, shard, records, count, ShardNames(shards.pattern))
                         shown.advance()
-                    # A source's last shard is held against its hash when there is nothing left to take.
+                    # The last shard of a source is compared with its hash at the end of the iteration.
                     next(records, None)
         except DatasetError:
-            # What is finished may hold records of a file that has turned out to be another than the manifest's.
+            # Finished shards may contain records of a file that is not the manifest's.
             staging.remove()
             _tidy(out)
             raise
@@ -283,9 +260,39 @@ def derive(
     return manifest
 
 
+def _plan(
+    sources: Sequence[ImageDataset],
+    how: Derived,
+    shards: ShardsConfig,
+    planned: Sequence[PlannedShard],
+    images: int,
+    rows: int,
+) -> DatasetPlan:
+    """Returns the plan of a derived dataset, of `images` records and `rows` inputs that were not written."""
+    first = sources[0].manifest
+    parents = [source.manifest.digest for source in sources]
+    recipe = {**first.recipe, "derived": {"operation": how.operation, "shards": _cut(shards), **how.options}}
+    plan = DatasetPlan(
+        kind=first.kind,
+        task=first.task,
+        classes=first.classes,
+        recipe=recipe,
+        parent=parents[0] if len(parents) == 1 else fingerprint(parents),
+        features=first.features,
+        inputs=images + rows,
+        shards=tuple(planned),
+        rows=(_NOT_WRITTEN,) if rows else (),
+        max_rejects=1.0,
+        names=first.names,
+        labels=first.labels,
+        further_parents={f"source-{number}": digest for number, digest in enumerate(parents)},
+    )
+    return dataclasses.replace(plan, **how.changes)
+
+
 def _tidy(out: str | os.PathLike[str]) -> None:
     if not is_remote(str(out)):
-        # The folder of staging folders; it stays where another dataset is being made in it.
+        # The folder of staging folders; it stays while another dataset is made in it.
         with suppress(OSError):
             os.rmdir(staging_next_to(out))
 
@@ -301,13 +308,13 @@ def _write(
             yield next(records)
 
     staging.write_shard(shard, outcomes(), names)
-    # A shard that an earlier run has finished is not written again; its records are passed over.
+    # A shard that an earlier run has finished is not written again; its records are skipped.
     for _ in outcomes():
         continue
 
 
 def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[str, array[int]], list[array[int]]]:
-    """Bytes of the records of every split that are taken, and of every source the numbers of the keys."""
+    """Returns the sizes of the selected records of every split, and the key numbers of every source."""
     sizes: dict[str, array[int]] = {}
     keys: list[array[int]] = []
     for source in sources:
@@ -315,7 +322,7 @@ def _measured(sources: Sequence[ImageDataset], choose: Selector) -> tuple[dict[s
         for split in source.splits:
             lengths = sizes.setdefault(split, array("q"))
             for shard in source.shards(split):
-                for key, _, length in taken_places(source, shard, choose):
+                for key, _, length in selected_frames(source, shard, choose):
                     lengths.append(length)
                     keys[-1].append(text_number(key))
     return sizes, keys
@@ -333,6 +340,11 @@ def _planned(split: str, lengths: array[int], shards: ShardsConfig) -> list[Plan
     return [PlannedShard(split, number, count) for number in range(count)]
 
 
+def _counts(shards: Sequence[PlannedShard], records: int) -> Iterator[tuple[PlannedShard, int]]:
+    """Yields the shards of a split with the number of records of each."""
+    return zip(shards, np.diff(shard_bounds(records, len(shards))).tolist(), strict=True)
+
+
 def _cut(shards: ShardsConfig) -> dict[str, Any]:
     return {name: value for name, value in vars(shards).items() if value is not None}
 
@@ -342,7 +354,7 @@ def _rows(sources: Sequence[ImageDataset], become: Callable[[LedgerRow], LedgerR
     for source in sources:
         if source.manifest.totals.get("written") != source.manifest.totals.get("inputs"):
             for row in source.ledger():
-                # Where it had been planned for is of no meaning any more.
+                # Its planned shard has no meaning any more.
                 bare = LedgerRow(row.key, row.status, row.code, row.reason, row.split)
                 kept = become(bare) if row.status != WRITTEN else None
                 if kept is not None:
@@ -353,11 +365,11 @@ def _rows(sources: Sequence[ImageDataset], become: Callable[[LedgerRow], LedgerR
 def _check_same(sources: Sequence[ImageDataset]) -> None:
     first = sources[0]
     for source in sources[1:]:
-        for what in ("kind", "task", "classes", "labels", "features", "names"):
-            one, other = getattr(first.manifest, what), getattr(source.manifest, what)
+        for name in ("kind", "task", "classes", "labels", "features", "names"):
+            one, other = getattr(first.manifest, name), getattr(source.manifest, name)
             if one != other:
                 raise UsageError(
-                    f"{source.root}: its {what} are not those of {first.root}: {_difference(one, other)}. "
+                    f"{source.root}: its {name} are not those of {first.root}: {_difference(one, other)}. "
                     "Ingest both with the same configuration."
                 )
 
@@ -378,7 +390,7 @@ def _check_distinct_keys(keys: list[array[int]], sources: Sequence[ImageDataset]
             twice = set(both[:1].tolist())
             name = next(k for s in source.splits for k in source.keys(s) if text_number(k) in twice)
             raise UsageError(
-                f"{source.root}: {len(both)} keys are in another source, too, e.g. {name!r}. An image may be "
-                "there once: forget them in one of the two first."
+                f"{source.root}: {len(both)} keys are in another source, too, e.g. {name!r}. Delete these images from "
+                "one of the two first (`shardwright forget`)."
             )
         seen = np.concatenate([seen, mine])

@@ -1,9 +1,7 @@
-"""How two datasets differ, image by image: all that their records hold is compared.
+"""Compares two datasets image by image, with all features of their records, and renders a page of the differences.
 
 Images are new, gone, changed, moved to another split, labelled or masked otherwise (ignored pixels are a mask, too), or
 differ in a further feature, such as boxes and captions.
-
-The differences of two datasets as a page of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from shardwright.progress import SILENT, Progress
 ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS = "added", "removed", "changed", "moved", "relabelled", "masks"
 FEATURES = "features"
 CHANGE_KINDS = (ADDED, REMOVED, CHANGED, MOVED, RELABELLED, MASKS, FEATURES)
-# Rows that are kept to be shown; all are counted.
+# Rows of each kind that are kept to be shown; all are counted.
 _SHOWN = 200
 
 
@@ -38,9 +36,9 @@ class Difference(NamedTuple):
     Attributes:
         key: its key.
         way: one of `CHANGE_KINDS`.
-        before: what it was: its split, its classes, a feature; empty where there is no such thing.
-        after: what it is.
-        iou: of masks, the least over all classes of the area both share over that of either; else `None`.
+        before: the former value: its split, its classes, a feature; empty where there is none.
+        after: the present value.
+        iou: for masks, the smallest intersection over union of all classes; else `None`.
     """
 
     key: str
@@ -55,10 +53,10 @@ class Differences:
     """All differences of two datasets.
 
     Attributes:
-        images: how many both, the one and the other hold.
+        images: number of images in both, in the one, and in the other.
         counts: way -> images.
         labels: (class before, class after) -> images, of those that are labelled otherwise.
-        iou: mean of the masks' least intersection over union, of the images whose masks differ; `None` where none does.
+        iou: mean of the smallest intersection over union, over the images whose masks differ; `None` if none do.
         rows: the first of every way, by key.
         features: name of a further feature -> images in which it differs.
         only: features that the one stores and the other does not, and the reverse.
@@ -74,11 +72,11 @@ class Differences:
 
     @property
     def any(self) -> bool:
-        """Whether there is a difference."""
+        """True if there is a difference."""
         return bool(self.counts) or any(self.only)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Returns plain values."""
         both, one, other = self.images
         return {
             "images": {"both": both, "first": one, "second": other},
@@ -91,29 +89,29 @@ class Differences:
         }
 
 
-class _Held(NamedTuple):
-    """Where the one holds an image: its split; number of the shard, offset and length of the record."""
+class _Location(NamedTuple):
+    """The location of an image in the one dataset: its split; number of the shard, offset and length of the record."""
 
     split: str
-    place: tuple[int, int, int]
+    frame: tuple[int, int, int]
 
 
 def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = SILENT) -> Differences:
     """Compares two datasets by key.
 
-    Keys and places of the one are held in memory; records are read as they come in the other, and by place in the one,
-    where mostly they lie in the same order.
+    Keys and locations of the one are kept in memory. Records of the other are read in their order, and those of the one
+    by location, where they mostly have the same order.
 
     Args:
         one: the earlier.
         other: the later; classes are compared by name, so it may have others.
-        shown: told of every record of the other.
+        shown: counts the records of the other.
 
     Raises:
         DatasetError: one of them is damaged.
     """
     shards = [[shard for split in dataset.splits for shard in dataset.shards(split)] for dataset in (one, other)]
-    held = {key: _Held(shards[0][place[0]].split, place) for key, place in _places(one, shards[0])}
+    held = {key: _Location(shards[0][frame[0]].split, frame) for key, frame in _frames(one, shards[0])}
     count_one, count_other = len(held), sum(shard.records for shard in shards[1])
     readers = ExampleReader(one.manifest), ExampleReader(other.manifest)
     compared = ComparedFeatures(one.manifest, other.manifest)
@@ -128,9 +126,9 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
         if kept[row.way] <= _SHOWN:
             found.rows.append(row)
 
-    # It is gone through ahead of what is compared, and so of what is taken out.
+    # This runs ahead of the comparison below, which removes keys.
     wanted = (key for shard in shards[1] for key, _ in other.entries(shard) if key in held)
-    earlier = records_at([shard.file for shard in shards[0]], ((held[key].place, key) for key in wanted))
+    earlier = records_at([shard.file for shard in shards[0]], ((held[key].frame, key) for key in wanted))
     for shard in shards[1]:
         for key, _, payload in other.placed_records(shard):
             shown.advance()
@@ -159,8 +157,8 @@ def find_differences(one: ImageDataset, other: ImageDataset, shown: Progress = S
     return found
 
 
-def _places(dataset: ImageDataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Key, and number of the shard, offset and length of the frame, of every record, by the indices."""
+def _frames(dataset: ImageDataset, shards: Sequence[LocatedShard]) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Yields key, and number of the shard, offset and length of the frame, of every record, by the indexes."""
     for position, shard in enumerate(shards):
         before: tuple[str, int] | None = None
         for key, offset in dataset.entries(shard):
@@ -172,20 +170,20 @@ def _places(dataset: ImageDataset, shards: Sequence[LocatedShard]) -> Iterator[t
 
 
 def _record(
-    earlier: Iterator[tuple[str, bytes | None]], key: str, shards: Sequence[LocatedShard], held: _Held
+    earlier: Iterator[tuple[str, bytes | None]], key: str, shards: Sequence[LocatedShard], location: _Location
 ) -> bytes:
-    """The next record of the earlier dataset, which is that of a key.
+    """Returns the next record of the earlier dataset, which is that of a key.
 
     Raises:
-        DatasetError: it is damaged, or the indices name a key twice.
+        DatasetError: it is damaged, or the indexes name a key twice.
     """
     found, payload = next(earlier, ("", None))
-    number, offset, _ = held.place
+    number, offset, _ = location.frame
     if found != key or payload is None:
-        what = "cannot be read, or is damaged" if found == key else "is named twice by an index"
+        problem = "cannot be read, or is damaged" if found == key else "is named twice by an index"
         raise DatasetError(
-            f"{shards[number].file} at offset {offset}: the record of {key!a} {what}. `shardwright verify` names all "
-            "that is damaged."
+            f"{shards[number].file} at offset {offset}: the record of {key!a} {problem}. Run `shardwright verify` for "
+            "a list of all damage."
         )
     return payload
 
@@ -198,7 +196,7 @@ def _compared(
         yield Difference(key, CHANGED, sizes[0], sizes[1])
     names = [[facts.reader.classes[label] for label in facts.labels] for facts in (one, other)]
     if one.reader.classes != other.reader.classes:
-        # Lists in the order of the classes, which is another one here.
+        # The names are in the order of the classes, which is another one here.
         names = [sorted(listed) for listed in names]
     if names[0] != names[1]:
         yield Difference(key, RELABELLED, ", ".join(names[0]) or "none", ", ".join(names[1]) or "none")
@@ -213,7 +211,7 @@ def _compared(
 
 
 def _least_overlap(one: ExampleView, other: ExampleView) -> float:
-    """The least intersection over union of all masks of either, ignored pixels included; 1 where all are equal."""
+    """Returns the smallest intersection over union of all masks, ignored pixels included; 1 if all are equal."""
     pairs = [(_mask(one, name), _mask(other, name)) for name in sorted({*one.reader.classes, *other.reader.classes})]
     if not (one.reader.ignored is None and other.reader.ignored is None):
         pairs.append((one.ignored, other.ignored))
@@ -226,7 +224,7 @@ def _least_overlap(one: ExampleView, other: ExampleView) -> float:
 
 
 def _mask(facts: ExampleView, name: str) -> Runs:
-    """The mask of a class, which the dataset may not have."""
+    """Returns the mask of a class, empty if the dataset does not have the class."""
     classes = facts.reader.classes
     return facts.runs(classes.index(name)) if name in classes else facts.runs(0)[:0]
 
@@ -244,7 +242,7 @@ _WORDS = {
 
 
 def render_differences(found: Differences, one: ImageDataset, other: ImageDataset) -> str:
-    """Renders what `find_differences` found of two datasets."""
+    """Renders the differences of two datasets as a page."""
     both, before, after = found.images
     tiles = [("In both", both), ("In the first", before), ("In the second", after)]
     tiles += [(_WORDS[way], found.counts[way]) for way in CHANGE_KINDS]
@@ -255,7 +253,7 @@ def render_differences(found: Differences, one: ImageDataset, other: ImageDatase
         body += section(
             "labels",
             "Classes",
-            card("From what to what", table(("Change", "Images"), rows, caption="Classes", numbers=(1,))),
+            card("Changes of classes", table(("Change", "Images"), rows, caption="Classes", numbers=(1,))),
         )
     if any(found.only):
         lists = [
@@ -266,7 +264,7 @@ def render_differences(found: Differences, one: ImageDataset, other: ImageDatase
         stored = table(("Dataset", "Features"), lists, caption="Features that only one dataset stores")
         body += section("only", "Features", card("Features that only one dataset stores", stored, wide=True))
     if not body:
-        body = section("none", "No difference", paragraph("All records hold the same."))
+        body = section("none", "No difference", paragraph("All records are equal."))
     names = join([code(dataset.manifest.fingerprint[:12]) for dataset in (one, other)], " to ")
     return document("Differences of two datasets", "Dataset differences", names, head, body)
 

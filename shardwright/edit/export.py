@@ -1,9 +1,9 @@
-"""A dataset back as files: the stored images under their keys or in class folders, masks as a CSV or as pictures.
+"""Exports a dataset as files: the stored images under their keys or in class folders, masks as a CSV or as pictures.
 
-What was stored as it came is written byte for byte as it came. Captions, boxes and further features are in
-`features.jsonl`; `export.json` says how all is written, so that the ingest reads it back without an option. Run lengths
-are those of the stored pixels, before any turning by Exif, in whatever dialect is asked for. Nothing is written outside
-of the folder, whatever a key says, and the folder appears whole or not at all.
+Images that were stored unchanged are written byte for byte. Captions, boxes and further features are in
+`features.jsonl`; `export.json` describes all formats, so that the ingest reads the folder back without an option. Run
+lengths are those of the stored pixels, before any turning by Exif, in a dialect of the user's choice. No key can lead
+outside of the folder, and the folder appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ from shardwright.untrusted import parse_untrusted_json
 
 TABLE, PICTURES, NEITHER = "csv", "png", "none"
 COMPRESSED = "compressed"
-# Headers of the CSV of masks: that of Understanding Clouds, with a row for every image and class; of Severstal, with
-# one for every mask; of Airbus and others of one class, with one for every image.
+# Headers of the CSV of masks: that of Understanding Clouds, with a row for every image and class; that of Severstal,
+# with a row for every mask; that of Airbus and other sets of one class, with a row for every image.
 IMAGE_LABEL, IMAGE_CLASS, IMAGE = "image_label", "image_class", "image"
 _MASK_HEADS = {IMAGE_LABEL: ("Image_Label",), IMAGE_CLASS: ("ImageId", "ClassId"), IMAGE: ("ImageId",)}
 _ENCODED = "EncodedPixels"
@@ -108,7 +108,7 @@ class ExportOptions:
 
     @property
     def dialect(self) -> Dialect:
-        """How the CSV's run lengths are written."""
+        """The dialect of the CSV's run lengths."""
         return dialect_of(COUNTS if self.runs == COMPRESSED else self.runs, self.order, self.base)
 
     @property
@@ -118,7 +118,7 @@ class ExportOptions:
         return (*_MASK_HEADS[self.table], _ENCODED if usual else dialect_header(self.dialect))
 
     def text(self, runs: Runs, *, height: int, width: int) -> str:
-        """A mask as the CSV has it."""
+        """Returns a mask as the CSV has it."""
         text = self.dialect.format(runs, height=height, width=width)
         return compress_counts(json.loads(text)) if self.runs == COMPRESSED and len(runs) else text
 
@@ -130,18 +130,17 @@ def export(dataset: ImageDataset, out: str, options: ExportOptions, shown: Progr
         dataset: the dataset.
         out: folder to make, on this machine.
         options: how.
-        shown: told of every record.
+        shown: counts the records.
 
     Returns:
-        What was written: `images`, `rows` of the CSV, `masks` as pictures, `features` (images that have some),
-        `folder`; `left_out`, features that are not text; `annotations`, how they are written; and whether it `existed`
-        already.
+        The counts `images`, `rows` of the CSV, `masks` as pictures, `features` (images that have some); `folder`;
+        `left_out`, features that are not text; `annotations`, their format; and whether it `existed` already.
 
     Raises:
-        UsageError: `out` lies inside of the dataset, or is there and holds something else, another call is writing it,
+        UsageError: `out` is inside of the dataset, or exists and contains something else, another call is writing it,
             or the dataset has no such split, class or masks.
         CheckFailed: two images would be one file, or a stored size is wrong.
-        DatasetError: a key is no path within a folder, or the dataset is damaged.
+        DatasetError: a key is not a path within a folder, or the dataset is damaged.
     """
     if is_remote(out):
         raise UsageError(f"--out: {out} is on a bucket; files are exported to this machine. Name a folder here.")
@@ -152,47 +151,49 @@ def export(dataset: ImageDataset, out: str, options: ExportOptions, shown: Progr
     found = _done(target, known)
     if found is not None:
         return {**found, "existed": True}
-    _refuse(dataset, options)
-    # Not by what is written alone: the same may be exported to another folder at the same time.
+    _check_options(dataset, options)
+    # With the folder's name, since the same export may be written to another folder concurrently.
     with assembling(target, fingerprint([known, target.name])) as partial:
-        # Another call may have written it between our looking and our lock.
+        # Another call may have written it between our check and our lock.
         found = _done(target, known)
         if found is not None:
             return {**found, "existed": True}
         written = _Writer(dataset, partial, options).write(shown)
-        told = {**written, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
-        (partial / RECORD_FILE).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        row = {**written, "folder": target.name, "fingerprint": known, "dataset": dataset.manifest.digest}
+        (partial / RECORD_FILE).write_text(json.dumps(row, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         if target.exists():
             target.rmdir()  # Empty, as `_done` has seen.
         rename_folder(partial, target)
-    return {**told, "existed": False}
+    return {**row, "existed": False}
 
 
 def _done(target: Path, known: str) -> dict[str, Any] | None:
-    """What an earlier call wrote; `None` where there is nothing yet."""
+    """Returns the result of an earlier call; `None` where there is nothing yet."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return None
     try:
-        told = parse_untrusted_json((target / RECORD_FILE).read_text(encoding="utf-8"))
-        if told["fingerprint"] == known:
-            return dict(told)
+        row = parse_untrusted_json((target / RECORD_FILE).read_text(encoding="utf-8"))
+        if row["fingerprint"] == known:
+            return dict(row)
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    raise UsageError(f"{target}: is there already and is not this export. Name another folder, or delete that one.")
+    raise UsageError(f"{target}: exists already and is not this export. Name another folder, or delete that one.")
 
 
-def _refuse(dataset: ImageDataset, options: ExportOptions) -> None:
+def _check_options(dataset: ImageDataset, options: ExportOptions) -> None:
     manifest = dataset.manifest
-    for what, wanted, known in (
+    for kind, wanted, known in (
         ("split", options.splits, manifest.splits),
         ("class", options.classes, manifest.classes),
     ):
         for name in wanted:
             if name not in known:
-                raise UsageError(f"{dataset.root}: no {what} {name!r}. It has: {', '.join(known)}.")
+                raise UsageError(f"{dataset.root}: has no {kind} {name!r}. It has: {', '.join(known)}.")
     reader = ExampleReader(manifest)
     if reader.encoding in ("raw", "tensor"):
-        raise UsageError(f"{dataset.root}: stores {reader.encoding} values, no files. Only JPEG and PNG are exported.")
+        raise UsageError(
+            f"{dataset.root}: stores {reader.encoding} values, not image files. Only JPEG and PNG are exported."
+        )
     if manifest.labels == MASKS and options.masks != NEITHER and reader.runs is None:
         raise UsageError(f"{dataset.root}: its masks are not stored as runs (features.preset). Use --masks none.")
     if manifest.labels == MASKS and options.table == IMAGE and len(manifest.classes) > 1:
@@ -214,12 +215,12 @@ class _Writer:
         self._folders = class_folders(manifest.classes, manifest.ignores)
         self._separator = class_separator(manifest.classes) if manifest.labels == MULTI else "|"
         self._blank = False
-        # With `--masks none` nobody reads annotations back.
+        # With `--masks none`, the export has no annotations to read back.
         pictures = self._masked and options.masks != TABLE
         self._file = LABELS if not pictures else MASK_FOLDER if options.masks == PICTURES else ""
 
     def write(self, shown: Progress) -> dict[str, Any]:
-        """Writes all; returns what `export.json` holds of it."""
+        """Writes all; returns the values for `export.json`."""
         counts = {"images": 0, "rows": 0, "masks": 0, "features": 0}
         options = self._options
         with ExitStack() as stack:
@@ -231,7 +232,7 @@ class _Writer:
             features = stack.enter_context(open(self._folder / FEATURES_FILE, "w", encoding="utf-8"))
             for facts, names in self._records(shown):
                 name = facts.key if options.layout == BY_KEY else self._in_class(facts.key, names)
-                _place(self._folder / IMAGES, name).write_bytes(facts.encoded)
+                _new_file(self._folder / IMAGES, name).write_bytes(facts.encoded)
                 counts["images"] += 1
                 rows = list(self._rows(name, facts, names)) if table is not None else []
                 drawn = self._pictures(name, facts) if self._file == MASK_FOLDER else 0
@@ -248,7 +249,7 @@ class _Writer:
         return {**counts, "left_out": sorted(self._further.left_out), **self._record().to_dict()}
 
     def _records(self, shown: Progress) -> Iterator[tuple[ExampleView, list[str]]]:
-        """The records that are exported, and the names of their classes."""
+        """Yields the records to export, and the names of their classes."""
         for split in self._options.splits or self._dataset.splits:
             for key, payload in self._dataset.records(split, proven=True):
                 shown.advance()
@@ -278,12 +279,12 @@ class _Writer:
         )
 
     def _in_class(self, key: str, names: list[str]) -> str:
-        """A key below the folder of its class; a folder of that name in the key itself is not repeated."""
+        """Returns a key below the folder of its class; a folder of that name in the key itself is not repeated."""
         folder = self._folders[names[0]] if names else UNLABELLED
         return key if key.startswith(f"{folder}/") else f"{folder}/{key}"
 
     def _masks(self, facts: ExampleView) -> Iterator[tuple[str, Runs]]:
-        """Name and runs of every class, and of what is ignored."""
+        """Yields name and runs of every class, and of the ignored pixels."""
         for label, name in enumerate(facts.reader.classes):
             yield name, facts.runs(label)
         if facts.reader.ignored is not None:
@@ -312,8 +313,8 @@ class _Writer:
         for class_name, runs in self._masks(facts):
             if len(runs):
                 mask = np.ascontiguousarray(draw(runs, *facts.size)) * np.uint8(255)
-                place = _place(self._folder / MASK_FOLDER, f"{self._folders[class_name]}/{name}.png")
-                Image.fromarray(mask).save(place, "png")
+                path = _new_file(self._folder / MASK_FOLDER, f"{self._folders[class_name]}/{name}.png")
+                Image.fromarray(mask).save(path, "png")
                 written += 1
         return written
 
@@ -321,16 +322,16 @@ class _Writer:
 def _check(facts: ExampleView) -> None:
     header = facts.header
     if header is None:
-        raise DatasetError(f"{facts.key}: what is stored is no JPEG or PNG. Write the dataset anew.")
+        raise DatasetError(f"{facts.key}: the stored bytes are not a JPEG or PNG. Re-create the dataset.")
     if (header.height, header.width) != facts.size:
         raise CheckFailed(
-            f"{facts.key}: the picture is {header.height}x{header.width}, its record says "
-            f"{facts.size[0]}x{facts.size[1]}. Write the dataset anew."
+            f"{facts.key}: the picture is {header.height}x{header.width}, but its record has "
+            f"{facts.size[0]}x{facts.size[1]}. Re-create the dataset."
         )
 
 
-def _place(root: Path, name: str) -> Path:
-    """Where a file goes; its folder is made.
+def _new_file(root: Path, name: str) -> Path:
+    """Returns the path of a new file, and makes its folder.
 
     Raises:
         DatasetError: the name leads out of the folder, or cannot be that of a file.
@@ -340,7 +341,7 @@ def _place(root: Path, name: str) -> Path:
     whole = bool(parts) and name == "/".join(parts) and not any(part in ("..", ".", "/") for part in parts)
     if not whole or "\0" in name or any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
         raise DatasetError(
-            f"the key {name!a} is no path of a file within a folder. Leave it out by --classes or --splits."
+            f"the key {name!a} is not a path of a file within a folder. Leave it out by --classes or --splits."
         )
     if len(parts) > _DEEPEST:
         raise DatasetError(
@@ -351,7 +352,7 @@ def _place(root: Path, name: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise CheckFailed(f"the key {name!a} lies below another image. Use another --layout.") from None
+        raise CheckFailed(f"the key {name!a} is below another image. Use another --layout.") from None
     if path.exists():
         raise CheckFailed(f"two images would be the file {name!a}. Use another --layout.")
     return path

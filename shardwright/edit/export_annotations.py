@@ -1,4 +1,4 @@
-"""What an export holds besides images, classes and masks: captions, boxes, further features, and how all is written."""
+"""Collects captions, boxes and further features for an export, and names its class folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shardwright.formats.export_record import UNLABELLED
 from shardwright.tfrecords.records import DecodedFeature
 
 FILE_NAME = "image/filename"
-# Of masks, which are exported as such, and of pixels, which a later ingest measures again.
+# Features of masks, which are exported as masks, and of pixels, which a later ingest measures again.
 _MADE_AGAIN = ("image/segmentation/", "segmentation_mask/", "image/quality/", "image/hash/")
 _SEPARATORS = ("|", ";", ",", "\t", "~", "^", "#", "&", "+", "=", "@", "%", "$", "!")
 
@@ -65,7 +65,7 @@ class FurtherFeatures:
 
 
 def class_folders(classes: Sequence[str], ignored: bool) -> dict[str, str]:
-    """Returns class -> name of its folder; each class has a folder of its own."""
+    """Returns class -> name of its folder; no two classes share one."""
     folders: dict[str, str] = {}
     for name in (*classes, *([IGNORED] if ignored else [])):
         folder, number = safe_folder(name), 1
@@ -83,14 +83,16 @@ def safe_folder(name: str) -> str:
 
 
 def class_separator(classes: Sequence[str]) -> str:
-    """Returns what is written between the classes of an image: no class's name holds it.
+    """Returns the separator of the classes of an image: one that is in no class's name.
 
     Raises:
         UsageError: every one is in a name.
     """
     free = next((separator for separator in _SEPARATORS if not any(separator in name for name in classes)), None)
     if free is None:
-        raise UsageError(f"the names of the classes hold all of {' '.join(_SEPARATORS)}. Rename a class by `relabel`.")
+        raise UsageError(
+            f"the names of the classes contain all of {' '.join(_SEPARATORS)}. Rename a class by `relabel`."
+        )
     return free
 
 
@@ -104,7 +106,7 @@ def _kind(values: DecodedFeature) -> str:
 
 
 def _plain(values: DecodedFeature) -> list[Any] | None:
-    """Values as JSON has them, `None` where they are not text; JSON has no infinities, which become texts."""
+    """Returns values for JSON, `None` where they are not text; infinities become texts."""
     if isinstance(values, list):
         try:
             return [value.decode("utf-8") for value in values]

@@ -1,7 +1,7 @@
-"""New annotations for images that are stored already: a table, COCO's JSON or whatever else the ingest reads.
+"""Makes a dataset of the same images with new annotations, from a file of a format that the ingest reads.
 
-The annotations are read by the ingest's own sources, against the keys of the dataset; pixels are neither fetched again
-nor decoded, and every image stays in its split. Masks are taken in the frame of the stored pixels.
+The annotations are matched with the keys of the dataset. Pixels are neither fetched again nor decoded, and every image
+stays in its split. Masks are in the frame of the stored pixels.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _WAYS = (AUTO, EMPTY, REJECT, FAIL)
 _MOST_PIXELS = 2**29
 _MASK_PREFIX = "image/segmentation/"
 _SHOWN = 3
-# Of annotations that tell everything themselves.
-_TOLD = LabelsConfig()
+# All options are detected.
+_DETECTED = LabelsConfig()
 
 
-class _Said(NamedTuple):
-    """What the annotations say of one image: class and text of each row, a text only where it is a mask."""
+class _Row(NamedTuple):
+    """One annotation of an image: a class, and the text of a mask."""
 
     label: int
     text: str | None
@@ -56,66 +56,55 @@ def relabel(
     labels: str,
     out: str,
     *,
-    read_as: LabelsConfig = _TOLD,
+    read_as: LabelsConfig = _DETECTED,
     unlisted: str = AUTO,
     shards: ShardsConfig | None = None,
     quiet: bool = False,
 ) -> tuple[Manifest, tuple[str, ...]]:
-    """Makes a dataset of the same images with other annotations. These are held in memory.
+    """Makes a dataset of the same images with other annotations, which are kept in memory.
 
     Args:
         dataset: the images.
         labels: a file of annotations, or its URL.
         out: folder to make.
-        read_as: how they are written, as far as it is not to be told from them.
-        unlisted: what becomes of an image of which nothing is said, as `input.unlisted` has it.
-        shards: how it is cut.
+        read_as: options of their format that are not to be detected.
+        unlisted: the treatment of images without annotations, as in `input.unlisted`.
+        shards: number and names of shards.
         quiet: show no progress.
 
     Returns:
-        The manifest, and what was told from the annotations.
+        The manifest, and notes on the detected options.
 
     Raises:
-        UsageError: the file cannot be read, or the dataset stores its annotations in a form of others.
-        CheckFailed: nothing matched, an image is not listed where that is not to be, or the file has changed.
+        UsageError: the file cannot be read, or the dataset stores its features under other names.
+        CheckFailed: nothing matched, an image is not listed and `unlisted` is `fail`, or the file has changed.
     """
     manifest = dataset.manifest
-    if unlisted not in _WAYS:
-        raise UsageError(f"--unlisted: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
-    preset = manifest.recipe.get("features", {}).get("preset", TF_VISION)
-    if preset != TF_VISION or manifest.names:
-        raise UsageError(f"{dataset.root}: stores features by other names (features). Only our own are relabelled.")
+    _check(dataset, unlisted)
     file = labels if is_remote(labels) else os.path.abspath(labels)
     export = find_export(file, "", manifest.task)
     read = SourceGuard.before([file, *(export.files if export else ())])
     source, survey, keys = _open(dataset, file, read_as, export)
-    if not any(survey.listed):
-        shown = ", ".join(survey.names[:_SHOWN])
-        raise CheckFailed(f"{labels}: no row matched an image. It names {shown}; the images are {', '.join(keys[:3])}.")
-    missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
     way = source.unlisted if unlisted == AUTO else unlisted
-    if missing and way == FAIL:
-        shown = ", ".join(missing[:_SHOWN])
-        raise CheckFailed(f"{len(missing)} of {len(keys)} images have no row in {labels}: {shown}. See --unlisted.")
-    said: dict[str, list[_Said]] = {}
+    missing = _missing(labels, survey, keys, way)
+    rows: dict[str, list[_Row]] = {}
     for annotation in source.annotations():
-        row = _Said(annotation.label, annotation.text, annotation.row)
-        said.setdefault(keys[annotation.image], []).append(row)
+        row = _Row(annotation.label, annotation.text, annotation.row)
+        rows.setdefault(keys[annotation.image], []).append(row)
     rejected = {key: (UNLISTED, f"{os.path.basename(labels)} has no row for it") for key in missing if way == REJECT}
     rejected |= {keys[i]: (refusal.code, refusal.reason) for i, refusal in survey.rejected.items()}
-    writer = _Writer(source, survey, said, rejected, manifest.labels == MASKS)
+    writer = _Writer(source, survey, rows, rejected, manifest.labels == MASKS)
     kept = {name: kind for name, kind in manifest.features.items() if not name.startswith(_MASK_PREFIX)}
     changes = {
         "classes": survey.classes,
         "labels": MASKS if manifest.labels == MASKS else survey.labels,
         "features": kept | (writer.kinds if manifest.labels == MASKS else {}),
     }
-    # It was read twice, and the dataset says by its hash which annotations it holds.
+    # The file was read twice, and its hash is in the recipe.
     read.check_unchanged()
-    said_so = {name: value for name, value in vars(read_as).items() if name != "path" and value != getattr(_TOLD, name)}
     options: dict[str, Any] = {"labels": read.sha256(file), "unlisted": way}
-    if said_so:
-        options["read_as"] = said_so
+    if given := _given(read_as):
+        options["read_as"] = given
     if export is not None:
         options["export"] = [read.sha256(path) for path in export.files]
     made = derive(
@@ -124,20 +113,54 @@ def relabel(
     return made, survey.notes
 
 
+def _given(read_as: LabelsConfig) -> dict[str, Any]:
+    """Returns the options that are not the defaults, without the path."""
+    options = {name: value for name, value in vars(read_as).items() if name != "path"}
+    return {name: value for name, value in options.items() if value != getattr(_DETECTED, name)}
+
+
+def _check(dataset: ImageDataset, unlisted: str) -> None:
+    if unlisted not in _WAYS:
+        raise UsageError(f"--unlisted: {unlisted!r} is not known. Use one of: {', '.join(_WAYS)}.")
+    preset = dataset.manifest.recipe.get("features", {}).get("preset", TF_VISION)
+    if preset != TF_VISION or dataset.manifest.names:
+        raise UsageError(
+            f"{dataset.root}: was made with features.preset or features.map. Only datasets without them are relabelled."
+        )
+
+
+def _missing(labels: str, survey: Survey, keys: list[str], way: str) -> list[str]:
+    """Returns the keys of images without annotations.
+
+    Raises:
+        CheckFailed: no image has any, or some have none and `way` is `fail`.
+    """
+    if not any(survey.listed):
+        names = ", ".join(survey.names[:_SHOWN])
+        raise CheckFailed(
+            f"{labels}: no row matches an image. Its rows name {names}; the images are {', '.join(keys[:_SHOWN])}."
+        )
+    missing = [key for key, listed in zip(keys, survey.listed, strict=True) if not listed]
+    if missing and way == FAIL:
+        names = ", ".join(missing[:_SHOWN])
+        raise CheckFailed(f"{len(missing)} of {len(keys)} images have no row in {labels}: {names}. See --unlisted.")
+    return missing
+
+
 def _open(
     dataset: ImageDataset, file: str, read_as: LabelsConfig, export: FoundExport | None
 ) -> tuple[AnnotationFormat, Survey, list[str]]:
     shards = [shard for split in dataset.splits for shard in dataset.shards(split)]
-    places = {
+    locations = {
         key: RecordLocation(number, offset)
         for number, shard in enumerate(shards)
         for key, offset in dataset.entries(shard)
     }
-    keys = sorted(places)
+    keys = sorted(locations)
     reader = ExampleReader(dataset.manifest)
 
     def size_of(position: int) -> tuple[int, int] | None:
-        height, width = reader.read(keys[position], read_record(shards, places[keys[position]])).size
+        height, width = reader.read(keys[position], read_record(shards, locations[keys[position]])).size
         return (height, width) if height and width else None
 
     images = Images(keys=keys, skip=frozenset(), size_of=size_of, max_pixels=_MOST_PIXELS)
@@ -151,7 +174,7 @@ def _open(
         export=export,
     )
     if source.attachments() is not None:
-        raise UsageError(f"{file}: holds masks as pictures. Only annotations of one file are taken.")
+        raise UsageError(f"{file}: refers to masks in other files. Give annotations that are in one file.")
     return source, source.survey(), keys
 
 
@@ -162,25 +185,25 @@ class _Writer:
         self,
         source: AnnotationFormat,
         survey: Survey,
-        said: Mapping[str, list[_Said]],
+        rows: Mapping[str, list[_Row]],
         rejected: Mapping[str, tuple[str, str]],
         masked: bool,
     ) -> None:
-        self._source, self._survey, self._said, self._rejected, self._masked = source, survey, said, rejected, masked
-        # Class by class, and then what is to be ignored.
+        self._source, self._survey, self._rows, self._rejected, self._masked = source, survey, rows, rejected, masked
+        # The classes, and then the mask of ignored pixels.
         self._names = (*survey.classes, *([IGNORED] if survey.ignore else []))
         names = [mask_feature(name) for name in self._names]
         self.kinds = {f"{name}/{what}": "int64" for name in names for what in ("rle", "area")}
 
     def outcome(self, key: str, payload: bytes) -> RecordResult:
-        """What becomes of a record."""
+        """Returns the result of a record."""
         if key in self._rejected:
             return RecordResult(key, None, REJECTED, *self._rejected[key])
         example = decode_example(payload)
         features: dict[str, FeatureValue] = {
             name: typed(values) for name, values in example.items() if not name.startswith(_MASK_PREFIX)
         }
-        rows = self._said.get(key, [])
+        rows = self._rows.get(key, [])
         listed = [row.label for row in rows if row.label >= 0]
         labels = listed if self._survey.ordered else sorted(set(listed))
         if self._masked:
@@ -197,7 +220,7 @@ class _Writer:
         features["image/class/text"] = byte_strings([self._survey.classes[label].encode("utf-8") for label in labels])
         return RecordResult(key, encode_example(features))
 
-    def _masks(self, rows: list[_Said], height: int, width: int) -> list[Runs]:
+    def _masks(self, rows: list[_Row], height: int, width: int) -> list[Runs]:
         parts: list[list[Runs]] = [[] for _ in self._names]
         for label, text, _ in rows:
             if text is not None:

@@ -1,8 +1,8 @@
-"""Which images a subset holds: the same part of every split and of every class, chosen by a hash of the keys.
+"""Selects the images of a subset: the same part of every split and of every class, chosen by a hash of the keys.
 
-Classes stand in the records only. So all of them are read, once: while they go by, their shards are held against the
-manifest, and what each record is is kept, so that the few that are taken need not be looked for in whole shards again
-(`shardwright.edit.derive`). Where every image is taken, or none has a class, keys say enough.
+Only records contain the classes. So all records are read once; their shards are compared with the manifest, and digests
+of records are kept, so that the selected ones need not be searched in whole shards again (`shardwright.edit.derive`).
+If all images are selected, or none has a class, only the keys are read.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from shardwright.edit.derive import SPARSE, RecordDigests
 from shardwright.errors import UsageError
 from shardwright.fingerprint import text_number
 
-# How many images a stratum gives is known in the end. It is kept what the records are of so many times as many as are
-# expected, and of the lowest lot; where that was not enough, which is rare, a shard is read whole again.
+# The number of selected images of a stratum is known in the end. So digests are kept for this many times the expected
+# number, and for the image of the lowest hash. If that is not enough, which is rare, a shard is read whole again.
 _MARGIN = 4
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
 class Selection(NamedTuple):
-    """Images.
+    """Selected images.
 
     Attributes:
         numbers: `fingerprint.text_number` of their keys.
-        proofs: what their records are, where these were read for it.
+        digests: digests of their records, where these were read.
     """
 
     numbers: set[int]
-    proofs: RecordDigests
+    digests: RecordDigests
 
 
 def stratified(
@@ -49,27 +49,27 @@ def stratified(
     classes: Collection[str] | None = None,
     seed: int = 0,
 ) -> Selection:
-    """Chooses images.
+    """Selects images.
 
-    Every stratum, the images of one split with the same classes, gives the same share, and at least one.
+    The same share of every stratum (the images of one split with the same classes) is selected, at least one image.
 
     Args:
         dataset: read once, or only its indexes.
         share: part of the images, over 0 to 1; all by default.
-        count: how many images instead, about: strata are rounded.
+        count: about how many images instead: strata are rounded.
         splits: only images of these.
         classes: only images that have one of these.
-        seed: another one chooses others.
+        seed: another seed selects other images.
 
     Raises:
         UsageError: there is no such split or class, or nothing is left.
-        DatasetError: a record is damaged or, where few are taken, a shard is not the manifest's.
+        DatasetError: a record is damaged or, if few are selected, a shard is not the manifest's.
     """
     manifest = dataset.manifest
-    for what, wanted, known in (("split", splits, manifest.splits), ("class", classes, manifest.classes)):
+    for kind, wanted, known in (("split", splits, manifest.splits), ("class", classes, manifest.classes)):
         for name in wanted or ():
             if name not in known:
-                raise UsageError(f"{dataset.root}: no {what} {name!r}. It has: {', '.join(known)}.")
+                raise UsageError(f"{dataset.root}: has no {kind} {name!r}. It has: {', '.join(known)}.")
     shards = [
         shard for split in (manifest.splits if splits is None else sorted(splits)) for shard in dataset.shards(split)
     ]
@@ -78,61 +78,61 @@ def stratified(
     if not classes and (part == 1 or manifest.labels == NONE):
         strata = _by_split(dataset, shards, seed)
     else:
-        # How many images have the classes wanted is not known before: probably few.
+        # The number of images with these classes is not known before: probably few.
         below = 1.0 if classes else _MARGIN * part if part < SPARSE else None
         strata = _by_classes(dataset, shards, classes, seed, below)
-    total = sum(len(stratum.lots) for stratum in strata)
+    total = sum(len(stratum.hashes) for stratum in strata)
     if not total:
-        raise UsageError(f"{dataset.root}: no image is of these splits and classes.")
+        raise UsageError(f"{dataset.root}: has no image of these splits and classes. Name others.")
     part = _part(share, count, total)
     numbers: set[int] = set()
-    proofs: dict[str, dict[int, bytes]] = {}
+    digests: dict[str, dict[int, bytes]] = {}
     for stratum in strata:
-        taken = stratum.lowest(max(1, round(part * len(stratum.lots))))
-        numbers.update(np.frombuffer(stratum.numbers, np.int64)[taken].tolist())
-        for shard, offset, digest in stratum.proofs(taken):
-            proofs.setdefault(shards[shard].file, {})[offset] = digest
-    # Of many, whole shards are read anyway.
-    return Selection(numbers, proofs if len(numbers) < SPARSE * records else {})
+        selected = stratum.lowest(max(1, round(part * len(stratum.hashes))))
+        numbers.update(np.frombuffer(stratum.numbers, np.int64)[selected].tolist())
+        for shard, offset, digest in stratum.digests(selected):
+            digests.setdefault(shards[shard].file, {})[offset] = digest
+    # For many images, whole shards are read anyway.
+    return Selection(numbers, digests if len(numbers) < SPARSE * records else {})
 
 
 class _Stratum:
     """The images of a stratum, in the order of their records; in compact form, since there may be millions."""
 
     def __init__(self) -> None:
-        self.lots = array("d")
+        self.hashes = array("d")
         self.numbers = array("q")
         self._lowest = 1.0
-        # Of the images whose records are known: which they are, shards and offsets in turn, hashes one after the other.
+        # Images with known digests: their positions, pairs of shard and offset, digests.
         self._known = array("q")
-        self._places = array("q")
+        self._locations = array("q")
         self._digests = bytearray()
 
     def add(self, key: str, seed: int) -> float:
-        """Takes an image in; its lot."""
-        drawn = sampling_hash(key, seed)
-        self.lots.append(drawn)
+        """Adds an image; returns its hash."""
+        value = sampling_hash(key, seed)
+        self.hashes.append(value)
         self.numbers.append(text_number(key))
-        return drawn
+        return value
 
-    def add_proven(self, key: str, seed: int, below: float, shard: int, offset: int, payload: bytes) -> None:
-        """Takes an image in, and keeps what its record is if its lot is below a bound or the lowest so far."""
-        drawn = self.add(key, seed)
-        if drawn < below or drawn < self._lowest:
-            self._lowest = min(drawn, self._lowest)
-            self._known.append(len(self.lots) - 1)
-            self._places.extend((shard, offset))
+    def add_with_digest(self, key: str, seed: int, below: float, shard: int, offset: int, payload: bytes) -> None:
+        """Adds an image, and keeps the digest of its record if its hash is below a bound or the lowest so far."""
+        value = self.add(key, seed)
+        if value < below or value < self._lowest:
+            self._lowest = min(value, self._lowest)
+            self._known.append(len(self.hashes) - 1)
+            self._locations.extend((shard, offset))
             self._digests += hashlib.sha256(payload).digest()
 
     def lowest(self, count: int) -> npt.NDArray[np.int64]:
-        """The images with the lowest lots."""
-        return np.argsort(np.frombuffer(self.lots), kind="stable")[:count]
+        """Returns the images with the lowest hashes."""
+        return np.argsort(np.frombuffer(self.hashes), kind="stable")[:count]
 
-    def proofs(self, images: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, bytes]]:
-        """Number of the shard, offset and hash of the record of images, as far as they are known."""
-        for place in np.flatnonzero(np.isin(np.array(self._known, np.int64), images)).tolist():
-            shard, offset = self._places[2 * place : 2 * place + 2]
-            yield shard, offset, bytes(self._digests[_HASH_BYTES * place : _HASH_BYTES * (place + 1)])
+    def digests(self, images: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, bytes]]:
+        """Yields number of the shard, offset and digest of the record, of those images that have a known digest."""
+        for number in np.flatnonzero(np.isin(np.array(self._known, np.int64), images)).tolist():
+            shard, offset = self._locations[2 * number : 2 * number + 2]
+            yield shard, offset, bytes(self._digests[_HASH_BYTES * number : _HASH_BYTES * (number + 1)])
 
 
 def _part(share: float | None, count: int | None, total: int) -> float:
@@ -147,7 +147,7 @@ def _by_split(dataset: ImageDataset, shards: Sequence[LocatedShard], seed: int) 
         stratum = strata.setdefault(shard.split, _Stratum())
         for key, _ in dataset.entries(shard):
             stratum.add(key, seed)
-    return [stratum for stratum in strata.values() if stratum.lots]
+    return [stratum for stratum in strata.values() if stratum.hashes]
 
 
 def _by_classes(
@@ -157,7 +157,7 @@ def _by_classes(
     seed: int,
     below: float | None,
 ) -> list[_Stratum]:
-    """The strata, with what the records are of images whose lots are below a bound; `None`: of none."""
+    """Returns the strata, with digests of images whose hashes are below a bound; `None`: without digests."""
     labels = {dataset.manifest.classes.index(name) for name in classes} if classes else None
     reader = ExampleReader(dataset.manifest)
     strata: dict[tuple[str, tuple[int, ...]], _Stratum] = {}
@@ -169,5 +169,5 @@ def _by_classes(
                 if below is None:
                     stratum.add(key, seed)
                 else:
-                    stratum.add_proven(key, seed, below, number, offset, payload)
+                    stratum.add_with_digest(key, seed, below, number, offset, payload)
     return list(strata.values())

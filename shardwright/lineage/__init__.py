@@ -1,1 +1,1 @@
-"""What was made of what, and which model is blessed."""
+"""Records of the sources of each artifact, and of the blessed model."""

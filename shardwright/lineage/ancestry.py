@@ -1,8 +1,7 @@
-"""What an artifact descends from: the `lineage.json` files, followed from child to parent by digest.
+"""The ancestors of an artifact: follows its `lineage.json` from child to parent by digest.
 
-A parent is known by what it is, never by where it lay: every artifact that is found in the places searched goes by its
-fingerprint, a dataset also by the digest of its manifest, a model by the hash of its weights. Artifacts are read as
-those of strangers: what does not agree with itself is told, not believed.
+A parent is identified by its content, never by its path: an artifact has a fingerprint, a dataset also the digest of
+its manifest, a model the hash of its weights. Artifacts are untrusted: contradictions in one are reported as problems.
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ from shardwright.lineage.record import LINEAGE_FILE, files_digest, parse_lineage
 from shardwright.storage import hash_file, is_folder, is_remote, read_bytes
 
 MODEL, EVALUATION = "model", "evaluation"
-# They go by the fingerprint of the model that they belong to, so it does not name them.
+# They have the fingerprint of the model that they belong to, so it does not identify them.
 _NAMED_AFTER_OTHERS = (EVALUATION, "blessing", "training")
 _DATASETS = ("ingest", "transform")
-# Where a model keeps the weights that another training may begin with.
+# Files of a model with the weights that another training may begin with.
 _SERVED = "Format-Serving"
 _WEIGHTS = ("assets.extra/model.keras", f"{_SERVED}/assets.extra/model.keras")
 INPUT, WARM_START, _SOURCE = "input", "warm_start", "source-"
-# Parents that are files or data from outside: nothing of ours says where they lie.
+# Parents that are files from outside, whose paths are not recorded.
 _OUTSIDE = ("schema",)
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """What one folder says about itself.
+    """An artifact as its own files describe it.
 
     Attributes:
         place: folder or URL.
         kind: `ingest`, `transform`, `model`, `evaluation`, ...
         fingerprint: its own.
         digest: of its manifest, where it is a dataset; else empty.
-        parents: role -> fingerprint or digest of what it was made from.
+        parents: role -> fingerprint or digest of its sources.
         recipe: the options that shaped it.
         versions: package -> version.
-        image: the container image that it was made in; empty where none is told.
-        problems: where it does not agree with itself; one sentence each.
+        image: the container image that it was made in; empty if unknown.
+        problems: contradictions and damage, a sentence each.
     """
 
     place: str
@@ -64,23 +63,23 @@ class Artifact:
         return {
             role: value
             for role, value in sorted(self.parents.items())
-            # Of several sources, the input is a hash of all of them.
+            # With several sources, the input is a hash of all of them.
             if role not in _OUTSIDE and not (role == INPUT and (self._derived or self.kind == "ingest"))
         }
 
     @property
     def data(self) -> str:
-        """Fingerprint of the data from outside that it was made of; empty where it was made of artifacts."""
+        """Fingerprint of the external data that it was made of; empty where it was made of artifacts."""
         return self.parents.get(INPUT, "") if self.kind == "ingest" and not self._derived else ""
 
     @property
     def _derived(self) -> bool:
-        """Whether it was made of other datasets' records (`shardwright.edit.derive`)."""
+        """True if it was made of other datasets' records (`shardwright.edit.derive`)."""
         return any(role.startswith(_SOURCE) for role in self.parents)
 
 
 def read_artifact(place: str, *, whole: bool = True) -> Artifact:
-    """Reads what a folder says about itself, and compares it.
+    """Reads the files of an artifact that describe it, and compares them.
 
     Args:
         place: folder or URL with a `lineage.json` or a `manifest.json`.
@@ -93,7 +92,7 @@ def read_artifact(place: str, *, whole: bool = True) -> Artifact:
     row = _lineage_row(place, problems)
     manifest = _manifest(place, problems)
     if row is None and manifest is None:
-        raise DatasetError(f"{place}: no {LINEAGE_FILE}, so nothing says where it comes from.{_told(problems)}")
+        raise DatasetError(f"{place}: has no {LINEAGE_FILE}, so its sources are unknown.{_sentence(problems)}")
     if row is None:
         assert manifest is not None
         parents = {} if manifest.parent is None else {INPUT: manifest.parent}
@@ -106,7 +105,7 @@ def read_artifact(place: str, *, whole: bool = True) -> Artifact:
     elif manifest is not None:
         problems += _disagreements(row, manifest)
     elif row["kind"] in _DATASETS and not problems:
-        problems.append(f"{MANIFEST_FILE} is missing: it is no finished dataset, or not a whole one any more")
+        problems.append(f"{MANIFEST_FILE} is missing: the dataset was not finished, or is not whole any more")
     if whole:
         problems += _changed_files(place, row.get("files", ""))
     return Artifact(
@@ -123,10 +122,10 @@ def read_artifact(place: str, *, whole: bool = True) -> Artifact:
 
 
 class Family:
-    """All artifacts that are found in some places, by what they are.
+    """All artifacts in some folders, by their digests and fingerprints.
 
     Args:
-        places: folders and URLs that hold a `lineage.json` or a `manifest.json`; unreadable ones are passed over.
+        places: folders and URLs with a `lineage.json` or a `manifest.json`; unreadable ones are skipped.
     """
 
     def __init__(self, places: Iterable[str]) -> None:
@@ -146,12 +145,12 @@ class Family:
                 self._known.setdefault(name, []).append(artifact)
 
     def find(self, role: str, value: str) -> Artifact | None:
-        """The artifact that a parent is, the soundest of equal ones; `None` where it is in none of the places."""
+        """Returns the artifact of a parent, of equal ones that with the fewest problems; `None` if not found."""
         known = self._by_weights() if role == WARM_START else self._known
         return min(known.get(value, ()), key=lambda one: len(one.problems), default=None)
 
     def ancestors(self, start: Artifact, without: Collection[str] = ()) -> Iterator[Artifact]:
-        """An artifact and all that it descends from, but by the roles `without`; each once, children before parents."""
+        """Yields an artifact and its ancestors, each once, children before parents; ignores the roles `without`."""
         seen: set[str] = set()
         left = [start]
         while left:
@@ -163,7 +162,7 @@ class Family:
                 left += [one for role, value in links if (one := self.find(role, value)) is not None]
 
     def evaluations(self, model: Artifact) -> list[Artifact]:
-        """The evaluations of a model, each once."""
+        """Returns the evaluations of a model, each once."""
         of_it = {
             canonical: one
             for one in self.artifacts.values()
@@ -184,10 +183,12 @@ class Family:
 
 
 def family_of(path: str, search: Iterable[str] = ()) -> tuple[Artifact, Family]:
-    """An artifact, and those found beside it, in its run's folder and in further places; no model is read to the end.
+    """Returns an artifact, and all artifacts in its run's folder or its parent folder, and in further folders.
+
+    Models are not read to the end.
 
     Args:
-        path: the artifact: its folder or URL, a push folder or a run's folder (for the model in force).
+        path: the artifact: its folder or URL, a push folder or a run's folder (for the blessed model).
         search: further folders and URLs, which are searched to the bottom.
 
     Raises:
@@ -199,7 +200,7 @@ def family_of(path: str, search: Iterable[str] = ()) -> tuple[Artifact, Family]:
 
 
 def artifact_at(path: str) -> str:
-    """The folder of the artifact that a path means: its own, or that of the model in force.
+    """Returns the folder of the artifact that a path means: its own, or that of the blessed model.
 
     Raises:
         DatasetError: there is none.
@@ -215,10 +216,10 @@ def artifact_at(path: str) -> str:
         if contains(f"{folder}/{named}", LINEAGE_FILE):
             return f"{folder}/{named}"
     if not is_folder(root):
-        raise NotFound(f"{root}: there is no such folder, so nothing says where it comes from. Check the path.")
+        raise NotFound(f"{root}: there is no such folder. Check the path.")
     raise DatasetError(
-        f"{root}: no {LINEAGE_FILE} and no model in force, so nothing says where it comes from. Give a model, a "
-        "dataset or the folder of a run that shardwright made."
+        f"{root}: has no {LINEAGE_FILE} and no blessed model, so its sources are unknown. Give a model, a dataset or "
+        "the folder of a run that shardwright made."
     )
 
 
@@ -234,10 +235,10 @@ def _lineage_row(place: str, problems: list[str]) -> dict[str, Any] | None:
     try:
         row = parse_lineage(text)
     except ValueError as error:
-        problems.append(f"{LINEAGE_FILE} holds no lineage ({error})")
+        problems.append(f"{LINEAGE_FILE} does not contain a lineage ({error})")
         return None
     if not checksum_matches(text):
-        problems.append(f"{LINEAGE_FILE} was changed after it was written: its digest does not agree")
+        problems.append(f"{LINEAGE_FILE} was changed after it was written: its digest does not match")
     return row
 
 
@@ -252,9 +253,9 @@ def _manifest(place: str, problems: list[str]) -> Manifest | None:
 
 
 def _disagreements(row: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
-    told = {"fingerprint": row["fingerprint"], "parent": row["parents"].get(INPUT), "kind": row["kind"]}
-    told["recipe_fingerprint"] = fingerprint(row["recipe"])
-    for name, value in told.items():
+    recorded = {"fingerprint": row["fingerprint"], "parent": row["parents"].get(INPUT), "kind": row["kind"]}
+    recorded["recipe_fingerprint"] = fingerprint(row["recipe"])
+    for name, value in recorded.items():
         if value != getattr(manifest, name):
             yield (
                 f"{LINEAGE_FILE} and {MANIFEST_FILE} do not agree: {name} {str(value)[:12]} and "
@@ -278,10 +279,10 @@ def _changed_files(place: str, files: str) -> Iterator[str]:
 
 
 def _served(place: str) -> str:
-    """Where the files of a model lie: a Trainer's has them one folder below."""
+    """Returns the folder with the files of a model: a Trainer's has them one folder below."""
     below = f"{place}/{_SERVED}"
     return below if contains(below, LINEAGE_FILE) else place
 
 
-def _told(problems: list[str]) -> str:
+def _sentence(problems: list[str]) -> str:
     return f" {'; '.join(problems)}." if problems else ""

@@ -1,7 +1,7 @@
-"""`BLESSED.json`: which of the pushed models is in force, and why.
+"""`BLESSED.json`: which of the pushed models is the blessed one, and why.
 
-A push folder holds one folder per pushed model and this file, which is replaced atomically: whoever reads it finds the
-old blessing or the new one, and the model it names is complete, since it was copied before.
+A push folder has one folder per pushed model and this file, which is replaced atomically: a reader finds the old
+blessing or the new one, and the model it names is complete, since it was copied before.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Blessing:
     Attributes:
         model: its folder, relative to the push folder.
         digest: hash of the model's files, see `model_digest`.
-        metrics: what it reached.
-        fingerprints: role (`training`, `dataset`, ...) -> fingerprint of what it was made from.
-        examples: `place` and `digest` of the dataset of its images. Told by compiled pipelines alone: on one machine
-            all artifacts are found by what they are.
+        metrics: its metrics in the evaluation.
+        fingerprints: role (`training`, `dataset`, ...) -> fingerprint of its sources.
+        examples: `place` and `digest` of the dataset of its images. Only compiled pipelines record it: on one machine
+            all artifacts are found by their digests.
     """
 
     model: str
@@ -55,7 +55,7 @@ class Blessing:
 
 
 def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
-    """Reads the blessing in force.
+    """Reads the current blessing.
 
     Args:
         push_directory: folder or URL that models are pushed to; it may be missing.
@@ -73,32 +73,34 @@ def read_blessing(push_directory: str | os.PathLike[str]) -> Blessing | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise DatasetError(f"{file}: no readable blessing ({error}). Restore it, or delete it to start anew.") from None
+        raise DatasetError(f"{file}: not a readable blessing ({error}). Restore it, or delete it.") from None
     if not is_folder(model):
-        raise DatasetError(f"{file}: names the model {model}, which is not there. Restore it, or delete the file.")
+        raise DatasetError(
+            f"{file}: names the model {model}, which does not exist. Restore the model, or delete the file."
+        )
     return blessing
 
 
 def parse_blessing(text: bytes) -> Blessing:
-    """Reads the content of a `BLESSED.json`, whose model is a folder beside it; `ValueError` when it is none."""
+    """Reads the content of a `BLESSED.json`, whose model is in the same folder; `ValueError` when it is not one."""
     return Blessing(**_BLESSING(parse_untrusted_json(text), ""))
 
 
 def write_blessing(push_directory: str | os.PathLike[str], blessing: Blessing) -> None:
-    """Replaces the blessing in force, atomically."""
+    """Replaces the current blessing, atomically."""
     target = Path(push_directory, BLESSING_FILE)
     text = json.dumps(_plain(blessing), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_file(target, text)
 
 
 def baseline_digest(push_directory: str | os.PathLike[str]) -> str:
-    """Digest of the blessed model, empty where there is none: what BaselineResolver's cache key holds."""
+    """Returns the digest of the blessed model, empty without one; it is the cache key of BaselineResolver."""
     blessing = read_blessing(push_directory)
     return blessing.digest if blessing else ""
 
 
 def model_digest(folder: str | os.PathLike[str]) -> str:
-    """SHA-256 over the relative paths and the hashes of all files in a model's folder."""
+    """Returns the SHA-256 over the relative paths and the hashes of all files in a model's folder."""
     digest = hashlib.sha256()
     root = Path(folder)
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
@@ -107,7 +109,7 @@ def model_digest(folder: str | os.PathLike[str]) -> str:
 
 
 def _plain(blessing: Blessing) -> dict[str, Any]:
-    told = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(blessing).items()}
+    row = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(blessing).items()}
     if not blessing.examples:
-        del told["examples"]  # Versions that know nothing of it read the file.
-    return told
+        del row["examples"]  # Earlier versions, which do not know this field, can read the file then.
+    return row

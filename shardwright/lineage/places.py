@@ -1,4 +1,4 @@
-"""Where artifacts lie: beside each other, in the folder of a run, below places that a user names."""
+"""Finds artifacts: in one parent folder, in the folder of a run, below folders that a user names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from shardwright.dataset.manifest import MANIFEST_FILE
 from shardwright.errors import UsageError
 from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.storage import buckets, is_folder, is_remote, list_names, map_threads, readers
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 
-# Marks the folder of a run on this machine, and the folders in it that hold artifacts.
+# The file that every folder of a run on this machine has, and the folders in it that contain artifacts.
 METADATA_FILE = "metadata.sqlite"
 ARTIFACTS, PUSHED = "artifacts", "pushed"
 # Below these an artifact keeps only its own files.
@@ -20,7 +20,7 @@ _INSIDE = re.compile(r"Split-.*|Format-.*|\.system|variables|index|ledger|origin
 
 
 def run_root_of(place: str) -> str | None:
-    """The folder of the run that a place on this machine lies in; `None` where it lies in none."""
+    """Returns the folder of the run that contains a place on this machine; `None` if there is no such run."""
     folder = place
     while not is_remote(folder) and folder != os.path.dirname(folder):
         if os.path.isfile(os.path.join(folder, METADATA_FILE)):
@@ -30,14 +30,14 @@ def run_root_of(place: str) -> str | None:
 
 
 def known_places(place: str, search: Iterable[str] = ()) -> Iterator[str]:
-    """Where artifacts lie that may have to do with one: in its run, or beside it; and below further folders.
+    """Yields the folders of artifacts that may be related to one: in its run or its parent folder, and further ones.
 
     Args:
-        place: the one.
+        place: the folder of the artifact.
         search: further folders and URLs.
 
     Raises:
-        UsageError: one of them is no folder.
+        UsageError: one of them is not a folder.
     """
     run_root = run_root_of(place)
     if run_root is not None:
@@ -50,12 +50,12 @@ def known_places(place: str, search: Iterable[str] = ()) -> Iterator[str]:
     for folder in search:
         folder = folder.rstrip("/") if is_remote(folder) else os.path.abspath(folder)
         if not is_folder(folder):
-            raise UsageError(f"{folder}: is no folder. Name one that holds artifacts.")
+            raise UsageError(f"{folder}: is not a folder. Name one that contains artifacts.")
         yield from find_artifacts(folder)
 
 
 def find_artifacts(folder: str) -> Iterator[str]:
-    """Every folder below one, and itself, that says where it comes from; links are not followed."""
+    """Yields every artifact below a folder, and the folder itself if it is one; links are not followed."""
     if is_remote(folder):
         scheme, bucket, _ = split_url(folder)
         for info in buckets.list_objects(f"{folder}/"):
@@ -69,7 +69,7 @@ def find_artifacts(folder: str) -> Iterator[str]:
 
 
 def contains(place: str, name: str) -> bool:
-    """Whether a file lies in a folder or below a URL."""
+    """Returns whether a file is in a folder or below a URL."""
     file = f"{place}/{name}"
     return buckets.stat(file) is not None if is_remote(file) else os.path.isfile(file)
 

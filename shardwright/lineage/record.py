@@ -1,6 +1,6 @@
-"""`lineage.json` beside every artifact: what it was made of, by which recipe, code and packages.
+"""`lineage.json` of every artifact: its sources, recipe, code and packages.
 
-The file tells where something came from; it takes part in no fingerprint, since package versions may differ.
+The file is part of no fingerprint, since package versions may differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shardwright.fingerprint import checksummed_json
 from shardwright.fingerprint import fingerprint as fingerprint_of
 from shardwright.storage import buckets, hash_file, is_remote
 from shardwright.storage.durable import write_file
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 from shardwright.untrusted import parse_untrusted_json
 from shardwright.version import __version__
 
@@ -47,7 +47,7 @@ _PACKAGES = ("tfx", "tensorflow", "keras", "apache-beam", "tensorflow-data-valid
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Versions of Python, Shardwright and the packages that shape its results; absent ones are left out."""
+    """Returns the versions of Python, Shardwright and the packages that shape its results; absent ones are left out."""
     versions = {"python": platform.python_version(), "shardwright": __version__}
     for name in _PACKAGES:
         try:
@@ -70,11 +70,11 @@ def write_lineage(
 
     Args:
         directory: root folder of the artifact.
-        kind: what it is, e.g. `dataset`, `model`.
+        kind: e.g. `ingest`, `model`.
         fingerprint: its own fingerprint.
-        parents: role -> fingerprint of what it was made from.
+        parents: role -> fingerprint of its sources.
         recipe: the options that shaped it.
-        files: also say what the folder's files are, so that a change to them shows. For what has no manifest; all files
+        files: also record a hash of the folder's files, to detect changes. For artifacts without a manifest; all files
             must be there.
     """
     row = {
@@ -101,11 +101,13 @@ def read_lineage(directory: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         return parse_lineage(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DatasetError(f"{file}: no readable lineage ({error}). Was this folder written by shardwright?") from None
+        raise DatasetError(
+            f"{file}: not a readable lineage ({error}). Was this folder written by shardwright?"
+        ) from None
 
 
 def parse_lineage(text: str) -> dict[str, Any]:
-    """Reads the content of a `lineage.json`; `ValueError` when it is none."""
+    """Reads the content of a `lineage.json`; `ValueError` when it is not one."""
     row = _LINEAGE(parse_untrusted_json(text), "")
     try:
         fingerprint_of(row["recipe"])  # It goes into canonical JSON again.
@@ -115,7 +117,7 @@ def parse_lineage(text: str) -> dict[str, Any]:
 
 
 def files_digest(folder: str) -> str:
-    """SHA-256 over the relative names and the hashes of all files of a folder or of a URL, but for `lineage.json`."""
+    """Returns the SHA-256 over names and hashes of all files of a folder or URL, without `lineage.json`."""
     digest = hashlib.sha256()
     for name in sorted(_names_below(folder)):
         if name != LINEAGE_FILE:

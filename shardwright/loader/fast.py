@@ -119,7 +119,7 @@ def _in_pieces(
 
     def read(piece: Any) -> tuple[Any, Any]:
         shard, first, records, position = piece.tolist()
-        payloads = np.array(access.read_stretch(shard, first, records), object)
+        payloads = np.array(access.read_range(shard, first, records), object)
         return np.arange(position, position + records, dtype=np.int64), payloads
 
     def records_of(piece: Tensor) -> tuple[Tensor, Tensor]:

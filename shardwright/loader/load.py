@@ -39,6 +39,7 @@ from shardwright.loader.postprocess import BOTH, LABELS, MASKS, Postprocess
 from shardwright.loader.shard_cache import ShardCache, cache_shards
 from shardwright.loader.text_features import text_features
 from shardwright.storage import is_remote
+from shardwright.storage.paths import scheme_of
 
 Tensor = Any
 
@@ -304,7 +305,8 @@ def _nearer(
     dataset: ImageDataset, split: str, copies: ShardCache | bool | None, share: tuple[int, int] | None, pad: bool
 ) -> ImageDataset:
     """The dataset, with copies of what will be read of it where they are wanted."""
-    wanted = dataset.root.startswith("s3://") if copies is None else copies is not False
+    scheme = scheme_of(dataset.root)
+    wanted = scheme is not None and not scheme.ranged_reads if copies is None else copies is not False
     if not wanted or not is_remote(dataset.root):
         return dataset
     shards = dataset.shards(split)

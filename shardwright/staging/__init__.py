@@ -1,1 +1,1 @@
-"""How a dataset appears whole or not at all: staging folder, finished shards, commit."""
+"""Makes a dataset appear whole or not at all: staging folder, finished shards, commit."""

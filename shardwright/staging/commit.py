@@ -1,4 +1,4 @@
-"""From finished shards to a dataset: the ledger must add up, then the whole folder appears by one rename."""
+"""Makes a dataset of finished shards: checks that the ledger adds up, then publishes the folder by one rename."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class DatasetPlan:
-    """What a dataset will be, known before any shard is written.
+    """The description of a dataset before any shard is written.
 
     Attributes:
         kind: `ingest` or `transform`.
@@ -44,7 +44,7 @@ class DatasetPlan:
         classes: names in the order of their indices.
         recipe: the options that change bytes, as plain values.
         parent: fingerprint of the input, or digest of the parent dataset.
-        further_parents: role -> fingerprint of what else it depends on, for `lineage.json`.
+        further_parents: role -> fingerprint of other things it depends on, for `lineage.json`.
         features: name -> `bytes`, `int64` or `float32`.
         names: see `Manifest.names`.
         inputs: rows the ledger must have.
@@ -52,7 +52,7 @@ class DatasetPlan:
         rows: names of the staged row files that belong to no shard (`Staging.write_rows`).
         kept: names of further staged files that the dataset has under the same name, outside of its manifest.
         max_rejects: share of the inputs that may be rejected; 10 always may.
-        labels: what an image is given, as `Manifest.labels` has it; by default what is usual for the task.
+        labels: the annotations of an image, as `Manifest.labels` has them; by default the usual ones of the task.
     """
 
     kind: str
@@ -77,10 +77,10 @@ class DatasetPlan:
 
 
 def check_output(out: str | os.PathLike[str]) -> None:
-    """Looks at an output folder before any work.
+    """Checks an output folder before any work.
 
     Raises:
-        UsageError: it is a file, or holds something that is no dataset.
+        UsageError: it is a file, or contains files but no dataset.
     """
     if is_remote(str(out)):
         output.check_output(output.trimmed(str(out)))
@@ -89,23 +89,23 @@ def check_output(out: str | os.PathLike[str]) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise UsageError(f"{target}: is no folder. Name a folder that does not exist yet.")
+        raise UsageError(f"{target}: is not a folder. Name a folder that does not exist yet.")
     names = sorted(os.listdir(target))
     if names and dataset_manifest.MANIFEST_FILE not in names:
         shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
-        raise UsageError(f"{target}: is not empty ({shown}) and holds no dataset. Name another folder.")
+        raise UsageError(f"{target}: is not empty ({shown}) and is not a dataset. Name another folder.")
 
 
 def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | None:
-    """Looks whether the work is done already.
+    """Opens an output if its dataset is finished.
 
     Args:
         out: the output folder.
         expected: fingerprint of the dataset that is to be written there.
 
     Returns:
-        The manifest when that very dataset is there already, `None` when the folder is missing or empty, or holds that
-        dataset damaged: `commit` replaces it.
+        The manifest when that very dataset is there already. `None` when the folder is missing or empty, or contains a
+        damaged copy of that dataset, which `commit` replaces.
 
     Raises:
         UsageError: something else is there.
@@ -127,13 +127,13 @@ def open_if_committed(out: str | os.PathLike[str], expected: str) -> Manifest | 
             durable.flush([Path(os.path.realpath(out)).parent])
         return found
     raise UsageError(
-        f"{out}: holds another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
+        f"{out}: contains another dataset (fingerprint {found.fingerprint[:12]}, this one is {expected[:12]}). "
         "Name another folder, or delete that one."
     )
 
 
 def is_committed(out: str | os.PathLike[str]) -> bool:
-    """Whether an output holds a dataset, whichever."""
+    """Returns whether an output is a dataset, this or another one."""
     file = os.path.join(out, dataset_manifest.MANIFEST_FILE)
     return buckets.stat(file) is not None if is_remote(file) else os.path.exists(file)
 
@@ -144,15 +144,15 @@ def commit(staging: Staging, plan: DatasetPlan, out: str | os.PathLike[str], bui
     Args:
         staging: where the shards are; locked by the caller.
         plan: what was planned.
-        out: folder to appear; it may exist when it is empty (TFX makes it), or hold this very dataset.
-        build: what may differ between equal datasets (resolved configuration, runner), for `build.json`.
+        out: folder to make; it may exist when it is empty (TFX makes it), or is this very dataset.
+        build: values that may differ between equal datasets (resolved configuration, runner), for `build.json`.
 
     Returns:
         The manifest.
 
     Raises:
         CheckFailed: a shard is unfinished, the ledger does not add up, too many rejects, or nothing was written.
-        UsageError: `out` holds something else.
+        UsageError: `out` contains something else.
     """
     out = output.trimmed(str(out)) if is_remote(str(out)) else os.path.realpath(out)
     found = open_if_committed(out, plan.fingerprint)
@@ -167,7 +167,7 @@ def _publish(staging: Staging, plan: DatasetPlan, out: str, build: Mapping[str, 
     target = Path(out)
     results = completed_shards(staging, plan.shards)
     with assembling(target, plan.fingerprint) as assembled:
-        # A run that stages elsewhere may have published between our looking and our lock.
+        # A run that stages elsewhere may have published between our check and our lock.
         found = open_if_committed(out, plan.fingerprint)
         if found is not None:
             return found
@@ -191,7 +191,7 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
     files = {name: partial(staging.send, staged) for name, staged in _staged_files(results).items()}
     files |= {path.relative_to(assembled).as_posix(): partial(buckets.upload, path=str(path)) for path in small}
     output.claim(out, plan.fingerprint)
-    # Another run may have published and gone between our looking and our claim; looking again tells.
+    # Another run may have published and ended between our check and our claim: check again.
     if not is_committed(out):
         output.publish(out, manifest.to_json().encode("utf-8"), files)
     try:
@@ -202,7 +202,7 @@ def _publish_on_bucket(staging: Staging, plan: DatasetPlan, out: str, build: Map
 
 
 def _staged_files(results: list[ShardResult]) -> dict[str, str]:
-    """Name in the dataset -> name in staging, of every shard, its index and its origins."""
+    """Returns the name in the dataset -> name in staging, of every shard, its index and its origins."""
     files = {}
     for result in results:
         staged = shard_names.shard_path(result.split, result.number, result.total)
@@ -214,9 +214,9 @@ def _staged_files(results: list[ShardResult]) -> dict[str, str]:
 
 
 def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
-    """Deletes what a commit that was killed has left beside an output."""
+    """Deletes the files that a killed commit has left next to an output."""
     if is_remote(str(out)):
-        # What lies there is taken up by the next run; once the manifest is there, the claim is of no use.
+        # The next run uses the files there; once the manifest exists, the claim has no use.
         url = output.trimmed(str(out))
         if output.claimed(url) == fingerprint and is_committed(url):
             output.release(url)
@@ -225,7 +225,7 @@ def discard_assembly(out: str | os.PathLike[str], fingerprint: str) -> None:
 
 
 def completed_shards(staging: Staging, shards: Sequence[PlannedShard]) -> list[ShardResult]:
-    """The results of shards that are all finished.
+    """Returns the results of shards that are all finished.
 
     Raises:
         CheckFailed: one is not.
@@ -234,8 +234,8 @@ def completed_shards(staging: Staging, shards: Sequence[PlannedShard]) -> list[S
     missing = [shard_names.shard_path(*planned) for planned, result in zip(shards, results, strict=True) if not result]
     if missing:
         raise CheckFailed(
-            f"{len(missing)} of {len(results)} shards are not written, e.g. {missing[0]}. Run it again. Where writers "
-            "are other machines, run.staging must be a place that all of them share."
+            f"{len(missing)} of {len(results)} shards are not written, e.g. {missing[0]}. Run it again. If other "
+            "machines write shards, run.staging must be a folder that all of them share."
         )
     return [result for result in results if result is not None]
 
@@ -268,7 +268,7 @@ def _assemble(
         shards=tuple(result.info for result in results),
         parts=parts,
         names=plan.names,
-    ).sealed()
+    ).with_digest()
     record.write_lineage(
         folder,
         kind=plan.kind,
@@ -311,8 +311,8 @@ class _Tally:
             self.examples.append(f"{key}: {code}: {reason}")
 
     @property
-    def told(self) -> tuple[str, str]:
-        """How many were rejected why, and the first of them."""
+    def rejects(self) -> tuple[str, str]:
+        """The number of rejects by reason, and the first of them."""
         counts = ", ".join(f"{code} {n}" for code, n in self.rejected_codes.items())
         return counts, "".join(f"\n  {example}" for example in self.examples)
 
@@ -336,7 +336,7 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
     written = tally.counts[ledger.WRITTEN]
     if rows != plan.inputs or written != records:
         raise CheckFailed(
-            f"The ledger does not add up: {rows} rows for {plan.inputs} inputs, {written} rows say written for "
+            f"The ledger does not add up: {rows} rows for {plan.inputs} inputs, {written} rows of written records for "
             f"{records} records. Delete the staging folder and run it again."
         )
     if not written:
@@ -345,14 +345,14 @@ def _check(tally: _Tally, plan: DatasetPlan, results: list[ShardResult]) -> None
 
 
 def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:
-    """Looks before any shard is written whether too much is rejected already.
+    """Checks before any shard is written that not too many inputs are rejected already.
 
     Args:
-        plan: what is going to be written.
-        rows: what is known to be rejected; others are passed over.
+        plan: the dataset to write.
+        rows: the known rejects; rows of another status are ignored.
 
     Raises:
-        CheckFailed: it is too much.
+        CheckFailed: there are too many.
     """
     tally = _Tally()
     for row in sorted((row for row in rows if row.status == ledger.REJECTED), key=lambda row: row.key):
@@ -361,7 +361,7 @@ def check_known_rejects(plan: DatasetPlan, rows: Iterable[LedgerRow]) -> None:
 
 
 def _check_something(tally: _Tally, rows: int) -> NoReturn:
-    counts, shown = tally.told
+    counts, shown = tally.rejects
     raise CheckFailed(f"Nothing was written: all {rows} inputs were rejected ({counts}). The first:{shown}")
 
 
@@ -372,10 +372,10 @@ def _check_rejects(tally: _Tally, plan: DatasetPlan, rows: int) -> None:
     unwanted = tally.counts[ledger.REJECTED] - tally.rejected_codes.get(ledger.UNLISTED, 0)
     if unwanted <= allowed:
         return
-    counts, shown = tally.told
+    counts, shown = tally.rejects
     raise CheckFailed(
         f"{unwanted} of {rows} inputs were rejected, {allowed} are allowed (rejects.max is {plan.max_rejects:g}, "
-        f"and 10 always are): {counts}. Nothing was published. Mend the input or raise rejects.max. The first:{shown}"
+        f"and 10 always are): {counts}. Nothing was published. Fix the input or raise rejects.max. The first:{shown}"
     )
 
 

@@ -1,8 +1,8 @@
-"""An output that holds a damaged dataset: when the same dataset may take its place.
+"""Replaces a damaged dataset at an output, if it was the same dataset.
 
 An earlier version, or a disk that failed, may have left a folder of empty files under the output's name. The dataset
-that is written there again replaces it only where all traces say that it was this one, and no file is lost that the
-new one does not have.
+that is written there again replaces it only if all remaining files belong to this dataset, and the new one has all of
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN = 3
 
 
 def damage(out: str | os.PathLike[str], expected: str) -> str:
-    """Returns what is wrong with a damaged dataset that may be replaced; empty where there is none, or a sound one.
+    """Returns the problem of a damaged dataset that may be replaced; empty where there is none, or an intact one.
 
     Args:
         out: the output.
@@ -49,7 +49,7 @@ def check_not_doubtful(out: str | os.PathLike[str], expected: str, error: Datase
     Args:
         out: the output.
         expected: fingerprint of the dataset that is to be written there.
-        error: what is wrong with the dataset there.
+        error: the damage of the dataset there.
 
     Raises:
         DatasetError: it may be another one.
@@ -71,7 +71,7 @@ def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
 
     Raises:
         DatasetError: `target` is not damaged any more, or may be another dataset.
-        UsageError: `target` holds a file that the dataset does not have.
+        UsageError: `target` contains a file that the dataset does not have.
     """
     if not damage(target, expected):
         raise UsageError(f"{target}: something else was put there meanwhile. Name another folder.")
@@ -79,8 +79,8 @@ def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
     if foreign:
         shown = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
         raise UsageError(
-            f"{target}: is a damaged dataset and holds files that are not part of it ({shown}). Move them elsewhere, "
-            "or name another folder."
+            f"{target}: is a damaged dataset and contains files that are not part of it ({shown}). Move them "
+            "elsewhere, or name another folder."
         )
     durable.flush_tree(assembled)
     away = replaced_folder(target, expected)
@@ -91,12 +91,12 @@ def replace_damaged(assembled: Path, target: Path, expected: str) -> None:
 
 
 def replaced_folder(target: Path, expected: str) -> Path:
-    """Where a damaged output is moved before it is deleted."""
+    """Returns the folder that a damaged output is moved to before it is deleted."""
     return target.parent / f".replaced-{expected[:16]}"
 
 
 def _doubt(target: Path, expected: str) -> str:
-    """Why a damaged dataset may be another than the expected one; empty where it is that."""
+    """Returns why a damaged dataset may be another than the expected one; empty if it is that one."""
     try:
         manifest = Manifest.from_json((target / MANIFEST_FILE).read_text(encoding="utf-8"))
         return "" if manifest.fingerprint == expected else "its manifest is of another dataset"
@@ -111,11 +111,11 @@ def _doubt(target: Path, expected: str) -> str:
         pass
     if all(_is_empty(target / name) for name in _files(target)):
         return ""
-    return "nothing in it says which dataset it was"
+    return "none of its files identifies the dataset"
 
 
 def _files(folder: Path) -> set[str]:
-    """All that is in a folder but folders; links are files here."""
+    """Returns all files below a folder; links are files here."""
     return {
         os.path.relpath(os.path.join(here, name), folder)
         for here, folders, names in os.walk(folder)

@@ -1,9 +1,10 @@
-"""The folder that a dataset is put together in, beside the output it is renamed to: one run's at a time.
+"""Publishes a dataset at its output, whole or not at all.
 
-An output on an object store: it has no rename of folders, so the manifest comes last and makes the dataset.
+On this machine, a dataset is assembled in a folder next to the output, which one run locks and renames in the end.
 
-Whoever publishes first writes a claim that names the dataset, which only one can: objects of two datasets never mix
-under one name. A killed run leaves its claim, and the next run of the same dataset goes on from there.
+An object store has no rename of folders, so the manifest comes last and makes the dataset. A run first writes a claim
+that names its dataset. Only one run can create it, so objects of two datasets never mix under one name. A killed run
+leaves its claim, and the next run of the same dataset continues there.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from shardwright.staging.damaged import replaced_folder
 from shardwright.storage import buckets, map_threads, readers
 from shardwright.storage.durable import make_folder
 from shardwright.storage.locks import lock_file
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 
 
 @contextmanager
 def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
-    """Yields an empty folder beside an output, within the same file system; it goes unless the block renames it.
+    """Yields an empty folder next to an output, within the same file system; deletes it unless the block renames it.
 
-    Two runs of one configuration that stage in different places meet here. The folder is named by content, so that
-    whoever comes after a killed run finds what it left, and locked, so that nobody takes a living run's for that.
+    Two runs of one configuration with different staging folders meet here. The folder is named by content, so that the
+    next run finds the files of a killed one, and it is locked, so that no run deletes the files of a living one.
 
     Args:
         target: the output, absolute.
@@ -41,7 +42,7 @@ def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
     folder = _folder(target, fingerprint)
     descriptor = _locked(folder, make=True)
     if descriptor is None:
-        raise UsageError(f"{target}: another run is publishing this very dataset there. Wait for it or end it.")
+        raise UsageError(f"{target}: another run is publishing the same dataset there. Wait for it or end it.")
     try:
         shutil.rmtree(replaced_folder(target, fingerprint), ignore_errors=True)
         for child in list(folder.iterdir()):
@@ -57,7 +58,7 @@ def assembling(target: Path, fingerprint: str) -> Iterator[Path]:
 
 
 def discard(target: Path, fingerprint: str) -> None:
-    """Deletes what a killed run has left beside an output; that of a living one is let alone."""
+    """Deletes the files that a killed run has left next to an output; those of a living one stay."""
     folder = _folder(target, fingerprint)
     shutil.rmtree(replaced_folder(target, fingerprint), ignore_errors=True)
     with suppress(FileNotFoundError):
@@ -72,10 +73,10 @@ def _folder(target: Path, fingerprint: str) -> Path:
 
 
 def _locked(folder: Path, make: bool) -> int | None:
-    """A descriptor that holds the folder as long as it is open; `None` where another run does.
+    """Returns a descriptor that locks the folder as long as it is open; `None` where another run has locked it.
 
     Raises:
-        FileNotFoundError: it is not there, and `make` was not asked for.
+        FileNotFoundError: it does not exist, and `make` is false.
     """
     while True:
         if make:
@@ -89,7 +90,7 @@ def _locked(folder: Path, make: bool) -> int | None:
         if not _lock(descriptor):
             os.close(descriptor)
             return None
-        # Whoever held it before us may have renamed or deleted it between our opening and locking it.
+        # The run before us may have renamed or deleted the folder between our opening and locking it.
         if _is_at(descriptor, folder):
             return descriptor
         os.close(descriptor)
@@ -103,11 +104,11 @@ def _is_at(descriptor: int, folder: Path) -> bool:
 
 
 def _lock(descriptor: int) -> bool:
-    """Locks a folder; false where another run holds it."""
+    """Locks a folder; returns false where another run has locked it."""
     try:
         return lock_file(descriptor)
     except OSError:
-        return True  # Some network file systems lock no folders; there nobody can tell.
+        return True  # Some network file systems cannot lock folders, so other runs cannot be detected.
 
 
 _CLAIM = ".publishing"
@@ -115,7 +116,7 @@ _EXAMPLES = 3
 
 
 def trimmed(out: str) -> str:
-    """The URL of an output without slashes at its end.
+    """Returns the URL of an output without slashes at its end.
 
     Raises:
         UsageError: it is a whole bucket.
@@ -127,23 +128,23 @@ def trimmed(out: str) -> str:
 
 
 def check_output(out: str) -> None:
-    """Looks at an output before any work.
+    """Checks an output before any work.
 
     Raises:
-        UsageError: it is an object, or there are objects below it that are no dataset.
+        UsageError: it is an object, or there are objects below it but no dataset.
     """
     if buckets.stat(out) is not None:
-        raise UsageError(f"{out}: is no folder. Name a folder that does not exist yet.")
+        raise UsageError(f"{out}: is not a folder. Name a folder that does not exist yet.")
     found = list(itertools.islice(buckets.list_objects(f"{out}/"), _EXAMPLES))
     if not found or any(buckets.stat(f"{out}/{name}") for name in (layout.MANIFEST_FILE, _CLAIM)):
         return
     start = len(split_url(out)[2]) + 1
     shown = ", ".join(info.name[start:] for info in found)
-    raise UsageError(f"{out}: is not empty ({shown}, …) and holds no dataset. Name another folder.")
+    raise UsageError(f"{out}: is not empty ({shown}, …) and is not a dataset. Name another folder.")
 
 
 def claimed(out: str) -> str | None:
-    """The fingerprint of the dataset that an output is kept for, if it is."""
+    """Returns the fingerprint of the dataset that has claimed an output, if one has."""
     try:
         return buckets.read(f"{out}/{_CLAIM}").decode("utf-8", "replace")
     except FileNotFoundError:
@@ -151,32 +152,32 @@ def claimed(out: str) -> str | None:
 
 
 def check_unclaimed(out: str, fingerprint: str) -> None:
-    """Looks whether another dataset is being published at an output.
+    """Checks that no other dataset is being published at an output.
 
     Raises:
-        UsageError: it is, or a run that was to do it has ended before.
+        UsageError: one is, or a run that was to publish it has ended before.
     """
     other = claimed(out)
     if other is not None and other != fingerprint:
         raise UsageError(
             f"{out}: another dataset (fingerprint {other[:12]}, this one is {fingerprint[:12]}) is being published "
-            "there, or was when its run was ended. Name another folder, or delete what lies there."
+            "there, or was when its run was ended. Name another folder, or delete this one."
         )
 
 
 def claim(out: str, fingerprint: str) -> None:
-    """Keeps the output for one dataset, until `release`.
+    """Claims the output for one dataset, until `release`.
 
     Raises:
-        UsageError: it is kept for another one.
+        UsageError: another dataset has claimed it.
     """
     while not buckets.create(f"{out}/{_CLAIM}", fingerprint.encode("ascii")):
-        # It returns where the other one has just been released.
+        # This returns if the other claim has just been released.
         check_unclaimed(out, fingerprint)
 
 
 def release(out: str) -> None:
-    """Takes the claim away."""
+    """Deletes the claim."""
     buckets.delete(f"{out}/{_CLAIM}")
 
 
@@ -186,7 +187,7 @@ def publish(out: str, manifest: bytes, files: Mapping[str, Callable[[str], None]
     Args:
         out: the output.
         manifest: the bytes of `manifest.json`.
-        files: name below the output -> what writes that file to a URL.
+        files: name below the output -> function that writes that file to a URL.
     """
     list(map_threads(lambda name: files[name](f"{out}/{name}"), files, readers(out)))
     buckets.create(f"{out}/{layout.MANIFEST_FILE}", manifest)

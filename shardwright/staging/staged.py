@@ -1,7 +1,4 @@
-"""What lies in a staging folder: who uses it, and how it is emptied.
-
-Shows how many shards are finished while others write them: Beam's workers may be in other processes or machines.
-"""
+"""Lists and deletes staged datasets and trainings, and shows the progress of shards that other processes write."""
 
 from __future__ import annotations
 
@@ -18,20 +15,20 @@ from shardwright.progress import Progress, progress
 from shardwright.staging.staging import PlannedShard, Staging
 from shardwright.storage import buckets, is_remote
 from shardwright.storage.leases import remove_all
-from shardwright.storage.locks import LOCK_FILE, is_locked
+from shardwright.storage.locks import LOCK_FILE, lock_folder
 from shardwright.storage.mirror import working_folder
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 
-# What is staged: datasets by fingerprint, those of a TensorFlow, checkpoints; and what `clean` had begun to delete.
-# Whatever else lies there is not ours.
+# Names of staged folders: datasets by fingerprint, those of a TensorFlow, checkpoints; and folders that `clean` had
+# begun to delete. Other names are not ours.
 _OURS = re.compile(r"(\.deleted-)?([0-9a-f]{64}|[0-9a-f]{32})", re.ASCII)
 _GROUPS = re.compile(r"tensorflow-[^/]+|training", re.ASCII)
-# In a staging folder, the folder of what pixels told (`shardwright.ingest.known_files`): it is for every dataset.
+# In a staging folder, the cache of probed files (`shardwright.ingest.known_files`), which all datasets share.
 PROBED = "probed"
 
 
 def staged_folders(staging_root: str) -> Iterator[Path]:
-    """What is staged in a folder of this machine, by name; nothing where there is no such folder."""
+    """Yields the staged folders on this machine, by name; none where there is no such staging folder."""
     for name in _folders(staging_root):
         if _is_ours(name):
             yield Path(staging_root, name)
@@ -41,17 +38,17 @@ def staged_folders(staging_root: str) -> Iterator[Path]:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Whether another process is at work in a folder: it writes a dataset, or trains."""
+    """Returns whether another process is at work in a folder: it writes a dataset, or trains."""
     if (folder / LOCK_FILE).exists():
         try:
-            is_locked(folder).close()
+            lock_folder(folder).close()
         except UsageError:
             return True
     return False
 
 
 def clear(staging_root: str) -> list[str]:
-    """Deletes all that is staged, but not what pixels told, nor what is not ours; names what went.
+    """Deletes all staged folders, but neither the cache of probed files nor foreign files; returns their names.
 
     Raises:
         UsageError: another run is at work there, or a training.
@@ -60,9 +57,9 @@ def clear(staging_root: str) -> list[str]:
         return _empty_bucket(staging_root.rstrip("/"))
     folders = list(staged_folders(staging_root))
     with ExitStack() as held:
-        # All of them before the first goes, and whoever comes now waits, or is told.
+        # Lock all of them before the first is deleted; a run that starts now waits, or gets an error.
         for folder in folders:
-            held.enter_context(is_locked(folder))
+            held.enter_context(lock_folder(folder))
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
             if folder.exists():
@@ -74,42 +71,42 @@ def clear(staging_root: str) -> list[str]:
 
 
 def _empty_bucket(root: str) -> list[str]:
-    """The same on a bucket, with the folders of this machine that went with what is staged there."""
-    places = _staged_places(root)
+    """Does the same on a bucket, with the working folders of this machine that belong to it."""
+    urls = _staged_urls(root)
     with ExitStack() as held:
-        working = [working_folder(place) for place in places]
-        for place, folder in zip(places, working, strict=True):
+        working = [working_folder(url) for url in urls]
+        for url, folder in zip(urls, working, strict=True):
             try:
-                held.enter_context(is_locked(folder))
+                held.enter_context(lock_folder(folder))
             except UsageError:
-                raise UsageError(f"{place}: another run is at work there. Wait for it or end it.") from None
-        remove_all(places)
+                raise UsageError(f"{url}: another run is at work there. Wait for it or end it.") from None
+        remove_all(urls)
         for folder in working:
             shutil.rmtree(folder, ignore_errors=True)
-    if again := _staged_places(root):
-        # By one that keeps no lease: it began by an earlier version.
+    if again := _staged_urls(root):
+        # By a run of an earlier version, which has no lease.
         raise UsageError(
             f"{again[0]}: was written while the rest was deleted, by a run on another machine. End it, then do this "
             "again."
         )
-    return places
+    return urls
 
 
-def _staged_places(root: str) -> list[str]:
-    """The staged datasets and trainings on a bucket."""
+def _staged_urls(root: str) -> list[str]:
+    """Returns the URLs of the staged datasets and trainings on a bucket."""
     start = len(split_url(root)[2]) + 1
     names = (info.name[start:] for info in buckets.list_objects(f"{root}/"))
     return sorted({f"{root}/{_place(name)}" for name in names if _is_ours(name) and _place(name) != name})
 
 
 def _place(name: str) -> str:
-    """The staged dataset, or training, that one of our names belongs to."""
+    """Returns the staged dataset, or training, that one of our names belongs to."""
     first, second, *_ = [*name.split("/"), ""]
     return f"{first}/{second}" if _GROUPS.fullmatch(first) else first
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a name below a staging folder, of a folder or of anything in it, is one that we give."""
+    """Returns whether a name below a staging folder, of a folder or of a file in it, is one of ours."""
     first, _, rest = name.partition("/")
     return _OURS.fullmatch(first) is not None or (
         _GROUPS.fullmatch(first) is not None and _OURS.fullmatch(rest.partition("/")[0]) is not None
@@ -124,7 +121,7 @@ def _folders(folder: str) -> list[str]:
 
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-# There every look is a listing, which costs.
+# There each check is a listing, which costs money.
 _ON_A_BUCKET = 10.0
 
 
@@ -133,9 +130,9 @@ def shard_progress(staging: Staging, planned: Sequence[PlannedShard], label: str
     """Shows the progress of shards that are written into staging while the block runs.
 
     Args:
-        staging: where they are finished.
+        staging: the staging folder.
         planned: the shards.
-        label: what is being done.
+        label: the name of the work.
     """
     left = staging.unfinished(planned)
     ended = threading.Event()

@@ -1,21 +1,20 @@
-"""Writing a dataset: shards one by one into a staging folder, then the whole dataset by one rename.
+"""Writes the shards of a dataset one by one into a staging folder; `commit` makes the dataset of them.
 
-Any number of processes may write shards of one plan; a shard is finished when its `done` row is there, and what is
-finished is never written twice. A kill or a power failure at any moment leaves either the old state or the new one:
-files are written under a temporary name, renamed and flushed, and the `done` row comes last. `commit` makes the dataset
-of them.
+Any number of processes may write shards of one plan. A shard is finished when its `done` row is there, and a finished
+shard is never written twice. A kill or a power failure at any moment leaves either the old state or the new one: files
+are written under a temporary name, renamed and flushed, and the `done` row comes last.
 
 Inside `<staging root>/<fingerprint>/`:
 
     Split-<split>/, index/Split-<split>/   as in the dataset, under the default names
-    rows/<name>.jsonl                      ledger rows of one shard, or of what was rejected before any shard; by key
-    origins/                               see `shardwright.ingest.copying`; where there is anything to be kept
-    (further files beside a shard)         as the shard's writer names them
+    rows/<name>.jsonl                      ledger rows of one shard, or of inputs rejected before any shard; by key
+    origins/                               see `shardwright.ingest.copying`; only if there are origins
+    (further files of a shard)             as the shard's writer names them
     done/<split>-<i>-of-<n>.json           the `ShardResult`
-    .lock                                  held by the run that uses this folder
+    .lock                                  locked by the run that uses this folder
 
-Where the staging root is on a bucket, files are made in a working folder of the machine at work, and of a finished
-shard all go to the bucket, the `done` row last (`shardwright.storage.mirror`).
+Where the staging root is on a bucket, files are made in a working folder of the machine at work. All files of a
+finished shard go to the bucket, the `done` row last (`shardwright.storage.mirror`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from shardwright.storage.whole_files import WholeFile
 from shardwright.tfrecords.records import RecordWriter
 from shardwright.untrusted import inside
 
-# Says where staging folders go, outside of everything that has a fingerprint.
+# Names the folder of staging folders; it is part of no fingerprint.
 STAGING_VARIABLE = "SHARDWRIGHT_STAGING"
 
 _DEFAULT_NAMES = ShardNames()
@@ -53,7 +52,7 @@ _DONE = "done/"
 
 
 class RecordResult(NamedTuple):
-    """What a shard's writer made of one input.
+    """The result of one input of a shard.
 
     Attributes:
         key: key of the input.
@@ -62,9 +61,9 @@ class RecordResult(NamedTuple):
         code: why, as a word.
         reason: why, as a sentence.
         marks: names of the totals that count it, of `manifest.MARKS`.
-        origin: JSON to be kept of it beside the shard, if anything is.
-        copied: whether its image was taken over from an earlier dataset.
-        damaged: whether it should have been, and its record there was damaged.
+        origin: JSON to keep in the shard's file of origins, or empty.
+        copied: whether its image was copied from an earlier dataset.
+        damaged: whether its record there was damaged, so that it was not copied.
     """
 
     key: str
@@ -77,9 +76,14 @@ class RecordResult(NamedTuple):
     copied: bool = False
     damaged: bool = False
 
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        """The first fields of its `LedgerRow`."""
+        return self.key, self.status, self.code, self.reason
+
 
 class PlannedShard(NamedTuple):
-    """A shard's place: split, number from 0, number of shards in that split."""
+    """A shard of a plan: split, number from 0, number of shards in that split."""
 
     split: str
     number: int
@@ -94,17 +98,17 @@ class ShardResult:
         split: its split.
         number: its number, from 0.
         total: number of shards in the split.
-        info: what the manifest will say.
+        info: its row of the manifest.
         index_sha256: hash of its index file.
         index_bytes: size of its index file.
         rows_bytes: size of its file of ledger rows.
         inputs: ledger rows it accounts for.
-        marks: number of records by `Outcome.marks`.
-        tools: what its bytes depend on besides the plan, as `Staging` has it.
+        marks: number of records by `RecordResult.marks`.
+        tools: versions that its bytes depend on besides the plan, as `Staging` has them.
         origins_bytes: size of its file of origins, 0 where there is none.
-        copied: images that were taken over from an earlier dataset.
-        damaged: images whose record there was damaged, so that they were read.
-        beside: further staged files that belong to it, with their sizes.
+        copied: images that were copied from an earlier dataset.
+        damaged: images whose record there was damaged, so that they were not copied.
+        further: further staged files that belong to it, with their sizes.
     """
 
     split: str
@@ -120,19 +124,49 @@ class ShardResult:
     origins_bytes: int = 0
     copied: int = 0
     damaged: int = 0
-    beside: Mapping[str, int] = field(default_factory=dict)
+    further: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Written:
+    """The records of a shard while they are written."""
+
+    count: int = 0
+    first: str | None = None
+    last: str | None = None
+    copied: int = 0
+    damaged: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+    origins: list[str] = field(default_factory=list)
+
+    def add(self, outcome: RecordResult, data: RecordWriter, index: WholeFile) -> int | None:
+        """Writes the record of an input and its line of the index; returns its number, `None` without a record."""
+        self.copied += outcome.copied
+        self.damaged += outcome.damaged
+        key, payload, number = outcome.key, outcome.payload, self.count
+        if payload is None:
+            return None
+        offset, length = data.write(*((payload,) if isinstance(payload, bytes) else payload))
+        line = canonical_json({"key": key, "offset": offset, "length": length})
+        index.write(line.encode("utf-8") + b"\n")
+        self.first, self.last = self.first if number else key, key
+        self.count += 1
+        self.marks.update(outcome.marks)
+        if outcome.origin:
+            self.origins.append(f"[{offset},{outcome.origin}]\n")
+        return number
 
 
 @dataclass(frozen=True)
 class Staging:
-    """The staging folder of one plan. Picklable, so that workers can be handed it.
+    """The staging folder of one plan. Picklable, so that workers can get it.
 
     Attributes:
         root: the folder, absolute; this machine's working folder, where the staging root is on a bucket.
         fingerprint: of the dataset that is being made.
-        mirror: what of it is on a bucket, if it is.
-        tools: names and versions of what the bytes depend on besides the plan, such as an encoder. Shards that others
-            have written are written anew.
+        mirror: its part on a bucket, if there is one.
+        tools: names and versions of packages that the bytes depend on besides the plan, such as an encoder. Shards that
+            others have written are rewritten.
     """
 
     root: str
@@ -151,14 +185,14 @@ class Staging:
         return Staging(str(root), fingerprint, tools=tools)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A worker on another machine has a working folder of its own, perhaps elsewhere."""
+        """Opens the folder again, since a worker on another machine has another working folder."""
         if self.mirror is None:
             return Staging, (self.root, self.fingerprint, None, self.tools)
         return Staging.open, (self.mirror.url.removesuffix(f"/{self.fingerprint}"), self.fingerprint, self.tools)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the folder for this run; a killed process lets go by itself.
+        """Locks the folder for this run; the lock ends with the process.
 
         On a bucket, runs of other machines may be at work there at the same time.
 
@@ -170,15 +204,15 @@ class Staging:
             yield
 
     def path(self, relative: str) -> Path:
-        """A path inside the staging folder."""
+        """Returns a path inside the staging folder."""
         return inside(self.root, relative)
 
     def location(self, name: str) -> str:
-        """Where a finished file of the folder can be read by any worker: its path, or its URL."""
+        """Returns the path or URL by which any worker can read a finished file of the folder."""
         return f"{self.mirror.url}/{name}" if self.mirror else str(self.path(name))
 
     def result(self, planned: PlannedShard) -> ShardResult | None:
-        """The result of a shard when it is finished, else `None`."""
+        """Returns the result of a shard when it is finished, else `None`."""
         return self._result(planned, self._size)
 
     def _result(self, planned: PlannedShard, size_of: Callable[[str], int | None]) -> ShardResult | None:
@@ -191,7 +225,7 @@ class Staging:
                 shard_names.index_path(shard): result.index_bytes,
                 _rows(planned): result.rows_bytes,
                 **({origins_path(shard): result.origins_bytes} if result.origins_bytes else {}),
-                **result.beside,
+                **result.further,
             }
             complete = result.tools == self.tools
             complete = complete and all(size_of(name) == size for name, size in sizes.items())
@@ -200,10 +234,10 @@ class Staging:
         return result if complete else None
 
     def results(self, planned: Iterable[PlannedShard]) -> list[ShardResult | None]:
-        """The results of shards, each as `result` tells it."""
+        """Returns the results of shards; see `result`."""
         if self.mirror is None:
             return list(map_threads(self.result, planned, readers(self.root)))
-        # One listing, where every question would be a request.
+        # One listing instead of many requests.
         sizes = self.mirror.sizes()
 
         def result(one: PlannedShard) -> ShardResult | None:
@@ -212,7 +246,7 @@ class Staging:
         return list(map_threads(result, planned, readers(self.mirror.url)))
 
     def unfinished(self, planned: Iterable[PlannedShard]) -> list[PlannedShard]:
-        """Those of the shards that are not finished: on a bucket, that have no `done` row, which one listing tells."""
+        """Returns the shards that are not finished: on a bucket, by one listing, those without a `done` row."""
         if self.mirror is None:
             return [one for one in planned if self.result(one) is None]
         done = self.mirror.sizes(_DONE)
@@ -223,56 +257,43 @@ class Staging:
         planned: PlannedShard,
         outcomes: Iterable[RecordResult],
         names: ShardNames = _DEFAULT_NAMES,
-        beside: Sequence[str] = (),
+        further: Sequence[str] = (),
     ) -> ShardResult:
         """Writes a shard with its index and ledger rows, unless it is finished already.
 
         Args:
-            planned: which shard.
+            planned: the shard.
             outcomes: one per input planned for it, in the order of the records; consumed lazily.
-            names: what the shard will be called in the dataset. Here it keeps the default name, since a pattern may ask
-                for the number of records, which is known in the end.
-            beside: names of further files of this folder, which are there (`write_file`) when the last outcome was
-                taken; they are part of what is finished.
+            names: names of the dataset's shards. Here the shard keeps the default name, since a pattern may contain the
+                number of records, which is known in the end.
+            further: names of further files of this folder that belong to the shard; they must exist (`write_file`) when
+                the last outcome was taken.
 
         Returns:
             The shard's result, new or from an earlier attempt.
         """
         finished = self.result(planned)
         # An earlier version may have finished it without them.
-        if finished is not None and finished.beside.keys() >= set(beside):
+        if finished is not None and finished.further.keys() >= set(further):
             return finished
-        # A row of an earlier attempt would vouch for what is written now before it is flushed.
+        # A row of an earlier attempt would declare the new files finished before they are flushed.
         durable.remove(self.path(_done(planned)))
         rows = RowSorter(self._scratch())
-        count, first, last, copied, damaged = 0, None, None, 0, 0
-        marks: Counter[str] = Counter()
-        origins: list[str] = []
+        written = _Written()
         shard = shard_names.shard_path(*planned)
         index = shard_names.index_path(shard)
         with self._file(shard, flushed=False) as data, self._file(index, flushed=False) as positions:
             writer = RecordWriter(data)
             for outcome in outcomes:
-                key, payload, status, code, reason, *_ = outcome
-                place = None
-                copied += outcome.copied
-                damaged += outcome.damaged
-                if payload is not None:
-                    offset, length = writer.write(*((payload,) if isinstance(payload, bytes) else payload))
-                    line = canonical_json({"key": key, "offset": offset, "length": length})
-                    positions.write(line.encode("utf-8") + b"\n")
-                    place = count
-                    count, first, last = count + 1, first if count else key, key
-                    marks.update(outcome.marks)
-                    if outcome.origin:
-                        origins.append(f"[{offset},{outcome.origin}]\n")
-                rows.add(LedgerRow(key, status, code, reason, planned.split, planned.number, place))
-        rows_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False)
-        origins_bytes = (
-            self.write_lines(origins_path(shard), checksummed_lines(origins), flushed=False) if origins else 0
-        )
-        path = f"Split-{planned.split}/{names.name(*planned, count)}"
-        info = ShardInfo(planned.split, path, count, data.size, data.sha256, first, last)
+                number = written.add(outcome, writer, positions)
+                rows.add(LedgerRow(*outcome.row, planned.split, planned.number, number))
+        staged = [shard, index, _rows(planned), *further]
+        rows_bytes, origins_bytes = self.write_lines(_rows(planned), rows.lines(), flushed=False), 0
+        if written.origins:
+            staged.append(origins_path(shard))
+            origins_bytes = self.write_lines(staged[-1], checksummed_lines(written.origins), flushed=False)
+        path = f"Split-{planned.split}/{names.name(*planned, written.count)}"
+        info = ShardInfo(planned.split, path, written.count, data.size, data.sha256, written.first, written.last)
         result = ShardResult(
             *planned,
             info=info,
@@ -280,32 +301,30 @@ class Staging:
             index_bytes=positions.size,
             rows_bytes=rows_bytes,
             inputs=rows.count,
-            marks=dict(marks),
+            marks=dict(written.marks),
             tools=self.tools,
             origins_bytes=origins_bytes,
-            copied=copied,
-            damaged=damaged,
-            beside={name: self.path(name).stat().st_size for name in beside},
+            copied=written.copied,
+            damaged=written.damaged,
+            further={name: self.path(name).stat().st_size for name in further},
         )
-        self._store((shard, index, _rows(planned), *([origins_path(shard)] if origins else []), *beside))
-        self.write_file(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
-        if self.mirror:
-            self.mirror.move(Path(self.root), (_done(planned),))
+        self._store(staged)
+        self.share(_done(planned), canonical_json(dataclasses.asdict(result)).encode("utf-8"))
         return result
 
     def _file(self, name: str, *, flushed: bool = True) -> WholeFile:
-        # Where files are kept on a bucket, the one here is on its way there.
+        # If files are kept on a bucket, the local one is temporary.
         return WholeFile(self.path(name), flushed=flushed and self.mirror is None)
 
     def _store(self, names: Sequence[str]) -> None:
-        """Puts files where a power failure does not reach them: a `done` row may name them then."""
+        """Makes files durable, so that a `done` row may name them."""
         if self.mirror:
             self.mirror.move(Path(self.root), names)
             return
         durable.flush(place for name in names for place in (self.path(name), self.path(name).parent))
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Writes a file of this machine's folder; `write_shard` or `share` hands it to others."""
+        """Writes a file of this machine's folder; `write_shard` or `share` passes it to others."""
         with self._file(name) as file:
             file.write(data)
 
@@ -316,7 +335,7 @@ class Staging:
             self.mirror.move(Path(self.root), (name,))
 
     def is_shared(self, name: str) -> bool:
-        """Whether a file is at its `location`."""
+        """Returns whether a file is at its `location`."""
         return self._size(name) is not None
 
     def write_lines(self, name: str, lines: Iterable[str], *, flushed: bool = True) -> int:
@@ -334,7 +353,7 @@ class Staging:
         self.write_lines(f"rows/{name}.jsonl", sorter.lines())
 
     def ledger_lines(self, planned: Sequence[PlannedShard], extra: Sequence[str] = ()) -> Iterator[str]:
-        """All ledger lines of the given shards and of the named row files, by key, in bounded memory and open files."""
+        """Yields all ledger lines of shards and of named row files, by key, in bounded memory and open files."""
         scratch = self._scratch()
         scratch.mkdir()
         try:
@@ -346,24 +365,24 @@ class Staging:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _scratch(self) -> Path:
-        """A name for a folder that only this call uses."""
+        """Returns a name for a folder that only this call uses."""
         return self.path(f"merge-{uuid.uuid4().hex}")
 
     def remove(self) -> None:
-        """Deletes the folder, after the dataset has appeared; on a bucket the last run that is at work there does."""
+        """Deletes the folder, after the dataset has appeared; on a bucket, the last run at work there does."""
         if self.mirror:
             remove_unless_leased(self.mirror.url)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def place(self, name: str, target: Path) -> None:
-        """Gives a staged file a second name, or copies it where that cannot be."""
+        """Makes a hard link to a staged file, or copies it."""
         target.parent.mkdir(parents=True, exist_ok=True)
         if self.mirror:
             self.mirror.place(name, target)
             return
         try:
             os.link(self.path(name), target)
-        except OSError:  # Another file system, or one that knows no links.
+        except OSError:  # Another file system, or one without links.
             shutil.copyfile(self.path(name), target)
 
     def send(self, name: str, url: str) -> None:

@@ -16,9 +16,8 @@ from shardwright.storage import buckets, local, remote
 from shardwright.storage.hash_cache import FileHash, cached_hashes, hash_cached, states_of
 from shardwright.storage.limits import MOST_BYTES, MOST_TABLE_BYTES, check_size, open_regular, read_within
 from shardwright.storage.listing import EmptyListing, Listing, Refusal
-from shardwright.storage.objects import is_remote
 from shardwright.storage.parallel import map_threads, prefetch
-from shardwright.storage.paths import Part, display_path, part_path, split_part
+from shardwright.storage.paths import Part, display_path, is_remote, part_path, split_part
 
 __all__ = [
     "EmptyListing",
@@ -54,15 +53,15 @@ _Item = TypeVar("_Item")
 def list_inputs(images: str, leave_out: str | None = None) -> Listing:
     """Lists a folder (with all folders in it) or a glob (`**` crosses folders).
 
-    Hidden files are no inputs. A symbolic link counts when it leads to a file below the same root; links to folders are
-    not followed, so nothing outside the root is ever read.
+    Hidden files are not inputs. A symbolic link counts when it leads to a file below the same root; links to folders
+    are not followed, so nothing outside the root is ever read.
 
     Args:
         images: absolute folder or glob, or a URL of either.
-        leave_out: absolute path of a file that is no input though it may lie there: the table of labels.
+        leave_out: absolute path of a file in the folder that is not an input: the table of labels.
 
     Raises:
-        NothingThere: the folder is missing or empty, or the glob matches nothing.
+        EmptyListing: the folder is missing or empty, or the glob matches nothing.
         UsageError: the path is of a kind that is not read, or the bucket is missing or closed to us.
         StorageError: the bucket does not answer.
     """
@@ -70,7 +69,7 @@ def list_inputs(images: str, leave_out: str | None = None) -> Listing:
 
 
 def list_names(folder: str) -> list[str]:
-    """Names of the folders and files in a folder; none where there is no such folder.
+    """Returns the names of the folders and files in a folder; none where there is no such folder.
 
     Hidden ones and links to folders are left out.
     """
@@ -78,7 +77,7 @@ def list_names(folder: str) -> list[str]:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is a folder."""
+    """Returns whether a path is a folder."""
     return remote.is_folder(path) if is_remote(path) else os.path.isdir(path)
 
 
@@ -113,7 +112,7 @@ def open_file(path: str, pin: str = "") -> IO[bytes]:
 
 
 def read_bytes(path: str, pin: str = "", most: int = MOST_BYTES) -> bytes:
-    """A whole file, or the part of one that `part_path` names. `OSError` when it cannot be read.
+    """Returns a whole file, or the part of one that `part_path` names. `OSError` when it cannot be read.
 
     Args:
         path: the file.
@@ -127,19 +126,19 @@ def read_bytes(path: str, pin: str = "", most: int = MOST_BYTES) -> bytes:
 
 
 def read_start(path: str, size: int, pin: str = "") -> bytes:
-    """At most the first `size` bytes of a file. See `read_bytes`."""
+    """Returns at most the first `size` bytes of a file. See `read_bytes`."""
     part = split_part(path)
     stop = part.start + size
     return _read(part._replace(stop=stop if part.stop is None else min(stop, part.stop)), pin, MOST_BYTES)
 
 
 def hash_bytes(data: bytes) -> FileHash:
-    """Hashes of the bytes of a file that was read already."""
+    """Returns the hashes of the bytes of a file that was read already."""
     return FileHash(hashlib.sha256(data).digest(), google_crc32c.value(data))
 
 
 def hash_file(path: str, pin: str = "") -> FileHash | None:
-    """Hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`."""
+    """Returns the hashes of a file's bytes, or `None` when it cannot be read. See `read_bytes` and `cached_hashes`."""
     try:
         if pin or split_part(path).stop is not None:
             # An image: one request, and the store's checksum of the whole object.
@@ -151,9 +150,9 @@ def hash_file(path: str, pin: str = "") -> FileHash | None:
 
 
 def file_states(listing: Listing) -> bytes:
-    """What the system says of listed files, without reading them; files that have changed later have other states.
+    """Returns the system's metadata of listed files without reading them; it changes when a file changes.
 
-    Objects have none: who reads one with its pin (`Listing.pin`) gets the version that was listed, or an error.
+    Objects have none: a read with the pin (`Listing.pin`) returns the version that was listed, or an error.
 
     Returns:
         As many bytes for each file, in order; empty for a bucket.
@@ -184,7 +183,7 @@ def read_each(
     """Reads many files below a root, the next ones while one is worked with. See `read_bytes`.
 
     Args:
-        root: where all of them lie.
+        root: the folder of all of them.
         items: what the files are for, taken a few ahead.
         path_of: the file of an item.
         size_of: its bytes.
@@ -205,5 +204,5 @@ def read_each(
 
 
 def readers(path: str) -> int:
-    """How many files of a root to read at a time, for `map_threads`."""
+    """Returns how many files of a root to read concurrently, for `map_threads`."""
     return buckets.CONNECTIONS if is_remote(path) else _LOCAL_READERS

@@ -1,6 +1,6 @@
-"""Objects by their URL, with as many attempts as it takes: `gs://bucket/name`, `s3://bucket/name`.
+"""Objects by their URL, `gs://bucket/name` or `s3://bucket/name`, with retries.
 
-Asking again: with pauses that grow and differ, a bounded number of times.
+Every call is repeated a bounded number of times, after pauses that grow and have a random part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from functools import cache, partial
 from typing import IO, Any, TypeVar
 
 from shardwright.errors import CheckFailed, StorageError, UsageError
-from shardwright.storage.objects import SCHEMES, Changed, Missing, ObjectInfo, ObjectStore, Transient, split_url
+from shardwright.storage.objects import Changed, Missing, ObjectInfo, ObjectStore, Transient
+from shardwright.storage.paths import GCS, SCHEMES, scheme_of, split_url
 
 _Out = TypeVar("_Out")
 
@@ -24,15 +25,15 @@ _Out = TypeVar("_Out")
 class Retries:
     """How often and after which pauses a call is made again.
 
-    The n-th pause lies between half of and the whole of `first_pause * 2**n`, at most `longest_pause`: many readers
-    that were turned away together do not come back together.
+    The n-th pause is between half of and the whole of `first_pause * 2**n`, at most `longest_pause`. So many readers
+    that were refused together do not return together.
 
     Attributes:
         attempts: calls in all.
         first_pause: seconds.
         longest_pause: seconds.
         sleep: waits for seconds.
-        chance: gives a number from 0 to 1.
+        chance: returns a random number from 0 to 1.
     """
 
     attempts: int = 7
@@ -41,11 +42,11 @@ class Retries:
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = random.random
 
-    def call(self, what: str, function: Callable[[], _Out]) -> _Out:
+    def call(self, name: str, function: Callable[[], _Out]) -> _Out:
         """Calls a function until it does not raise `Transient`.
 
         Args:
-            what: the object, for the message.
+            name: the object, for the message.
             function: does one attempt.
 
         Raises:
@@ -61,12 +62,12 @@ class Retries:
             return function()
         except Transient as error:
             raise StorageError(
-                f"{what}: the store did not answer as it should in {self.attempts} attempts; the last one: {error}. "
-                "What is finished is kept: run it again when the store is well."
+                f"{name}: the store failed in {self.attempts} attempts; the last one: {error}. Finished work is kept. "
+                "Run it again when the store works."
             ) from None
 
 
-# Readers at a time: an object's cost is the wait for its first byte.
+# Concurrent readers: an object's cost is the wait for its first byte.
 CONNECTIONS = 64
 
 # A table or a shard is read in pieces of this size.
@@ -76,24 +77,24 @@ _RETRIES = Retries()
 
 
 def list_objects(url: str) -> Iterator[ObjectInfo]:
-    """The objects whose URL begins with `url`, page by page."""
+    """Yields the objects whose URL begins with `url`, page by page."""
     store, prefix = _locate(url)
     yield from _pages(url, lambda page: store.list_page(prefix, page))
 
 
 def list_names(url: str) -> Iterator[str]:
-    """The names of the objects whose URL begins with `url`; of all in one folder below it, only that folder's, once."""
+    """Yields the names of the objects whose URL begins with `url`; for those in a folder below it, only the folder."""
     store, prefix = _locate(url)
     yield from _pages(url, lambda page: store.names_page(prefix, page))
 
 
 def _pages(url: str, read: Callable[[str | None], tuple[list[_Out], str | None]]) -> Iterator[_Out]:
-    """What pages hold; the next one is asked for while one is worked with."""
+    """Yields the items of all pages; requests the next page while the caller works with one."""
     with ThreadPoolExecutor(1) as ahead:
         page = ahead.submit(_RETRIES.call, url, partial(read, None))
         while True:
             found, token = page.result()
-            # Whoever wants to know whether there is anything takes no more than the first.
+            # A caller that only checks whether there is anything takes no more than the first item.
             yield from found[:1]
             if token is not None:
                 page = ahead.submit(_RETRIES.call, url, partial(read, token))
@@ -103,7 +104,7 @@ def _pages(url: str, read: Callable[[str | None], tuple[list[_Out], str | None]]
 
 
 def stat(url: str) -> ObjectInfo | None:
-    """An object's size and pin, `None` when there is none."""
+    """Returns an object's size and pin, `None` when there is none."""
     if not split_url(url)[2]:
         return None
     try:
@@ -113,7 +114,7 @@ def stat(url: str) -> ObjectInfo | None:
 
 
 def read(url: str, pin: str = "", start: int = 0, stop: int | None = None) -> bytes:
-    """The bytes of an object from `start` to `stop`, fewer where it ends before.
+    """Returns the bytes of an object from `start` to `stop`, fewer where it ends before.
 
     Raises:
         CheckFailed: it is not the version that `pin` names any more.
@@ -130,9 +131,9 @@ def read(url: str, pin: str = "", start: int = 0, stop: int | None = None) -> by
 
 
 def create(url: str, data: bytes) -> bool:
-    """Writes a new object, whole or not at all; says whether it has these bytes now.
+    """Writes a new object, whole or not at all; returns whether it has these bytes now.
 
-    An answer that was lost is no failure: an object that is there already counts if it has the same bytes.
+    A lost answer is not a failure: an object that exists already counts if it has the same bytes.
     """
 
     def attempt(store: ObjectStore, name: str) -> bool:
@@ -166,7 +167,9 @@ def copy(source: str, url: str) -> None:
     try:
         _call(url, lambda store, name: store.copy(bucket, origin, name))
     except Missing:
-        raise CheckFailed(f"{source}: is gone, or there is no bucket of {url}. Run it again.") from None
+        raise CheckFailed(
+            f"{source}: was deleted, or the bucket of {url} does not exist. Check the bucket, and run it again."
+        ) from None
 
 
 def delete(url: str) -> None:
@@ -175,7 +178,7 @@ def delete(url: str) -> None:
 
 
 def open_object(url: str, pin: str = "") -> IO[bytes]:
-    """Opens an object for reading; what is read is one version of it, in pieces.
+    """Opens one version of an object for reading, in pieces.
 
     Raises:
         CheckFailed: it is not the version that `pin` names any more.
@@ -236,8 +239,9 @@ def _call(url: str, function: Callable[[ObjectStore, str], _Out]) -> _Out:
 
 def _locate(url: str) -> tuple[ObjectStore, str]:
     scheme, bucket, name = split_url(url)
-    if scheme not in SCHEMES:
-        raise UsageError(f"{url}: {scheme}:// is not known. Use a local path, gs://bucket/... or s3://bucket/...")
+    if scheme_of(url) is None:
+        known = " or ".join(f"{scheme.prefix}bucket/..." for scheme in SCHEMES)
+        raise UsageError(f"{url}: {scheme}:// is not known. Use a local path, {known}")
     if not bucket:
         raise UsageError(f"{url}: names no bucket. Write {scheme}://bucket/...")
     return _RETRIES.call(url, lambda: _store(scheme, bucket)), name
@@ -246,7 +250,7 @@ def _locate(url: str) -> tuple[ObjectStore, str]:
 @cache
 def _store(scheme: str, bucket: str) -> ObjectStore:
     # Each client is imported when it is needed: neither is light, and boto3 may be missing.
-    if scheme == "gs":
+    if scheme == GCS.name:
         from shardwright.storage.gcs import GcsStore
 
         return GcsStore(bucket, CONNECTIONS)

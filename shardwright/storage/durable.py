@@ -21,8 +21,8 @@ from typing import IO, Any
 
 from shardwright.storage.parallel import map_threads
 
-# What file systems answer that cannot flush, or are read-only: some that are mounted over a network cannot do it for
-# folders. There is nothing that a writer could do about it.
+# Errors of file systems that cannot flush, or are read-only: some that are mounted over a network cannot do it for
+# folders. A writer can do nothing about it.
 _CANNOT_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EROFS}
 # A folder that this user may write to and not list.
 _CANNOT_OPEN = {errno.EACCES, errno.EPERM}

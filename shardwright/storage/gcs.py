@@ -22,7 +22,7 @@ from shardwright.errors import UsageError
 from shardwright.storage.objects import Changed, Missing, ObjectInfo, Transient, Unreadable
 
 with warnings.catch_warnings():
-    # It tells whoever reads a bucket that their Python will be too old one day.
+    # The client warns every reader that this Python will be too old one day.
     warnings.simplefilter("ignore", FutureWarning)
     import google.auth.exceptions
     import google.cloud.storage
@@ -47,19 +47,19 @@ _NAME_FIELDS = "items(name),prefixes,nextPageToken"
 
 
 class _Adapter(HTTPAdapter):
-    """Keeps as many connections open as there are readers, and takes no answer that is shorter than it says.
+    """Keeps as many connections open as there are readers, and refuses an answer shorter than its stated length.
 
     With the ten connections of `requests`, most of the readers' would be closed and made again for each object.
     """
 
     def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
-        resp.enforce_content_length = True  # The default of urllib3 2; before, a body that breaks off was no error.
+        resp.enforce_content_length = True  # The default of urllib3 2; before, a truncated body passed.
         return super().build_response(req, resp)
 
 
 @functools.cache
 def _client(connections: int) -> Any:
-    """One client for all buckets and threads, with as many connections kept open as there are readers."""
+    """Returns one client for all buckets and threads, with as many connections kept open as there are readers."""
     client = google.cloud.storage.Client()
     adapter = _Adapter(pool_maxsize=connections)
     for scheme in ("https://", "http://"):
@@ -68,15 +68,15 @@ def _client(connections: int) -> Any:
 
 
 def _listed(item: Mapping[str, str]) -> ObjectInfo:
-    """An object as the JSON API lists it."""
+    """Returns an object as the JSON API lists it."""
     checksum = _checksum(item.get("md5Hash"), item.get("crc32c"))
     return ObjectInfo(item["name"], int(item["size"]), str(item["generation"]), checksum)
 
 
 def _checksum(md5: str | None, crc32c: str | None) -> str:
-    """What is listed of an object's bytes; one that was composed of others has no MD5."""
-    kind, said = ("md5", md5) if md5 else ("crc32c", crc32c)
-    return f"{kind}:{base64.b64decode(said).hex()}" if said else ""
+    """Returns the listed checksum of an object's bytes; one that was composed of others has no MD5."""
+    kind, value = ("md5", md5) if md5 else ("crc32c", crc32c)
+    return f"{kind}:{base64.b64decode(value).hex()}" if value else ""
 
 
 class GcsStore:
@@ -84,23 +84,23 @@ class GcsStore:
 
     Args:
         bucket: name of the bucket.
-        connections: readers at a time.
+        connections: concurrent readers.
     """
 
     def __init__(self, bucket: str, connections: int) -> None:
         self._name = bucket
-        with self._said("use"):
+        with self._errors("use"):
             self._client = _client(connections)
         self._bucket = self._client.bucket(bucket)
 
     def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
         """See `ObjectStore.list_page`."""
         try:
-            with self._said("list"):
+            with self._errors("list"):
                 found = self._client.list_blobs(
                     self._name, prefix=prefix, page_token=page, fields=_FIELDS, timeout=_TIMEOUT, retry=None
                 )
-                # As they are listed: an object of the client for each takes ten times as long as what is wanted of it.
+                # The plain rows: making an object of the client for each takes ten times as long.
                 found.item_to_value = lambda _, item: _listed(item)
                 return list(next(found.pages, ())), found.next_page_token
         except Missing:
@@ -110,7 +110,7 @@ class GcsStore:
         """See `ObjectStore.names_page`."""
         options = {"prefix": prefix, "delimiter": "/", "page_token": page, "fields": _NAME_FIELDS}
         try:
-            with self._said("list"):
+            with self._errors("list"):
                 found = self._client.list_blobs(self._name, **options, timeout=_TIMEOUT, retry=None)
                 names = [blob.name for blob in next(found.pages, ())]
                 return [*names, *sorted(found.prefixes)], found.next_page_token
@@ -119,7 +119,7 @@ class GcsStore:
 
     def stat(self, name: str) -> ObjectInfo:
         """See `ObjectStore.stat`."""
-        with self._said("read"):
+        with self._errors("read"):
             blob = self._bucket.blob(name)
             blob.reload(timeout=_TIMEOUT, retry=None)
             return ObjectInfo(blob.name, blob.size, str(blob.generation), _checksum(blob.md5_hash, blob.crc32c))
@@ -128,11 +128,11 @@ class GcsStore:
         """See `ObjectStore.read`; the checksum of a whole object is verified."""
         whole = start == 0 and stop is None
         try:
-            with self._said("read"):
+            with self._errors("read"):
                 data: bytes = self._bucket.blob(name, generation=int(pin) if pin else None).download_as_bytes(
                     start=None if whole else start,
                     end=None if stop is None else stop - 1,
-                    # As it is stored: an object that says it is gzip-compressed has the listed size only then.
+                    # As it is stored: an object that is marked as gzip-compressed has the listed size only then.
                     raw_download=True,
                     checksum="crc32c" if whole else None,
                     timeout=_TIMEOUT,
@@ -141,13 +141,13 @@ class GcsStore:
         except exceptions.RequestRangeNotSatisfiable:
             return b""
         except Missing:
-            # A version that is gone is not told from an object that is.
+            # The store has one answer for a version that is gone and for an object that is gone.
             raise Changed if pin else Missing from None
         return data
 
     def create(self, name: str, data: bytes) -> None:
         """See `ObjectStore.create`."""
-        with self._said("write"):
+        with self._errors("write"):
             self._bucket.blob(name).upload_from_string(
                 data, if_generation_match=0, checksum="crc32c", timeout=_TIMEOUT, retry=None
             )
@@ -155,14 +155,14 @@ class GcsStore:
     def upload(self, name: str, path: str) -> None:
         """See `ObjectStore.upload`."""
         try:
-            with self._said("write"):
+            with self._errors("write"):
                 self._bucket.blob(name).upload_from_filename(path, checksum="crc32c", timeout=_TIMEOUT, retry=None)
         except Missing:
             raise self._no_bucket() from None
 
     def copy(self, bucket: str, source: str, name: str) -> None:
         """See `ObjectStore.copy`."""
-        with self._said("write"):
+        with self._errors("write"):
             origin = self._client.bucket(bucket).blob(source)
             target = self._bucket.blob(name)
             token, _, _ = target.rewrite(origin, timeout=_TIMEOUT, retry=None)
@@ -172,14 +172,14 @@ class GcsStore:
     def delete(self, name: str) -> None:
         """See `ObjectStore.delete`."""
         try:
-            with self._said("delete"):
+            with self._errors("delete"):
                 self._bucket.blob(name).delete(timeout=_TIMEOUT, retry=None)
         except Missing:
             return
 
     @contextmanager
-    def _said(self, verb: str) -> Iterator[None]:
-        """Says the client's errors in the words of `objects`."""
+    def _errors(self, verb: str) -> Iterator[None]:
+        """Turns the client's errors into those of `objects`."""
         try:
             yield
         except exceptions.NotFound as error:

@@ -1,10 +1,9 @@
 """Hashes of this machine's files that were read a moment ago, so that one run reads none of them twice.
 
-A file is known by what the system says of it: device, inode, size, and the times of its last change (`mtime`, which
-anyone can set back, and `ctime`, which nobody can). One that was changed too recently is not remembered: two changes
-within a tick of the clock leave the same times. What is remembered lies in this process and ends with it; it is
-looked up once. Writers compare what they read with the checksum anyway, so a file system that lies about times ends a
-run by name instead of getting into a dataset.
+A file is identified by the system's metadata: device, inode, size, and the times of its last change (`mtime`, which
+anyone can set back, and `ctime`, which nobody can). A file that changed too recently is not cached: two changes within
+a tick of the clock leave the same times. The cache is in this process, and an entry is used once. Writers compare the
+bytes that they read with the checksum anyway, so wrong times of a file system end a run and never reach a dataset.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _SHA256_BYTES = 32
 
 
 class FileHash(NamedTuple):
-    """Hashes of a file's bytes: `sha256` says what they are, `crc32c` is quick to compare."""
+    """Hashes of a file's bytes: `sha256` identifies them, `crc32c` is quick to compare."""
 
     sha256: bytes
     crc32c: int
@@ -51,9 +50,9 @@ _active: _Remembered | None = None
 
 @contextmanager
 def cached_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
-    """Within the block, whoever hashes a file of this machine a second time does not read it again.
+    """Within the block, hashing a file of this machine a second time does not read it again.
 
-    It takes some 200 bytes a file, until it is hashed for the second time.
+    An entry takes some 200 bytes, until the file is hashed for the second time.
 
     Args:
         clock: nanoseconds since the epoch.
@@ -67,7 +66,7 @@ def cached_hashes(clock: Callable[[], int] = time.time_ns) -> Iterator[None]:
 
 
 def hash_cached(descriptor: int, read: Callable[[], FileHash]) -> FileHash:
-    """Hashes of an open file: remembered ones, or what reading it gives.
+    """Returns the hashes of an open file, cached or read.
 
     Args:
         descriptor: the file.
@@ -85,10 +84,10 @@ def hash_cached(descriptor: int, read: Callable[[], FileHash]) -> FileHash:
 
 
 def states_of(paths: Iterable[str]) -> bytes:
-    """What the system says of files of this machine, as many bytes for each: size and the times of the last change.
+    """Returns a digest of fixed length for each file of this machine: of its size and the times of its last change.
 
-    Files whose states are equal at two times have not changed between them. Device and inode are left out: mounted
-    buckets give them anew.
+    A file whose state is the same as before has not changed. Device and inode are left out: mounted buckets change
+    them.
     """
     return b"".join(map(_state, paths))
 
@@ -108,5 +107,5 @@ def _content(of: os.stat_result) -> str:
     return f"{of.st_size} {of.st_mtime_ns} {of.st_ctime_ns}"
 
 
-def _digest(told: str) -> bytes:
-    return hashlib.blake2b(told.encode(), digest_size=_KEY_BYTES).digest()
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=_KEY_BYTES).digest()

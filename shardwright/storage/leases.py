@@ -1,13 +1,13 @@
-"""Who is at work in a staging folder on a bucket, where no lock of a machine reaches.
+"""Leases on staging folders in buckets, where the locks of a machine have no effect.
 
-Two runs of one dataset, or of one training, may be at work there at a time: they write the same bytes, and share what
-is finished. What must not happen is that the one which is done first clears up under the other. So whoever works there
-keeps a *lease*, an object that it replaces by one of the next number every few seconds, and only who finds no other
-lease that changes removes the folder. The last one does. A lease that stays as it is for `silent_seconds()` is that of
-a run that was killed; no clock is compared with another machine's.
+Several runs of one dataset, or of one training, may work in such a folder concurrently: they write the same bytes and
+share finished files. But the run that finishes first must not delete the folder while another one uses it. So every run
+keeps a *lease*, an object that it replaces by one of the next number every few seconds. A run deletes the folder only
+if no other lease changes; the last run does. A lease that does not change for `silent_seconds()` is that of a killed
+run. No clock is compared with another machine's.
 
-Between looking for leases and deleting, a mark that only one can create keeps others from beginning: they write their
-lease first and look for the mark then, and who deletes does both the other way round, so one of the two sees the other.
+Before it deletes, a run creates a mark that only one run can create, and then looks for leases. A run that begins
+writes its lease first, and then looks for the mark. So at least one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from contextlib import contextmanager, suppress
 
 from shardwright.errors import ShardwrightError, UsageError
 from shardwright.storage import buckets, readers
-from shardwright.storage.objects import split_url
 from shardwright.storage.parallel import map_threads
+from shardwright.storage.paths import split_url
 
-# How long a lease stays as it is before its run counts as dead: for tests, and for stores that are very slow.
+# Seconds without a change after which a run counts as dead: for tests, and for stores that are very slow.
 SILENT_VARIABLE = "SHARDWRIGHT_SILENT_SECONDS"
 _SILENT_SECONDS, _BEATS = 60.0, 6
 _LEASES, _MARK = "leases/", "removing"
 _LEAST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-# Deleting takes no longer; whoever left a mark for so long was killed.
+# Deleting takes no longer; a run that leaves its mark for so long was killed.
 _SILENT_REMOVALS = 5
 
 _held: dict[str, _Lease] = {}
 
 
 def silent_seconds() -> float:
-    """How long a run may be silent.
+    """Returns how long a run may be silent.
 
     Raises:
-        UsageError: the variable says no number of seconds.
+        UsageError: the variable is not a number of seconds.
     """
     text = os.environ.get(SILENT_VARIABLE, "") or str(_SILENT_SECONDS)
     with suppress(ValueError):
         if 0 <= float(text) < threading.TIMEOUT_MAX:
             return float(text)
-    raise UsageError(f"{SILENT_VARIABLE}: {text!r} is no number of seconds. Give e.g. 60, or unset it.")
+    raise UsageError(f"{SILENT_VARIABLE}: {text!r} is not a number of seconds. Give e.g. 60, or unset it.")
 
 
 @contextmanager
 def leased(url: str) -> Iterator[None]:
-    """Keeps a lease on a staging folder for the block; waits first while another run removes what is there.
+    """Keeps a lease on a staging folder for the block; first waits while another run deletes the folder.
 
     Args:
         url: the folder.
@@ -58,7 +58,7 @@ def leased(url: str) -> Iterator[None]:
     lease = _held[url] = _Lease(url)
     try:
         while _wait_for_removal(url):
-            # Whoever removed has deleted this lease as well: the next one to remove could not know of it.
+            # The other run has deleted this lease as well: the next one to remove could not see it.
             lease.renew()
         lease.look()
         yield
@@ -67,10 +67,10 @@ def leased(url: str) -> Iterator[None]:
 
 
 def remove_unless_leased(url: str) -> bool:
-    """Deletes a staging folder, and gives up this run's lease on it, if it has one.
+    """Deletes a staging folder, and ends this run's lease on it, if it has one.
 
     Returns:
-        Whether it is gone; not where another run is at work there, which will do it.
+        Whether the folder is gone. It is not while another run is at work there, which will delete it.
     """
     if url not in _held and next(buckets.list_objects(f"{url}/"), None) is None:
         return True
@@ -84,17 +84,17 @@ def remove_all(urls: Sequence[str]) -> None:
         UsageError: a run of any machine is at work in one of them.
     """
     leases = [_Lease(url, silent=True) for url in urls]
-    # That a run was killed shows after a minute, which is waited for once.
+    # It takes a minute to detect that a run was killed: wait for all of them concurrently.
     busy = map_threads(_Lease.others, leases, buckets.CONNECTIONS)
     held = [url for url, others in zip(urls, busy, strict=True) if others]
-    # The same lease objects: what they have seen is not waited for again.
+    # The same lease objects, so that the wait is not repeated.
     held = held or [url for url, lease in zip(urls, leases, strict=True) if not _remove(url, lease)]
     if held:
         raise UsageError(f"{held[0]}: another run is at work there. Wait for it or end it.")
 
 
 def _remove(url: str, lease: _Lease) -> bool:
-    """Deletes a folder where nobody else is at work; `lease` is none that others see."""
+    """Deletes a folder if no other run is at work there; others do not see `lease`."""
     if lease.others():
         return False
     mark = f"{url}/{_MARK}"
@@ -104,21 +104,21 @@ def _remove(url: str, lease: _Lease) -> bool:
         if lease.look():
             return False
         scheme, bucket, _ = split_url(url)
-        places = (f"{scheme}://{bucket}/{info.name}" for info in buckets.list_objects(f"{url}/"))
-        list(map_threads(buckets.delete, (place for place in places if place != mark), readers(url)))
+        objects = (f"{scheme}://{bucket}/{info.name}" for info in buckets.list_objects(f"{url}/"))
+        list(map_threads(buckets.delete, (each for each in objects if each != mark), readers(url)))
         return True
     finally:
         buckets.delete(mark)
 
 
 class _Lease:
-    """This run's lease on a folder, and what it has seen of others'."""
+    """This run's lease on a folder, and the leases of others that it has seen."""
 
     def __init__(self, url: str, silent: bool = False) -> None:
         self._url = url
         self._own = uuid.uuid4().hex
         self._number = 0
-        # What may be there of it: more than one where the store was away for a while.
+        # Its objects that may exist: several after the store was unavailable for a while.
         self._written: list[str] = []
         self._seen: dict[str, float] = {}
         self._over = threading.Event()
@@ -130,7 +130,7 @@ class _Lease:
                 self._thread.start()
 
     def look(self) -> bool:
-        """Takes note of the others' leases; says whether one has changed, or come, since the last look."""
+        """Lists the others' leases; returns whether one has changed, or come, since the last call."""
         start = len(split_url(self._url)[2]) + 1 + len(_LEASES)
         names = [info.name[start:] for info in buckets.list_objects(f"{self._url}/{_LEASES}")]
         others = [name for name in names if not name.startswith(self._own)]
@@ -140,7 +140,7 @@ class _Lease:
         return bool(new)
 
     def others(self) -> bool:
-        """Whether another run is at work: its lease changes while one looks."""
+        """Returns whether another run is at work, that is, whether its lease changes during this call."""
         self.look()
         while self._seen and time.monotonic() - max(self._seen.values()) < silent_seconds():
             time.sleep(min(_LONGEST_PAUSE, silent_seconds() / _BEATS + _LEAST_PAUSE))
@@ -149,11 +149,11 @@ class _Lease:
         return False
 
     def end(self) -> None:
-        """Gives it up."""
+        """Ends the lease."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
-        # One that stays counts as that of a killed run.
+        # A lease that stays counts as that of a killed run.
         with suppress(ShardwrightError, OSError):
             self._delete(0)
 
@@ -188,7 +188,7 @@ def _end(url: str) -> _Lease | None:
 
 
 def _wait_for_removal(url: str) -> bool:
-    """Waits until no other run deletes there; one that was killed at it is not waited for, its mark goes.
+    """Waits until no other run deletes there; deletes the mark of a run that was killed meanwhile.
 
     Returns:
         Whether one did.

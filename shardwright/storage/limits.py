@@ -1,4 +1,4 @@
-"""What is opened and how much of it is read: regular files, up to a limit that is compared before anything is read.
+"""Limits of what is read: only regular files, up to a size that is compared before anything is read.
 
 The limits protect a run from input that was made to use up its memory: sparse files of terabytes, lines without an end.
 They are far above what the formats need. `images.max_bytes` is an option; the others are documented in

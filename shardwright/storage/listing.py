@@ -1,16 +1,11 @@
-"""What a listing is, wherever the files lie: keys, what is refused, and which names a pattern takes.
+"""Listings of local files and of objects: keys, refused files, and the names that a pattern matches.
 
-A *key* is the path of an image relative to the folder before the first wildcard: UTF-8, NFC, forward slashes. Names
-alone decide what is listed and in which order; neither the file system's order nor times play a part.
+A *key* is the path of an image relative to the folder before the first wildcard: UTF-8, NFC, forward slashes. The
+names alone decide which files are listed, and in which order; the file system's order and times have no effect.
 
-Files as a listing finds them, in any order: brought into the order of their keys in little memory.
-
-As objects a hundred thousand of them take twenty-five megabytes, and a part of that for good: the system does not get
-back what was freed between objects that live on.
-
-Where keys stand in a listing: asked for a million of them in sixteen megabytes.
-
-Many short texts in little memory: a million keys take their own length and eight bytes each.
+Everything here is made for millions of files. `SortedListing` packs the files that it gets, since a hundred thousand
+objects take 25 MB, partly for good: the system does not get back what was freed between objects that live on.
+`StringArray` takes eight bytes more than the text of each key, and `KeyIndex` finds a million keys in 16 MB.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ class StringArray(Sequence[str]):
     """An immutable list of texts that keeps them as UTF-8, one after the other.
 
     A Python text takes about sixty bytes more than its characters, which for a million file names is most of a run's
-    memory. Halves of characters, by which Python spells bytes that are no UTF-8, are kept as well.
+    memory. Surrogates, which Python uses for bytes that are not UTF-8, are kept as well.
 
     Args:
         texts: what to keep.
@@ -79,7 +74,7 @@ class StringArray(Sequence[str]):
         return isinstance(other, Sequence) and list(self) == list(other)
 
     def __repr__(self) -> str:
-        return f"Texts({list(self)!r})"
+        return f"StringArray({list(self)!r})"
 
 
 _PACKED_TOGETHER = 8192
@@ -106,7 +101,7 @@ class Found(NamedTuple):
 
 
 class SortedListing:
-    """Files that were found; some thousands of them at a time are sorted and packed."""
+    """Files that were found, sorted and packed in blocks of some thousands."""
 
     def __init__(self) -> None:
         self._files: list[Found] = []
@@ -124,7 +119,7 @@ class SortedListing:
             self._files.clear()
 
     def by_key(self) -> Iterator[Found]:
-        """All of them."""
+        """Yields all of them."""
         self._files.sort()
         return heapq.merge(*(packed.files() for packed in self._packed), self._files)
 
@@ -151,7 +146,7 @@ class _Packed(NamedTuple):
 
     def files(self) -> Iterator[Found]:
         pins, checksums = self.pins or repeat(""), self.checksums or repeat("")
-        # What stands in for absent pins and checksums has no end of its own.
+        # The iterators that replace absent pins and checksums never end.
         for key, name, size, pin, checksum in zip(self.keys, self.names, self.sizes, pins, checksums, strict=False):
             yield Found(key, key != name, name, size, pin, checksum)
 
@@ -188,11 +183,11 @@ class Listing:
         keys: keys, sorted by code points.
         names: relative file names as the file system spells them, one per key.
         sizes: bytes, one per key.
-        refused: what lies there but cannot be an input.
+        refused: files of the folder that cannot be an input.
         pins: the version of each object that was listed (`shardwright.storage.objects`), one per key on a bucket; empty
             for local files.
-        checksums: what the store lists of each object's bytes (`ObjectInfo.checksum`), one per key; empty where it
-            lists none at all.
+        checksums: the listed checksum of each object (`ObjectInfo.checksum`), one per key; empty where the store lists
+            none at all.
     """
 
     root: str
@@ -204,19 +199,19 @@ class Listing:
     checksums: Sequence[str] = ()
 
     def path(self, position: int) -> str:
-        """Absolute path of the file at a position."""
+        """Returns the absolute path of the file at a position."""
         return os.path.join(self.root, self.names[position])
 
     def pin(self, position: int) -> str:
-        """The listed version of the object at a position, empty for a local file."""
+        """Returns the listed version of the object at a position, empty for a local file."""
         return self.pins[position] if self.pins else ""
 
     def checksum(self, position: int) -> str:
-        """What the store lists of the bytes of the object at a position, empty where it lists nothing."""
+        """Returns the listed checksum of the object at a position, empty where the store lists none."""
         return self.checksums[position] if self.checksums else ""
 
     def part(self, positions: Sequence[int]) -> Listing:
-        """Some of the files, in the given order; without what is refused and without checksums."""
+        """Returns some of the files, in the given order, without refusals and checksums."""
         return Listing(
             self.root,
             [self.keys[i] for i in positions],
@@ -230,21 +225,21 @@ class Listing:
 def make_listing(
     images: str, root: str, pattern: tuple[str, ...], found: SortedListing, refused: list[Refusal]
 ) -> Listing:
-    """Sorts what was found; of names that differ only in their spelling, one is refused.
+    """Sorts the files that were found; of names that differ only in their spelling, refuses all but one.
 
     Args:
         images: `input.images`, for messages.
         root: folder the names start from, absolute.
         pattern: what was looked for.
         found: files, in any order.
-        refused: what lies there and is no input, in any order.
+        refused: files that cannot be inputs, in any order.
 
     Raises:
-        NothingThere: there is nothing at all.
+        EmptyListing: there are no files at all.
     """
     if not found and not refused:
-        what = "holds no files" if pattern == EVERYTHING else "matches no file"
-        raise EmptyListing(f"input.images: {images} {what}. Check the path.")
+        problem = "contains no files" if pattern == EVERYTHING else "matches no file"
+        raise EmptyListing(f"input.images: {images} {problem}. Check the path.")
     names: dict[int, str] = {}
     sizes, pins, checksums = array("q"), [], []
     twice: list[Refusal] = []
@@ -253,7 +248,7 @@ def make_listing(
         before: Found | None = None
         for file in found.by_key():
             if before is not None and before.key == file.key:
-                spellings = f"{before.name!a} beside {file.name!a}"
+                spellings = f"{before.name!a} and {file.name!a}"
                 reason = f"another file's name differs only in how Unicode spells it: {spellings}"
                 twice.append(Refusal(file.name if file.respelled else file.key, "duplicate_key", reason))
                 continue
@@ -278,7 +273,7 @@ def make_listing(
 
 
 def has_wildcard(images: str) -> bool:
-    """Whether a path is a glob, if there is no folder of that very name."""
+    """Returns whether a path is a glob, if there is no folder of that very name."""
     return _WILDCARD.search(images) is not None
 
 
@@ -299,7 +294,7 @@ def split_glob(images: str) -> tuple[str, tuple[str, ...]]:
 
 
 def key_of(name: str) -> tuple[str, tuple[str, str] | None]:
-    """The key of a relative file name, and (code, reason) when that name cannot be a key."""
+    """Returns the key of a relative file name, and (code, reason) when that name cannot be a key."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -315,11 +310,11 @@ class Pattern:
         self._matchers = [None if s == "**" else re.compile(fnmatch.translate(s)) for s in segments]
 
     def start(self) -> frozenset[int]:
-        """The states in the root."""
+        """Returns the states in the root."""
         return self._closed({0})
 
     def into_folder(self, states: frozenset[int], name: str) -> frozenset[int]:
-        """The states in a folder below; none means that nothing in it can match."""
+        """Returns the states in a folder below; none means that nothing in it can match."""
         after = set()
         for state in states:
             matcher = self._matchers[state]
@@ -330,7 +325,7 @@ class Pattern:
         return self._closed(after)
 
     def takes_file(self, states: frozenset[int], name: str) -> bool:
-        """Whether the whole pattern is matched by a file of this name."""
+        """Returns whether a file of this name matches the whole pattern."""
         last = self._matchers[-1]
         return len(self._matchers) - 1 in states and last is not None and last.match(name) is not None
 
@@ -356,7 +351,7 @@ class KeyIndex:
         self._numbers = numbers[self._order]
 
     def find(self, key: str) -> int:
-        """Position of a key, -1 where it is not in the list."""
+        """Returns the position of a key, -1 where it is not in the list."""
         number = text_number(key)
         at = int(np.searchsorted(self._numbers, number))
         while at < len(self._numbers) and self._numbers[at] == number:

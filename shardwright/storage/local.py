@@ -1,4 +1,4 @@
-"""Files of this machine: nothing outside the root is followed, whatever links and names say."""
+"""Lists and opens files of this machine; no link and no name leads outside of the root."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def open_text(path: str, most: int | None) -> IO[str]:
 def _split(images: str) -> tuple[str, tuple[str, ...]]:
     if not has_wildcard(images):
         if os.path.exists(images):
-            raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
+            raise UsageError(f"input.images: {images} is a file. Give its folder, or a glob.")
         raise EmptyListing(f"input.images: {images} does not exist. Check the path.")
     folder, pattern = split_glob(images)
     root = folder or "/"
@@ -70,7 +70,7 @@ def _split(images: str) -> tuple[str, tuple[str, ...]]:
 
 
 class _LeftOut:
-    """The file or folder that is no input, told by what it is rather than by how its path is spelled."""
+    """The file or folder that is not an input, recognized by its identity, not by the spelling of its path."""
 
     def __init__(self, path: str | None) -> None:
         self._path = os.path.realpath(path) if path else ""
@@ -80,7 +80,7 @@ class _LeftOut:
             self._stat = None
 
     def is_at(self, entry: os.DirEntry[str]) -> bool:
-        """Whether an entry is it. Its path is followed only where the system says it may be: that takes its time."""
+        """Returns whether an entry is this file; compares real paths, which is slow, only for the same inode."""
         if self._stat is None:
             return False
         try:
@@ -91,7 +91,7 @@ class _LeftOut:
 
 
 def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[SortedListing, list[Refusal]]:
-    """The files that the pattern takes, and what is refused."""
+    """Returns the files that match the pattern, and the refused ones."""
     pattern = Pattern(segments)
     real_root = os.path.join(os.path.realpath(root), "")
     found = SortedListing()
@@ -118,7 +118,7 @@ def _walk(root: str, segments: tuple[str, ...], left_out: _LeftOut) -> tuple[Sor
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What lies in a folder. One by one: an entry that was asked for its size keeps all that the system said of it."""
+    """Yields the entries of a folder, one by one, since an entry keeps all metadata once its size was read."""
     try:
         with os.scandir(folder) as entries:
             yield from entries
@@ -129,7 +129,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _problem_of(entry: os.DirEntry[str], real_root: str) -> tuple[str, str] | None:
-    """Why an entry that is no folder is not a file we read; reasons hold no absolute path, they go into the ledger."""
+    """Returns why an entry is not a file that we read. Reasons go into the ledger, so they have no absolute path."""
     try:
         mode = entry.stat().st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""Locks of files and folders, which end with the process that holds them: the only module that calls `flock`."""
+"""Locks of files and folders, which end with the process that has them; no other module calls `flock`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO
 from shardwright.errors import StorageError, UsageError
 
 LOCK_FILE = ".lock"
-# What a write meets when there is no room for it.
+# Errors of writes for which there is no room.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -26,7 +26,7 @@ def lock_file(file: int | IO[str], *, shared: bool = False, wait: bool = False) 
         wait: wait for it, instead of returning at once.
 
     Returns:
-        False where another process holds it.
+        False where another process has locked it.
 
     Raises:
         OSError: the file system has no locks.
@@ -49,7 +49,7 @@ def run_lock(run_root: Path) -> Iterator[None]:
         try:
             lock = stack.enter_context(open(run_root / ".lock", "a", encoding="utf-8"))
         except OSError as error:
-            raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of yours.") from None
+            raise UsageError(f"{run_root}: cannot be locked ({error.strerror}). Give a folder of your own.") from None
         if not lock_file(lock):
             raise UsageError(f"{run_root}: another run is at work here. Wait for it, or give --root DIR.")
         yield
@@ -57,13 +57,13 @@ def run_lock(run_root: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Holds a staging folder for this run; a killed process lets go by itself.
+    """Locks a staging folder for this run; the lock ends with the process.
 
     Raises:
         UsageError: another run is writing the same dataset.
         StorageError: the disk is full.
     """
-    with is_locked(folder):
+    with lock_folder(folder):
         try:
             yield
         except OSError as error:
@@ -75,12 +75,12 @@ def locked_folder(folder: Path) -> Iterator[None]:
             ) from None
 
 
-def is_locked(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
+def lock_folder(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[str]:
     """Makes a folder where it is missing and locks it, until the file that is returned is closed.
 
     Args:
         folder: the folder.
-        waiting: is called again and again while another run holds it, to pause there or to raise; without it, that
+        waiting: is called again and again while another run has locked it, to pause or to raise; without it, that
             is an error.
 
     Raises:
@@ -90,14 +90,14 @@ def is_locked(folder: Path, *, waiting: Callable[[], None] | None = None) -> IO[
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            # Not what a link leads to, which need not lie within the folder.
+            # A link is not followed: its target may be outside of the folder.
             file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666), "w", encoding="utf-8")
         except FileNotFoundError:
             continue  # Deleted in this moment by the run before us.
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            raise UsageError(f"{path}: is a link, which no run of ours made. Remove it.") from None
+            raise UsageError(f"{path}: is a link, which no run of ours made. Remove the link.") from None
         try:
             if not lock_file(file):
                 file.close()

@@ -1,8 +1,8 @@
-"""A staging folder on an object store: what is finished goes there, so that any machine can take up the work.
+"""A staging folder on an object store: finished files go there, so that any machine can resume the work.
 
 Files are made in a working folder of this machine and uploaded when they are whole; objects appear whole or not at all.
-Two machines that stage the same dataset at a time write the same bytes twice, which costs time and harms nothing; the
-last one clears up (`shardwright.storage.leases`).
+Two machines that stage the same dataset write the same bytes twice, which costs time and harms nothing; the last one
+deletes the folder (`shardwright.storage.leases`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from shardwright.errors import UsageError
 from shardwright.fingerprint import fingerprint
 from shardwright.storage import buckets, open_file, readers
 from shardwright.storage.durable import flush, flush_tree
-from shardwright.storage.objects import is_remote, split_url
 from shardwright.storage.parallel import map_threads
+from shardwright.storage.paths import is_remote, split_url
 
 
 def working_folder(url: str) -> Path:
@@ -45,7 +45,7 @@ def working_folder(url: str) -> Path:
 
 
 def local_folder(staging_root: str) -> str:
-    """A staging root that is a folder of this machine: itself, or the working folder of one on a bucket."""
+    """Returns a staging root that is a folder of this machine: itself, or the working folder of one on a bucket."""
     return str(working_folder(staging_root)) if is_remote(staging_root) else staging_root
 
 
@@ -53,7 +53,7 @@ def put_folder(folder: Path, target: str) -> None:
     """Copies all files of a folder of this machine into another one, or to a bucket.
 
     Args:
-        folder: what is copied.
+        folder: the folder to copy.
         target: a folder, there or not, or its URL.
     """
     if not is_remote(target):
@@ -71,22 +71,22 @@ class Mirror:
     """The part of a staging folder that is on a bucket.
 
     Attributes:
-        url: where it lies.
+        url: its URL.
     """
 
     url: str
 
     def read(self, name: str) -> bytes:
-        """The bytes of a staged file. `OSError` when it is not there."""
+        """Returns the bytes of a staged file. `OSError` when it is not there."""
         return buckets.read(self._at(name))
 
     def size(self, name: str) -> int | None:
-        """The size of a staged file, `None` when it is not there."""
+        """Returns the size of a staged file, `None` when it is not there."""
         info = buckets.stat(self._at(name))
         return None if info is None else info.size
 
     def sizes(self, start: str = "") -> dict[str, int]:
-        """The names, below the folder, that begin with `start`, with their sizes: one request for a thousand."""
+        """Returns name -> size of the files whose names begin with `start`, by one request for a thousand."""
         below = len(split_url(self.url)[2]) + 1
         return {info.name[below:]: info.size for info in buckets.list_objects(self._at(start))}
 

@@ -1,14 +1,12 @@
-"""What every object store can do, and the words for what goes wrong there.
+"""The interface of object stores, and their errors.
 
-An object's *pin* names one version of it: the generation on Google's storage, the entity tag on S3. Whoever reads with
-a pin gets that version or `Changed`, never another one.
+An object's *pin* names one version of it: the generation on Google's storage, the entity tag on S3. A read with a pin
+returns that version or raises `Changed`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
-
-SCHEMES = ("gs", "s3")
 
 
 class ObjectInfo(NamedTuple):
@@ -18,7 +16,7 @@ class ObjectInfo(NamedTuple):
         name: its name in the bucket.
         size: its bytes.
         pin: its version.
-        checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists none that says what they are.
+        checksum: of its bytes, `md5:<hex>` or `crc32c:<hex>`; empty where the store lists no hash of the bytes.
     """
 
     name: str
@@ -36,31 +34,31 @@ class Missing(Exception):
 
 
 class Changed(Exception):
-    """The object is not the version that was asked for, or, for one that is to be created, is there already."""
+    """The object is not the requested version, or an object to be created exists already."""
 
 
 class Unreadable(OSError):
-    """The store refuses this one object for a reason of its own, e.g. because it is archived."""
+    """The store refuses this one object, e.g. because it is archived."""
 
 
 class ObjectStore(Protocol):
     """One bucket. Every call is one attempt; `shardwright.storage.buckets` makes the further ones.
 
-    Each may raise `Transient`, and `UsageError` where nobody but the user can help: no such bucket, no permission, no
+    Each may raise `Transient`, and `UsageError` where only the user can help: no such bucket, no permission, no
     credentials.
     """
 
     def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
-        """A page of the objects whose names begin with `prefix`, and the token of the next page, if there is one."""
+        """Returns a page of the objects whose names begin with `prefix`, and the token of the next page or `None`."""
 
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
-        """As `list_page`, but names only, and of all that goes on after a slash only the part with that slash."""
+        """Returns a page of names, with the common part up to the next slash instead of all names that continue."""
 
     def stat(self, name: str) -> ObjectInfo:
-        """An object's size and pin. Raises `Missing`."""
+        """Returns an object's size and pin. Raises `Missing`."""
 
     def read(self, name: str, pin: str, start: int, stop: int | None) -> bytes:
-        """The bytes from `start` to `stop` (the end where `None`), fewer where the object ends before.
+        """Returns the bytes from `start` to `stop` (the end where `None`), fewer where the object ends before.
 
         The store's checksum is verified where it sends one. An empty pin takes any version. Raises `Missing`, `Changed`
         and `Unreadable`.
@@ -77,15 +75,3 @@ class ObjectStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Deletes an object; one that is not there is no error."""
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path lies on an object store, or claims to lie on some store."""
-    return "://" in path
-
-
-def split_url(url: str) -> tuple[str, str, str]:
-    """Scheme, bucket and name of `gs://bucket/name`; the name may be empty."""
-    scheme, _, rest = url.partition("://")
-    bucket, _, name = rest.partition("/")
-    return scheme, bucket, name

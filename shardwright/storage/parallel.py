@@ -1,7 +1,4 @@
-"""A map with several calls in flight.
-
-Reading many files one after the other, while the next are on their way.
-"""
+"""A map with several calls in flight, and reading ahead of local files."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from shardwright.storage.paths import Part
 
 _THREADS = 8
 
-# What the items in flight may weigh together, in bytes; one always is.
+# Bytes of all items in flight; one item always is, however large.
 _MOST_BYTES = 256 << 20
 
 _In = TypeVar("_In")
@@ -30,12 +27,12 @@ def map_threads(
     threads: int = _THREADS,
     weigh: Callable[[_In], int] | None = None,
 ) -> Iterator[_Out]:
-    """`map` with several calls in flight; results come in order, and only a few of them wait at a time.
+    """Calls a function with several calls in flight; yields results in order, of which only a few wait to be taken.
 
     Args:
         function: what to call.
         items: its arguments, taken as they are needed.
-        threads: calls at a time.
+        threads: concurrent calls.
         weigh: bytes that an item and its result take; fewer calls are in flight when they weigh much.
     """
     waiting: deque[tuple[Future[_Out], int]] = deque()
@@ -72,8 +69,8 @@ class _Opened(NamedTuple):
 def prefetch(items: Iterable[_Item], part_of: Callable[[_Item], Part]) -> Iterator[tuple[_Item, bytes | None]]:
     """Reads files of this machine, or parts of them.
 
-    The system is told of the next few and fetches them meanwhile. No threads: what is in memory already is there sooner
-    than a thread could hand it over.
+    The system gets a hint about the next few files and reads them meanwhile. There are no threads: for a file that is
+    in memory already, a switch between threads would take longer than the read.
 
     Args:
         items: what the files are for, taken a few ahead.

@@ -1,20 +1,73 @@
-"""Files inside files: an image in a TFRecord is a range of its bytes, and has a path like any other.
+"""Paths and URLs: the schemes of object stores, parts of files, and the locations of outputs.
 
-Such a path is that of the file, NUL, and the range. No file system and no object store takes a NUL in a name, so it
-can mean nothing else.
-
-Where an output lies: beside what it is staged, and in what it must not lie.
+An image in a TFRecord is a range of the file's bytes. Its path is that of the file, NUL, and the range. No file system
+and no object store allows a NUL in a name, so such a path cannot mean anything else.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardwright.errors import UsageError
-from shardwright.storage.objects import is_remote
 
 _MARK = "\0"
+# The rest of a folder's URL: without the characters of a glob or of a pattern.
+_FOLDER = r"(/[^\s*?\[\]{}]*)?"
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The URLs of one kind of object store.
+
+    Attributes:
+        prefix: the beginning of its URLs.
+        mount_folder: the folder of containers in which its buckets are mounted, below the root.
+        bucket_pattern: a regular expression for the name of a bucket.
+        ranged_reads: whether TensorFlow reads parts of an object quickly, so that the loader needs no local copy.
+    """
+
+    prefix: str
+    mount_folder: str
+    bucket_pattern: str = r"[a-z0-9][a-z0-9._-]+"
+    ranged_reads: bool = False
+
+    @property
+    def name(self) -> str:
+        """The prefix without `://`."""
+        return self.prefix.removesuffix("://")
+
+    def is_folder_url(self, text: str) -> bool:
+        """Returns whether a text is the URL of a bucket or of a folder in one."""
+        return re.fullmatch(re.escape(self.prefix) + self.bucket_pattern + _FOLDER, text) is not None
+
+
+GCS = Scheme("gs://", "gcs", r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", ranged_reads=True)
+S3 = Scheme("s3://", "s3")
+# S3's protocol in a cluster, as Kubeflow names its own store: mounted only, not read here.
+MINIO = Scheme("minio://", "minio")
+# The stores that this package reads and writes, and those that containers mount.
+SCHEMES = (GCS, S3)
+MOUNTED_SCHEMES = (*SCHEMES, MINIO)
+
+
+def scheme_of(path: str) -> Scheme | None:
+    """Returns the scheme of a URL of a store that is read and written here, else `None`."""
+    return next((scheme for scheme in SCHEMES if path.startswith(scheme.prefix)), None)
+
+
+def is_remote(path: str) -> bool:
+    """Returns whether a path is a URL, of a known store or not."""
+    return "://" in path
+
+
+def split_url(url: str) -> tuple[str, str, str]:
+    """Returns scheme, bucket and name of `gs://bucket/name`; the name may be empty."""
+    scheme, _, rest = url.partition("://")
+    bucket, _, name = rest.partition("/")
+    return scheme, bucket, name
 
 
 class Part(NamedTuple):
@@ -32,12 +85,12 @@ class Part(NamedTuple):
 
 
 def part_path(path: str, start: int, stop: int) -> str:
-    """The path of bytes `start` to `stop` of a file."""
+    """Returns the path of bytes `start` to `stop` of a file."""
     return f"{path}{_MARK}{start}:{stop}"
 
 
 def split_part(path: str) -> Part:
-    """The file and range that a path means; all of it for a file's own path."""
+    """Returns the file and range that a path means; all of it for a file's own path."""
     file, mark, limits = path.partition(_MARK)
     if not mark:
         return Part(path)
@@ -46,18 +99,18 @@ def split_part(path: str) -> Part:
 
 
 def display_path(path: str) -> str:
-    """A path for messages."""
+    """Returns a path for messages."""
     file, start, stop = split_part(path)
     return file if stop is None else f"{file}, bytes {start} to {stop}"
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """A path without links, or a URL without slashes at its end."""
+    """Returns a path without links, or a URL without slashes at its end."""
     return str(path).rstrip("/") if is_remote(str(path)) else os.path.realpath(path)
 
 
 def staging_next_to(out: str | os.PathLike[str]) -> str:
-    """The staging folder of an output where the configuration names none."""
+    """Returns the staging folder of an output where the configuration names none."""
     folder, name = os.path.split(real_path(out))
     return f"{folder}/.{name}.staging"
 
@@ -66,12 +119,12 @@ def check_not_inside(out: str | os.PathLike[str], dataset: str) -> None:
     """Refuses an output inside of a dataset that it is made of.
 
     Raises:
-        UsageError: it lies there.
+        UsageError: it is inside.
     """
     if is_inside(out, dataset):
-        raise UsageError(f"{out}: lies inside {dataset}, whose files are all its own. Name another folder.")
+        raise UsageError(f"{out}: is inside of the dataset {dataset}. Name another folder.")
 
 
 def is_inside(out: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
-    """Whether an output would be written somewhere below a folder."""
+    """Returns whether a path is below a folder."""
     return real_path(out).startswith(os.path.join(real_path(folder), ""))

@@ -1,4 +1,4 @@
-"""Inputs on an object store, by the same rules as local ones: what `local` does for files, for objects.
+"""Lists and opens objects as inputs, by the rules of `local`.
 
 A folder is the beginning of names up to a slash. Objects whose names end with one are the folders' placeholders that
 consoles make; names with empty segments, `.` or `..`, or with a NUL are refused, since no file could have them.
@@ -26,7 +26,8 @@ from shardwright.storage.listing import (
     make_listing,
     split_glob,
 )
-from shardwright.storage.objects import ObjectInfo, split_url
+from shardwright.storage.objects import ObjectInfo
+from shardwright.storage.paths import split_url
 
 
 def list_files(images: str, leave_out: str | None) -> Listing:
@@ -64,7 +65,7 @@ def open_text(path: str, most: int | None) -> IO[str]:
 
 
 def is_folder(url: str) -> bool:
-    """Whether there is any object below a URL; a whole bucket is a folder also when it is empty."""
+    """Returns whether there is any object below a URL; a whole bucket is a folder even when it is empty."""
     below = any(True for _ in buckets.list_objects(_folder(url)))
     return below or not split_url(_trimmed(url))[2]
 
@@ -79,21 +80,21 @@ def _folder(url: str) -> str:
 
 
 def _check_exists(images: str, root: str) -> None:
-    """Looks what is wrong where nothing was listed.
+    """Finds out why nothing was listed; an existing folder without a match passes.
 
     Raises:
-        UsageError: it is a file, or there is no such folder. One that is there holds nothing that was asked for.
+        UsageError: it is a file, or there is no such folder.
     """
     if root == images and split_url(images)[2]:
         if buckets.stat(images) is not None:
-            raise UsageError(f"input.images: {images} is a file. Give the folder it lies in, or a glob.")
+            raise UsageError(f"input.images: {images} is a file. Give its folder, or a glob.")
         raise EmptyListing(f"input.images: {images} does not exist. Check the path.")
     if not is_folder(root):
         raise EmptyListing(f"input.images: the folder {root} of {images} does not exist. Check the path.")
 
 
 class _Listed:
-    """What lies below a root: the objects that the pattern takes, and what is refused.
+    """The objects below a root that the pattern matches, and the refused ones.
 
     Args:
         root: URL of the folder.
@@ -108,9 +109,9 @@ class _Listed:
         pattern = Pattern(segments)
         folder = _folder(root)
         start = len(split_url(folder)[2])
-        # A folder of masks is left out with all that lies in it, but not one that the images themselves lie in.
+        # A folder of masks is left out with everything in it, unless the images themselves are in it.
         inside = None if leave_out is None or folder.startswith(_folder(leave_out)) else _folder(leave_out)
-        # What stands before the wildcard of the first segment needs no more than its own part of the listing.
+        # The text before the first wildcard limits the listing.
         for info in buckets.list_objects(folder + _literal(segments[0])):
             self.any = True
             name = info.name[start:]
@@ -130,7 +131,7 @@ class _Listed:
 
 
 def _literal(segment: str) -> str:
-    """The part of a pattern's segment before its first wildcard."""
+    """Returns the part of a pattern's segment before its first wildcard."""
     return segment[: next((i for i in range(len(segment)) if has_wildcard(segment[: i + 1])), len(segment))]
 
 
@@ -145,7 +146,7 @@ def _takes(pattern: Pattern, parts: Iterable[str]) -> bool:
 def _problem_of(name: str, info: ObjectInfo) -> tuple[str, str] | None:
     """Why an object's name cannot be that of a file."""
     if name.endswith("/") or not name:
-        # A placeholder that holds bytes is data, and none is left out without a word.
+        # A placeholder that has bytes is data, and data is not left out silently.
         return (
             ("bad_name", "the object's name ends with a slash, and it is not empty; rename it") if info.size else None
         )

@@ -1,4 +1,4 @@
-"""Amazon S3, and what speaks its protocol, through boto3.
+"""Amazon S3, and services with its protocol, through boto3.
 
 Credentials and region come from boto3's default chain (environment, profiles, the machine's role); `AWS_ENDPOINT_URL`
 leads it to another service or an emulator.
@@ -24,7 +24,7 @@ except ImportError:
 
 _MD5_TAG = re.compile(r'"[0-9a-f]{32}"')
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}
-# What S3 names when a request may succeed later without being changed, besides the 5xx.
+# Codes of requests that may succeed later without being changed, besides the 5xx.
 _TRANSIENT = {"429", "RequestTimeout", "ConditionalRequestConflict", "Throttling", "ThrottlingException", "SlowDown"}
 _NO_CREDENTIALS = {
     "InvalidAccessKeyId",
@@ -53,14 +53,14 @@ _UNKNOWN_USER = (
 
 @functools.cache
 def _client(connections: int) -> Any:
-    """One client for all buckets and threads, with as many connections as there are readers."""
+    """Returns one client for all buckets and threads, with as many connections as there are readers."""
     return boto3.session.Session().client(
         "s3", config=Config(max_pool_connections=connections, retries={"total_max_attempts": 1}, **_TIMEOUTS)
     )
 
 
 def _checksum(tag: str) -> str:
-    """What an entity tag says of an object's bytes: of one that was uploaded in parts, nothing."""
+    """Returns the checksum that an entity tag contains; the tag of an object that was uploaded in parts has none."""
     return f"md5:{tag[1:-1]}" if _MD5_TAG.fullmatch(tag) else ""
 
 
@@ -69,18 +69,18 @@ class S3Store:
 
     Args:
         bucket: name of the bucket.
-        connections: readers at a time.
+        connections: concurrent readers.
     """
 
     def __init__(self, bucket: str, connections: int) -> None:
         self._bucket = bucket
-        with self._said("use"):
+        with self._errors("use"):
             self._client = _client(connections)
 
     def list_page(self, prefix: str, page: str | None) -> tuple[list[ObjectInfo], str | None]:
         """See `ObjectStore.list_page`."""
         more = {} if page is None else {"ContinuationToken": page}
-        with self._said("list"):
+        with self._errors("list"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **more)
         rows = ((row["Key"], row["Size"], row["ETag"]) for row in found.get("Contents", ()))
         infos = [ObjectInfo(name, size, tag, _checksum(tag)) for name, size, tag in rows]
@@ -89,14 +89,14 @@ class S3Store:
     def names_page(self, prefix: str, page: str | None) -> tuple[list[str], str | None]:
         """See `ObjectStore.names_page`."""
         more = {} if page is None else {"ContinuationToken": page}
-        with self._said("list"):
+        with self._errors("list"):
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, Delimiter="/", **more)
         names = [row["Key"] for row in found.get("Contents", ())]
         return [*names, *(row["Prefix"] for row in found.get("CommonPrefixes", ()))], found.get("NextContinuationToken")
 
     def stat(self, name: str) -> ObjectInfo:
         """See `ObjectStore.stat`."""
-        with self._said("read"):
+        with self._errors("read"):
             found = self._client.head_object(Bucket=self._bucket, Key=name)
         return ObjectInfo(name, found["ContentLength"], found["ETag"])
 
@@ -105,7 +105,7 @@ class S3Store:
         options = {"IfMatch": pin} if pin else {}
         if start or stop is not None:
             options["Range"] = f"bytes={start}-{'' if stop is None else stop - 1}"
-        with self._said("read"):
+        with self._errors("read"):
             try:
                 data: bytes = self._client.get_object(Bucket=self._bucket, Key=name, **options)["Body"].read()
             except errors.ClientError as error:
@@ -116,32 +116,32 @@ class S3Store:
 
     def create(self, name: str, data: bytes) -> None:
         """See `ObjectStore.create`."""
-        with self._said("write"):
+        with self._errors("write"):
             self._client.put_object(Bucket=self._bucket, Key=name, Body=data, IfNoneMatch="*")
 
     def upload(self, name: str, path: str) -> None:
         """See `ObjectStore.upload`; large files in parts."""
-        with self._said("write"):
+        with self._errors("write"):
             self._client.upload_file(path, self._bucket, name)
 
     def copy(self, bucket: str, source: str, name: str) -> None:
         """See `ObjectStore.copy`; large objects in parts."""
-        with self._said("write"):
+        with self._errors("write"):
             self._client.copy({"Bucket": bucket, "Key": source}, self._bucket, name)
 
     def delete(self, name: str) -> None:
         """See `ObjectStore.delete`."""
-        with self._said("delete"):
+        with self._errors("delete"):
             self._client.delete_object(Bucket=self._bucket, Key=name)
 
     @contextmanager
-    def _said(self, verb: str) -> Iterator[None]:
-        """Says boto3's errors in the words of `objects`."""
+    def _errors(self, verb: str) -> Iterator[None]:
+        """Turns boto3's errors into those of `objects`."""
         try:
             yield
         except boto3.exceptions.S3UploadFailedError as error:
-            # It stands for the error that it was raised from.
-            with self._said(verb):
+            # It wraps the error that it was raised from.
+            with self._errors(verb):
                 raise (error.__context__ or Transient(str(error))) from None
         except errors.ClientError as error:
             raise self._answered(error, verb) from error
@@ -184,4 +184,4 @@ class S3Store:
         )
 
     def _wrong_region(self, problem: str) -> UsageError:
-        return UsageError(f"s3://{self._bucket}: lies in another region ({problem}). Set AWS_DEFAULT_REGION.")
+        return UsageError(f"s3://{self._bucket}: is in another region ({problem}). Set AWS_DEFAULT_REGION.")

@@ -3,8 +3,8 @@
 A *span* is one delivery, such as a day's; a *version* is a corrected copy of it. A path names them in the names of
 folders: `photos/{SPAN}/v{VERSION}/*.jpg`, `photos/{YYYY}-{MM}-{DD}`. `{SPAN:4}` is padded with zeros to four digits.
 The span of a date is the number of days since 1970-01-01. The newest span is the one of the highest number, and of each
-span the version of the highest number is read. Other than in TFX a name without the digits is no span, where it ends
-the run there, and two folders of one span and version are an error, where one of them is silently left out there.
+span the version of the highest number is read. Two differences from TFX: a name without the digits is ignored (TFX
+ends the run), and two folders of one span and version are an error (TFX silently leaves one of them out).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Span(NamedTuple):
     Attributes:
         span: its number.
         version: its number, 0 where the path names none.
-        folder: the names that say so, as they are spelled, below the folder before the first of them.
+        folder: the folder names with these numbers, relative to the folder before the first of them.
         path: the whole path.
     """
 
@@ -48,10 +48,10 @@ class SpanPath:
     """A path that names spans.
 
     Attributes:
-        option: where it stands in the configuration.
+        option: its key in the configuration.
         path: the path.
-        root: the folder before the first name that holds a mark.
-        names: patterns of the names from there to the last that holds one.
+        root: the folder before the first name with a mark.
+        names: patterns of the names from there to the last with a mark.
         rest: what comes below, perhaps empty.
         dated: whether spans are dates.
         versioned: whether there are versions.
@@ -70,7 +70,7 @@ class SpanPath:
         """Reads a path; `None` where it names no span.
 
         Raises:
-            ConfigError: marks are missing, doubled or malformed, or stand beside or after a wildcard.
+            ConfigError: marks are missing, doubled or malformed, or a wildcard is in or before a name with a mark.
         """
         marks = [match["name"] for match in _MARK.finditer(path)]
         if not marks:
@@ -80,7 +80,7 @@ class SpanPath:
         marked = [i for i, segment in enumerate(segments) if _MARK.search(segment)]
         first, last = marked[0], marked[-1]
         if any(_WILDCARD.search(segment) for segment in segments[: last + 1]):
-            raise ConfigError(option, f"{path!r} has a wildcard before or beside a mark", "Put wildcards below it.")
+            raise ConfigError(option, f"{path!r} has a wildcard before or next to a mark", "Put wildcards below it.")
         return SpanPath(
             option,
             path,
@@ -92,10 +92,10 @@ class SpanPath:
         )
 
     def find(self, list_names: Callable[[str], Iterable[str]]) -> list[Span]:
-        """All deliveries, from old to new.
+        """Returns all deliveries, from old to new.
 
         Args:
-            list_names: the names of what lies in a folder; none where there is no such folder.
+            list_names: lists the names in a folder; none where there is no such folder.
 
         Raises:
             UsageError: a folder's name is a date that no calendar has, or two folders are the same.
@@ -109,7 +109,7 @@ class SpanPath:
         return found
 
     def called(self, delivery: Span) -> str:
-        """What a user calls a delivery: `span 7`, `span 19844 (2024-05-01), version 2`."""
+        """Returns a delivery's name for users: `span 7`, `span 19844 (2024-05-01), version 2`."""
         name = f"span {delivery.span}"
         if self.dated:
             name += f" ({_EPOCH + datetime.timedelta(delivery.span)})"
@@ -142,11 +142,11 @@ class SpanPath:
         try:
             return days(datetime.date(values["YYYY"], values["MM"], values["DD"]))
         except ValueError as error:
-            raise UsageError(f"{self.option}: {folder} is no date ({error}). Rename the folder.") from None
+            raise UsageError(f"{self.option}: {folder} is not a date ({error}). Rename the folder.") from None
 
 
 def days(date: datetime.date) -> int:
-    """Days since 1970-01-01: the span of a date."""
+    """Returns the days since 1970-01-01: the span of a date."""
     return (date - _EPOCH).days
 
 
@@ -166,7 +166,7 @@ class Choice:
 
     @staticmethod
     def written(raw: object) -> object:
-        """The text for what YAML may hold: a number, a date, or a list of two of them; all else stays as it is."""
+        """Returns the text for a number, a date, or a list of two of them in YAML; all else stays as it is."""
         if isinstance(raw, list) and len(raw) == 2:
             first, last = map(Choice.written, raw)
             return f"{first}-{last}"
@@ -185,24 +185,24 @@ class Choice:
             return Choice(text)
         match = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", text, re.ASCII)
         if match is None:
-            raise ConfigError(option, f"{text!r} is no choice", "Write newest, all, a number or [first, last].")
+            raise ConfigError(option, f"{text!r} is not a known value", "Write newest, all, a number or [first, last].")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ConfigError(option, f"{text} ends before it begins", "Write [first, last].")
         return Choice(text, first, last)
 
     def takes(self, number: int) -> bool:
-        """Whether a number is among those that may be read; with `newest` any may."""
+        """Returns whether a number may be read; with `newest` any may."""
         return self.first <= number and (self.last is None or number <= self.last)
 
     @property
     def single(self) -> bool:
-        """Whether no more than one number is read."""
+        """Returns whether at most one number is read."""
         return self.text == NEWEST or self.first == self.last
 
 
 def candidates(found: Sequence[Span], span: Choice, version: Choice) -> list[list[Span]]:
-    """What may be read, span by span, the newest version of each first; spans from old to new."""
+    """Returns the deliveries that may be read: spans from old to new, the newest version of each first."""
     spans: dict[int, list[Span]] = {}
     for delivery in sorted(found, reverse=True):
         if span.takes(delivery.span) and version.takes(delivery.version):
@@ -213,14 +213,14 @@ def candidates(found: Sequence[Span], span: Choice, version: Choice) -> list[lis
 def _check_marks(option: str, path: str, marks: Sequence[str]) -> None:
     dates = [mark for mark in marks if mark in _DATE_DIGITS]
     if dates and "SPAN" in marks:
-        raise ConfigError(option, f"{path!r} has both a span and a date", "Keep one of them.")
+        raise ConfigError(option, f"{path!r} has both a span and a date", "Keep {SPAN} or the date.")
     if dates and sorted(dates) != sorted(_DATE_DIGITS):
-        raise ConfigError(option, f"{path!r} has no whole date", "Write each of {YYYY}, {MM} and {DD} once.")
+        raise ConfigError(option, f"{path!r} has an incomplete date", "Write each of {YYYY}, {MM} and {DD} once.")
     for mark in ("SPAN", "VERSION"):
         if marks.count(mark) > 1:
             raise ConfigError(option, f"{path!r} has {{{mark}}} more than once", "Write it once.")
     if marks == ["VERSION"]:
-        raise ConfigError(option, f"{path!r} has a version of no span", "Write {SPAN} or a date too.")
+        raise ConfigError(option, f"{path!r} has a version without a span", "Write {SPAN} or a date too.")
     for match in _MARK.finditer(path):
         if match["modifier"] and (
             match["name"] in _DATE_DIGITS or not re.fullmatch(r":[1-9][0-9]?", match["modifier"], re.ASCII)
@@ -229,7 +229,7 @@ def _check_marks(option: str, path: str, marks: Sequence[str]) -> None:
 
 
 def _expression(pattern: str) -> str:
-    """A regular expression for a name, with a group for each mark."""
+    """Returns a regular expression for a name, with a group for each mark."""
     parts, end = [], 0
     for match in _MARK.finditer(pattern):
         width = _DATE_DIGITS.get(match["name"]) or (match["modifier"] or "")[1:]

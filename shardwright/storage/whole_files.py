@@ -30,7 +30,7 @@ class WholeFile:
 
     @property
     def sha256(self) -> str:
-        """Of what was written so far."""
+        """The SHA-256 of the bytes written so far."""
         return self._hash.hexdigest()
 
     def __enter__(self) -> WholeFile:

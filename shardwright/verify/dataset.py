@@ -23,7 +23,7 @@ from shardwright.lineage.record import LINEAGE_FILE
 from shardwright.processes import map_processes
 from shardwright.progress import progress
 from shardwright.storage import buckets, is_remote, map_threads, open_file, readers
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 from shardwright.verify import findings as what
 from shardwright.verify.findings import VerifyFinding, VerifyReport
 from shardwright.verify.ledger import check_ledger, read_index

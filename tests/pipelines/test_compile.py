@@ -319,7 +319,7 @@ REFUSED = [
     ("kubeflow", changed("kubeflow", trainer={"machine": "ct5lp-hightpu-8t", "topology": "4x4"}), r"no topology of"),
     ("vertex", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' .* gs://ds"),
     ("kubeflow", {**CONFIG, "gate": {"drift": {"reference": "/ds"}}}, r"gate\.drift\.reference: '/ds' is on no bucket"),
-    ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is no pipeline name"),
+    ("kubeflow", {**CONFIG, "name": "Clouds_1"}, r"name: 'Clouds_1' is not a pipeline name"),
     (
         "kubeflow",
         {**changed("kubeflow", pipeline_root=None), "previous": "blessed"},

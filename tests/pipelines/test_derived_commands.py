@@ -101,7 +101,7 @@ def test_inside_of_a_dataset_is_no_place_for_another(source, tmp_path, capsys):
     (tmp_path / "link").symlink_to(source)
     for out in (source / "below", tmp_path / "link/deep/below"):
         assert main(["reshard", str(source), "--shard-count", "1", "--out", str(out)]) == 2
-        assert f"{out}: lies inside {source}" in capsys.readouterr().err
+        assert f"{out}: is inside of the dataset {source}" in capsys.readouterr().err
     whole(source)
 
 
@@ -124,7 +124,7 @@ def test_another_ledger_is_no_part_of_it(image_input, tmp_path, capsys):
     (file,) = [path for path in (tmp_path / "ds/ledger").iterdir() if b"rejected" in path.read_bytes()]
     file.write_bytes(file.read_bytes().replace(b"005.jpg", b"004.jpg"))
     assert main(["reshard", str(tmp_path / "ds"), "--shard-count", "1", "--out", str(tmp_path / "new")]) == 1
-    assert f"{file}: no readable ledger" in capsys.readouterr().err
+    assert f"{file}: not a readable ledger" in capsys.readouterr().err
 
 
 def test_a_subset_has_the_same_part_of_every_split_and_class(source, tmp_path, capsys):

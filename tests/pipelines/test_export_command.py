@@ -61,7 +61,7 @@ def test_another_shard_than_the_manifests_becomes_no_files(masked, tmp_path, cap
 def test_files_are_not_put_into_the_dataset(masked, capsys):
     before = files(masked / "ds")
     assert main(["export", str(masked / "ds"), "--out", str(masked / "ds/deep/files")]) == 2
-    assert "whose files are all its own" in capsys.readouterr().err
+    assert "is inside of the dataset" in capsys.readouterr().err
     assert files(masked / "ds") == before
 
 
@@ -245,16 +245,16 @@ def test_hostile_class_names_and_keys_stay_within_the_folder(small_dataset, tmp_
     assert {name.split("/")[1] for name in files(tmp_path / "out") if name.startswith("images")} == {"_", "a_b", "_etc"}
     outside = {path.name for path in tmp_path.iterdir()}
     assert outside == {"in", "out"}
-    from shardwright.edit.export import _place
+    from shardwright.edit.export import _new_file
     from shardwright.errors import DatasetError
 
     for name in ("../x", "/x", "a/../../x", "a//b", "", "a\0b", "x" * 300, "./x"):
-        with pytest.raises(DatasetError, match="no path of a file"):
-            _place(tmp_path / "out", name)
+        with pytest.raises(DatasetError, match="not a path of a file"):
+            _new_file(tmp_path / "out", name)
 
 
 def test_a_wrong_size_is_told_and_nothing_is_left(small_dataset, tmp_path, capsys):
     root = small_dataset(tmp_path / "in", change=lambda number, example: {**example, "image/height": 23})
     assert main(["export", str(root), "--out", str(tmp_path / "out")]) == 1
-    assert "the picture is 24x36, its record says 23x36" in capsys.readouterr().err
+    assert "the picture is 24x36, but its record has 23x36" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"in"}

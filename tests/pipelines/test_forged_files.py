@@ -68,10 +68,10 @@ def test_a_forged_index_is_refused_or_read(dataset, capsys, name):
         if type(value) is str and name == "key" and value != "\ud800":
             assert opened.keys("train")[0] == value
         else:
-            with pytest.raises(DatasetError, match="no readable index"):
+            with pytest.raises(DatasetError, match="not a readable index"):
                 opened.keys("train")
         if value in (None, -1, 10**40):
-            assert "no readable index" in said_of(capsys, "reshard", "forged", "--out", "out")
+            assert "not a readable index" in said_of(capsys, "reshard", "forged", "--out", "out")
             assert not (dataset.parent / "out").exists()
             for command in (["get", "forged", "train/0001"], ["verify", "forged"], ["inspect", "forged"]):
                 said_of(capsys, *command)
@@ -88,7 +88,7 @@ def test_a_forged_ledger_is_refused_or_read(dataset, name):
         try:
             rows = list(ImageDataset.open(dataset).ledger())
         except DatasetError as error:
-            refused += "no readable ledger" in str(error)
+            refused += "not a readable ledger" in str(error)
         else:
             assert all(isinstance(row.key, str) for row in rows)
             assert not any(".." in row.split or "/" in row.split for row in rows)

@@ -78,7 +78,7 @@ def test_whole_numbers_as_launchers_write_them(text):
 
 
 def test_what_is_refused():
-    with pytest.raises(ConfigError, match="no name of an image with a tag"):
+    with pytest.raises(ConfigError, match="not the name of an image with a tag"):
         plain_components("shardwright")
     with pytest.raises(ConfigError, match="target"):
         plain_components(IMAGE, "airflow")

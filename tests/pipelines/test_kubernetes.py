@@ -97,7 +97,7 @@ def test_the_trainer_must_count_its_hosts():
 @pytest.mark.parametrize(
     ("volumes", "message"),
     [
-        ([{"claim": "my.models", "path": "/models"}], r"volumes\[0\]\.claim: 'my\.models' is no name of a volume"),
+        ([{"claim": "my.models", "path": "/models"}], r"volumes\[0\]\.claim: 'my\.models' is not the name of a volume"),
         ([{"claim": "m", "path": "/models"}, {"claim": "m", "path": "/x"}], "one claim at two paths"),
         ([{"claim": "m", "path": "/models"}, {"claim": "n", "path": "/models"}], "two claims at one path"),
     ],

@@ -77,7 +77,7 @@ def test_a_missing_parent_is_told(months, capsys):
             '"input": "1',
             "changed after it was written",
         ),
-        ("artifacts/ImageExampleGen/examples/3/manifest.json", '"records":5', '"records":6', "digest does not fit"),
+        ("artifacts/ImageExampleGen/examples/3/manifest.json", '"records":5', '"records":6', "digest does not match"),
         ("pushed/3/saved_model.pb", "model", "madel", "its files are not those that it was made with"),
         ("pushed/3/saved_model.pb", "model", "madel", "its files are not those that BLESSED.json blessed"),
         (
@@ -143,13 +143,13 @@ def test_parents_that_name_each_other_end(tmp_path, capsys):
 
 def test_a_place_without_lineage_is_refused(tmp_path, capsys):
     assert main(["lineage", str(tmp_path)]) == 1
-    assert "no lineage.json and no model in force" in capsys.readouterr().err
+    assert "no lineage.json and no blessed model" in capsys.readouterr().err
     (tmp_path / "BLESSED.json").write_text('{"model": "../x"}')
-    with pytest.raises(DatasetError, match="no model in force"):
+    with pytest.raises(DatasetError, match="no blessed model"):
         artifact_at(str(tmp_path))
     write_lineage(tmp_path, kind="model", fingerprint="f", parents={}, recipe={})
     assert main(["lineage", str(tmp_path), "--search", str(tmp_path / "no")]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_models_are_known_by_what_they_were_trained_on(made):

@@ -55,7 +55,7 @@ def test_what_does_not_fit_is_rejected_or_stops(image_input, tmp_path, capsys):
     assert rows["002.jpg"].code == "unlisted"
     table.write_text("Image_Label,EncodedPixels\nother.jpg_Fish,1 5\n")
     assert main(["relabel", ds, str(table), "--out", str(tmp_path / "x")]) == 1
-    assert "no row matched an image. It names other.jpg" in capsys.readouterr().err
+    assert "no row matches an image. Its rows name other.jpg" in capsys.readouterr().err
     assert main(["relabel", ds, str(tmp_path / "gone.csv"), "--out", str(tmp_path / "x")]) == 2
     assert main(["relabel", ds, str(table), "--out", out, "--unlisted", "keep"]) == 2
 
@@ -100,7 +100,7 @@ def test_a_dataset_that_is_written_anew_meanwhile_makes_no_other(image_input, tm
     monkeypatch.setattr(relabelling, "_open", replaced_behind)
     call = ["relabel", str(tmp_path / "ds"), str(tmp_path / "new.csv"), "--out", str(tmp_path / "new")]
     assert main(call) == 1
-    assert "is not what the manifest says" in capsys.readouterr().err
+    assert "does not match its hash in the manifest" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
     monkeypatch.setattr(relabelling, "_open", first_pass)
     assert main(call) == 0
@@ -127,7 +127,7 @@ def test_how_a_table_is_written_can_be_said(image_input, tmp_path, capsys):
         (["--columns", "image"], "'image' is no ROLE=HEADER"),
         (["--columns", "picture=photo"], "picture"),
         (["--order", "diagonal"], "input.labels.order: 'diagonal' is not known"),
-        (["--base", "2"], "input.labels.base: 2 is no first position"),
+        (["--base", "2"], "input.labels.base: 2 is not a first position"),
         (["--format", "csv"], "input.labels.format: 'csv' is not known"),
         (["--key-pattern", "("], "input.labels.key_pattern"),
     ):

@@ -61,9 +61,9 @@ def test_a_dataset_is_not_made_within_the_one_that_it_goes_on_from(broken, capsy
     raw, _ = broken
     before = tree("one")
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one/deep/below"]) == 2
-    assert "one/deep/below: lies inside" in capsys.readouterr().err
+    assert "one/deep/below: is inside of the dataset" in capsys.readouterr().err
     splits = {"train": 0.6, "eval": 0.2, "test": 0.2, "previous": str(Path("one").absolute())}
-    with pytest.raises(UsageError, match=r"whose files are all its own"):
+    with pytest.raises(UsageError, match=r"is inside of the dataset"):
         run({**raw, "split": splits}, "one/below")
     assert tree("one") == before
 
@@ -116,11 +116,11 @@ def test_what_becomes_of_the_earlier_dataset_meanwhile_changes_nothing(broken, m
 
 def test_what_cannot_be_is_told(broken, capsys):
     assert main(["retry-rejects", "nowhere", "--config", "flowers.yaml", "--out", "two"]) == 2
-    assert "no finished dataset" in capsys.readouterr().err
+    assert "there is no such folder" in capsys.readouterr().err
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 0
     mend(broken[1])
     assert main(["retry-rejects", "one", "--config", "flowers.yaml", "--out", "one"]) == 2
-    assert "holds another dataset" in capsys.readouterr().err
+    assert "contains another dataset" in capsys.readouterr().err
 
 
 def test_the_dataset_of_the_model_in_force_may_be_meant_before_there_is_one(broken, tmp_path, capsys):

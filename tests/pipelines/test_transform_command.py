@@ -57,7 +57,9 @@ def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
     payloads = [payload for _, payload in read_records(shard)]
     shard.write_bytes(b"".join(map(frame, reversed(payloads))))
     assert main(["transform", "c.yaml", str(tmp_path / "ds"), "--out", str(tmp_path / "out")]) == 1
-    told = "is not what the manifest says: damaged, or changed since. `shardwright verify` names all that is damaged."
+    told = (
+        "is not what the manifest says: damaged, or changed since. Run `shardwright verify` for a list of all damage."
+    )
     assert capsys.readouterr().err.endswith(f"{shard}: {told}\n")
     assert not (tmp_path / "out").exists()
 
@@ -66,7 +68,7 @@ def test_a_shard_of_other_records_ends_it_in_a_line(home, tmp_path, capsys):
     ("dataset", "out", "message"),
     [
         ("ds", "data", "is there already and holds something else"),
-        ("ds", "ds/below", "whose files are all its own"),
+        ("ds", "ds/below", "is inside of the dataset"),
         ("ds", "gs://bucket/x", "gs://bucket/x: what a transform makes goes to a folder of this machine"),
         ("data", "x", "data"),
     ],

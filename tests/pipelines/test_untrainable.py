@@ -46,10 +46,13 @@ def test_images_without_a_class_among_others_are_refused_too(tmp_path: Path) -> 
     [
         ({"preset": "rle_text"}, r"transform\.preset: rle_text stores masks"),
         ({"text": {"caption": {}}}, r"transform\.text\.caption: the images have no such texts"),
-        ({"resize": "keep", "size": [8, 8]}, r"transform\.size: \[8, 8\], but resize is keep"),
+        ({"resize": "keep", "size": [8, 8]}, r"transform\.size: \[8, 8\], but transform\.resize is keep"),
         ({"preset": "tfds", "encoding": "raw"}, r"transform\.preset: readers of tfds decode JPEG and PNG"),
         ({"chroma": 411}, r"transform\.chroma: 411 is not known"),
-        ({"text": {"caption": {"output": "dense", "length": 3}}}, r"transform\.text\.length: dense has no length"),
+        (
+            {"text": {"caption": {"output": "dense", "length": 3}}},
+            r"transform\.text\.length: 3, but output: dense has no length",
+        ),
     ],
 )
 def test_a_transform_that_does_not_fit_is_refused_before_any_work(

@@ -71,7 +71,7 @@ def test_a_stream_of_few_characters_gets_numbers(encoding: str) -> None:
     assert unescaped(stream) is not stream
 
 
-def test_a_bar_keeps_its_colours_and_prints_beside_it_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_keeps_its_colours_and_other_prints_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
@@ -80,13 +80,13 @@ def test_a_bar_keeps_its_colours_and_prints_beside_it_do_not(monkeypatch: pytest
     with escaped_streams(), progress.progress(2, "reading") as shown:
         shown.advance()
         print("name\x1b]0;title\x07")
-        progress.tell("note\x1b]0;title\x07\nforged")
-    said = terminal.getvalue()
-    assert "\x1b[" in said
-    assert "\x1b]0" not in said
-    assert "\x07" not in said
-    assert "name\\u001b]0;title\\u0007" in said
-    assert "  note\\u001b]0;title\\u0007\\u000aforged" in said
+        progress.print_note("note\x1b]0;title\x07\nforged")
+    printed = terminal.getvalue()
+    assert "\x1b[" in printed
+    assert "\x1b]0" not in printed
+    assert "\x07" not in printed
+    assert "name\\u001b]0;title\\u0007" in printed
+    assert "  note\\u001b]0;title\\u0007\\u000aforged" in printed
 
 
 def test_log_records_are_escaped_and_cannot_forge_another() -> None:

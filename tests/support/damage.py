@@ -116,4 +116,4 @@ def name_indexes(root: Path) -> None:
     manifest = ImageDataset.open(root).manifest
     indexes = (path for path in manifest.parts if path.startswith("index/"))
     parts = {**manifest.parts, **{path: sha256_file(root / path) for path in indexes}}
-    (root / MANIFEST_FILE).write_text(dataclasses.replace(manifest, parts=parts).sealed().to_json())
+    (root / MANIFEST_FILE).write_text(dataclasses.replace(manifest, parts=parts).with_digest().to_json())

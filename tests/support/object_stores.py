@@ -9,7 +9,7 @@ from emulators import client_variables, emulator, make_bucket
 
 from shardwright.storage import buckets, gcs, map_threads, s3
 from shardwright.storage.buckets import Retries
-from shardwright.storage.objects import split_url
+from shardwright.storage.paths import split_url
 
 SCHEMES = ("gs", "s3")
 _numbers = itertools.count()

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from shardwright.errors import DatasetError, StorageError
 from shardwright.storage import buckets, durable, is_remote
 from shardwright.storage.leases import leased, remove_unless_leased
-from shardwright.storage.locks import LOCK_FILE, is_locked
+from shardwright.storage.locks import LOCK_FILE, lock_folder
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -127,7 +127,7 @@ class CheckpointFolder:
             waiting: is called again and again while it waits, to pause or to raise.
         """
         # Of a training whose parent was killed, the worker still saves its state: the next one begins with that.
-        with leased(self._place) if is_remote(self._place) else is_locked(Path(self._place), waiting=waiting):
+        with leased(self._place) if is_remote(self._place) else lock_folder(Path(self._place), waiting=waiting):
             yield
 
     def save(

@@ -21,7 +21,7 @@ from shardwright.errors import DatasetError, ShardwrightError, StorageError, Usa
 from shardwright.staging.staged import clear
 from shardwright.storage import buckets
 from shardwright.storage.leases import SILENT_VARIABLE
-from shardwright.storage.locks import is_locked
+from shardwright.storage.locks import lock_folder
 
 kinds = st.sampled_from([np.float32, np.uint32, np.int64])
 states = st.dictionaries(
@@ -243,7 +243,7 @@ def test_a_model_whose_weights_have_16_bits_goes_on_from_its_checkpoint(backend)
 
 
 def test_it_tells_once_that_it_waits_for_another_and_goes_on_when_that_has_ended(tmp_path, monkeypatch):
-    folder, other, sent, pauses = CheckpointFolder(str(tmp_path)), is_locked(tmp_path), [], []
+    folder, other, sent, pauses = CheckpointFolder(str(tmp_path)), lock_folder(tmp_path), [], []
 
     def pause():
         pauses.append(1)
@@ -261,5 +261,5 @@ def test_whoever_waits_for_another_can_be_told_to_end(tmp_path):
     preemption = Preemption()
     preemption.signal = "SIGTERM"
     told_to_end = pytest.raises(ShardwrightError, match=r"told to end \(SIGTERM\) while it waited")
-    with is_locked(tmp_path), told_to_end, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
+    with lock_folder(tmp_path), told_to_end, CheckpointFolder(str(tmp_path)).locked(waiting(preemption, list)):
         pass

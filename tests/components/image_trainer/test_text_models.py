@@ -37,10 +37,13 @@ def test_the_recipe_holds_the_columns_and_none_without():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"text": ["title"]}, "trainer.text: 'title' is not among transform.text. There: caption, place."),
-        ({"text": ["a"], "transform": {}}, "trainer.text: 'a' is not among transform.text. There: none."),
+        ({"text": ["title"]}, "trainer.text: 'title' is not among transform.text. It has: caption, place."),
+        ({"text": ["a"], "transform": {}}, "trainer.text: 'a' is not among transform.text. It has: none."),
         ({"text": ["caption", "caption"]}, "trainer.text: 'caption' twice"),
-        ({"trainer": {"model": "mine:build"}}, "trainer.text: a model of your own takes images alone"),
+        (
+            {"trainer": {"model": "mine:build"}},
+            "trainer.text: trainer.model is your own function, and gets images only",
+        ),
         ({"loader": {"augment": ["mixup=0.3"]}}, "loader.augment: mixup mixes images, and trainer.text has texts"),
         ({"transform": {"caption": {"vocabulary": 60_000}}}, "trainer.text: 60000 words. Lower transform.text.caption"),
     ],

@@ -93,14 +93,14 @@ def config(**trainer):
 @pytest.mark.parametrize(
     ("trainer", "message"),
     [
-        ({"model": "mine.models"}, "trainer.model: 'mine.models' is no import path. Write package.module:function"),
-        ({"model": "mine:a:b"}, "is no import path"),
+        ({"model": "mine.models"}, "trainer.model: 'mine.models' is not an import path. Write package.module:function"),
+        ({"model": "mine:a:b"}, "is not an import path"),
         ({"model": "resnet"}, "trainer.model: 'resnet' is not known. Use one of: auto, unet, deeplab, cnn"),
         ({"model": "cnn"}, "trainer.model: 'cnn' does not solve segmentation"),
         ({"encoder": "resnet50"}, "trainer.encoder: 'resnet50' is not known. Use one of: compact, efficientnetv2-b0"),
         ({"model": "mine:build", "encoder": B0}, "trainer.encoder: 'efficientnetv2-b0', but trainer.model is your own"),
-        ({"weights": "a.h5"}, "trainer.weights: they are an encoder's, and trainer.encoder is compact"),
-        ({"encoder": B0, "weights": "a.ckpt"}, "trainer.weights: 'a.ckpt' is no file of weights"),
+        ({"weights": "a.h5"}, "trainer.weights: 'a.h5' are weights of an encoder, and trainer.encoder is compact"),
+        ({"encoder": B0, "weights": "a.ckpt"}, "trainer.weights: 'a.ckpt' is not a file of weights"),
         (
             {"loss": "cross_entropy"},
             "trainer.loss: 'cross_entropy' is not for segmentation. Use one of: auto, bce_dice",
@@ -135,7 +135,7 @@ def test_what_is_not_said_is_tuned(evaluator, threshold, min_area, tuned):
         ({"threshold": "best"}, "evaluator.threshold: 'best' is not known. Use one of: tuned"),
         ({"threshold": 1.5}, "evaluator.threshold: 1.5 is out of range"),
         ({"min_area": -1}, "evaluator.min_area: -1 is out of range"),
-        ({"min_area": 1.5}, "evaluator.min_area: 1.5 is no whole number"),
+        ({"min_area": 1.5}, "evaluator.min_area: 1.5 is not a whole number"),
         ({"threshold": None}, "evaluator.threshold"),
     ],
 )

@@ -105,7 +105,7 @@ def test_the_request_for_image_example_gen(jobs, arguments, tmp_path, image_inpu
         config = input_on(bucket, stores, tmp_path / "in", raw)
         properties = parameters(config, monkeypatch, f"{bucket}/staging")
         # No worker writes a shard, and that is seen.
-        with pytest.raises(CheckFailed, match=r"shards are not written, .* run\.staging must be a place that all"):
+        with pytest.raises(CheckFailed, match=r"shards are not written, .* run\.staging must be a folder that all"):
             execute(f"{bucket}/examples", properties, arguments)
         assert not stores.tree(f"{bucket}/examples")
     (job,) = jobs

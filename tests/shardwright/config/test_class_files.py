@@ -68,17 +68,17 @@ def test_tables_of_classes(tmp_path, text, ids):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({0: "daisy", 1: "daisy"}, "'daisy' stands there twice"),
+        ({0: "daisy", 1: "daisy"}, "'daisy' is there twice"),
         ({"daisy": 1, "rose": 1}, "two classes share an id: 'daisy' and 'rose' have 1"),
         ({"0": "daisy", "00": "rose"}, "'daisy' and 'rose' have 0"),
-        ({"daisy": "x"}, r"input\.classes\.daisy: 'x' is no whole number"),
-        ({0: "daisy", "x": "rose"}, "'daisy' is no whole number"),
-        ({"daisy": 1.5}, "1.5 is no whole number"),
-        ({"daisy": True}, "True is no whole number"),
-        (["a", "a"], "'a' stands there twice"),
-        ([1], r"input\.classes\[0\]: 1 is no text"),
+        ({"daisy": "x"}, r"input\.classes\.daisy: 'x' is not a whole number"),
+        ({0: "daisy", "x": "rose"}, "'daisy' is not a whole number"),
+        ({"daisy": 1.5}, "1.5 is not a whole number"),
+        ({"daisy": True}, "True is not a whole number"),
+        (["a", "a"], "'a' is there twice"),
+        ([1], r"input\.classes\[0\]: 1 is not a text"),
         ([{"id": 1}], r"input\.classes\[0\]: .* has no id or no name"),
-        ([{"id": 1, "name": "a"}, {"id": 2, "name": "a"}], "'a' stands there twice"),
+        ([{"id": 1, "name": "a"}, {"id": 2, "name": "a"}], "'a' is there twice"),
         (3, "3 is neither a list nor a mapping"),
     ],
 )
@@ -90,14 +90,14 @@ def test_contradictions_are_refused(raw, message):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("c.json", "{", "'c.json' is no JSON"),
-        ("c.json", '{"0": "a", "0": "b"}', "'0' stands there twice"),
-        ("c.json", "[" * 10**5, "is no JSON"),
-        ("c.csv", "a,b\nc,d\n", "does not hold `name,id` rows"),
-        ("c.csv", "name,id\n", "does not hold `name,id` rows"),
-        ("c.csv", "a,1,2\n", "does not hold `name,id` rows"),
+        ("c.json", "{", "'c.json' is not JSON"),
+        ("c.json", '{"0": "a", "0": "b"}', "'0' is there twice"),
+        ("c.json", "[" * 10**5, "is not JSON"),
+        ("c.csv", "a,b\nc,d\n", "does not contain `name,id` rows"),
+        ("c.csv", "name,id\n", "does not contain `name,id` rows"),
+        ("c.csv", "a,1,2\n", "does not contain `name,id` rows"),
         ("c.csv", "x,y\n1,2\n3,4\n", "has two columns of numbers.*Call them `name` and `id`"),
-        ("c.csv", "a,1\na,2\n", "'a' stands there twice"),
+        ("c.csv", "a,1\na,2\n", "'a' is there twice"),
     ],
 )
 def test_files_that_do_not_do_are_refused(tmp_path, name, text, message):

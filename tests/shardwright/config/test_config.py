@@ -1,4 +1,4 @@
-"""Configurations: everything has a default but the images; whatever makes no sense is refused with its YAML path."""
+"""Configurations: all but the images has a default; wrong values are refused with its YAML path."""
 
 import contextlib
 import dataclasses
@@ -40,7 +40,7 @@ REFUSED = [
     ({"tariner": {}}, r"tariner: unknown key\. Did you mean 'trainer'\?"),
     ({"input": {}}, r"input\.images: missing"),
     ({"input": {"images": ""}}, r"input\.images: empty"),
-    ({"input": {"images": 3}}, r"input\.images: 3 is no text"),
+    ({"input": {"images": 3}}, r"input\.images: 3 is not a text"),
     ({"input": {"images": "x", "labels": {"format": "rle_csv"}}}, r"input\.labels\.path: missing"),
     (
         {"input": {"images": "x", "labels": {"format": "coco_json"}}},
@@ -54,9 +54,9 @@ REFUSED = [
         {"input": {"images": "x", "labels": {"format": "coco_json", "path": "t", "order": "row"}}},
         r"input\.labels\.order: there are no run lengths",
     ),
-    ({"input": {"images": "x", "labels": {"format": "file_name"}}}, r"file_name holds no masks"),
+    ({"input": {"images": "x", "labels": {"format": "file_name"}}}, r"file_name contains no masks"),
     ({"input": {"images": "x", "labels": {"format": "file_name", "path": "t"}}}, r"'t' is not used by file_name"),
-    ({"input": {"images": "x", "labels": {"pattern": "(?P<label>x"}}}, r"labels\.pattern: .* no regular expression"),
+    ({"input": {"images": "x", "labels": {"pattern": "(?P<label>x"}}}, r"labels\.pattern: .* not a regular expression"),
     ({"input": {"images": "x", "labels": {"pattern": "(x)"}}}, r"labels\.pattern: .* has no group `label`"),
     ({"input": {"images": "x", "labels": {"pattern": "(?P<label>x)"}}}, r"segmentation takes no labels from names"),
     (
@@ -75,7 +75,7 @@ REFUSED = [
     ),
     (
         {"input": {"images": "x", "labels": {"format": "mask_images", "path": "t", "others": "ignore"}}},
-        r"labels\.others: classes that are told have no others\. Give input\.classes",
+        r"labels\.others: .*, but without input\.classes every value of a mask is a class\. Give input\.classes",
     ),
     (
         {"input": {"images": "x", "classes": ["a"], "labels": {"format": "rle_csv", "path": "t", "others": "ignore"}}},
@@ -83,13 +83,13 @@ REFUSED = [
     ),
     (
         {"task": "classification", "input": {"images": "x", "labels": {"format": "mask_images", "path": "t"}}},
-        r"labels\.format: mask_images holds masks, and task is classification",
+        r"labels\.format: mask_images contains masks, and task is classification",
     ),
     ({"input": {"images": "x", "labels": {"format": "rel_csv"}}}, r"input\.labels\.format: 'rel_csv' is not known"),
-    ({"input": {"images": "x", "labels": {"format": "class_folders"}}}, r"holds no masks"),
+    ({"input": {"images": "x", "labels": {"format": "class_folders"}}}, r"contains no masks"),
     ({"input": {"images": "x", "labels": {"order": "diagonal"}}}, r"input\.labels\.order: 'diagonal' is not known"),
     ({"input": {"images": "x", "labels": {"runs": "coco"}}}, r"input\.labels\.runs: 'coco' is not known"),
-    ({"input": {"images": "x", "labels": {"base": 2, "path": "t"}}}, r"input\.labels\.base: 2 is no first position"),
+    ({"input": {"images": "x", "labels": {"base": 2, "path": "t"}}}, r"input\.labels\.base: 2 is not a first position"),
     ({"input": {"images": "x", "labels": {"base": 1, "runs": "relative", "path": "t"}}}, r"relative runs have no base"),
     ({"input": {"images": "x", "labels": {"order": "row", "runs": "counts", "path": "t"}}}, r"column by column"),
     ({"input": {"images": "x", "labels": {"order": "row"}}}, r"input\.labels\.order: there are no run lengths"),
@@ -97,39 +97,40 @@ REFUSED = [
         {"task": "classification", "input": {"images": "x", "labels": {"order": "row", "path": "t"}}},
         r"input\.labels\.order: the task classification has no masks",
     ),
-    ({"input": {"images": "x", "classes": ["a", "a"]}}, r"input\.classes: 'a' stands there twice"),
+    ({"input": {"images": "x", "classes": ["a", "a"]}}, r"input\.classes: 'a' is there twice"),
     ({"input": {"images": "x", "classes": {"a": 1, "b": 1}}}, r"two classes share an id"),
     ({"input": {"images": "x", "classes": ["a/b"]}}, r"cannot be part of a feature's name"),
     ({"input": {"images": "x", "classes": []}}, r"input\.classes: empty"),
     ({"input": {"images": "x", "unlisted": "maybe"}}, r"input\.unlisted: 'maybe'"),
-    ({"input": {"images": "x", "labels": {"path": "a\0b"}}}, r"input\.labels\.path: 'a\\x00b' has a NUL in it"),
+    ({"input": {"images": "x", "labels": {"path": "a\0b"}}}, r"input\.labels\.path: 'a\\x00b' contains a NUL"),
     ({"shards": {"count": 1_000_001}}, r"shards\.count: 1000001 is out of range\. Use a value from 1 to 1000000"),
     ({"shards": {"records": 2**63}}, r"shards\.records: a number of more than 63 bits"),
     ({"trainer": {"learning_rate": 10**400}}, r"trainer\.learning_rate: a number of more than 63 bits"),
     ({"run": {"staging": "gs://"}}, r"run\.staging: 'gs://' names no bucket"),
     ({"split": {"train": 0.8, "eval": 0.1}}, r"split: the shares add up to 0\.9"),
-    ({"split": {"train": "most"}}, r"split\.train: 'most' is no number"),
+    ({"split": {"train": "most"}}, r"split\.train: 'most' is not a number"),
+    ({"split": {"byy": "group"}}, r"split\.byy: unknown option\. Did you mean split\.by\? .* a split named 'byy'"),
     ({"split": {"Train": 1.0}}, r"split\.Train: not a split's name"),
     ({"split": {"eval": 0.5, "test": 0.5}}, r"split: no split named train"),
-    ({"split": {"train": 0.9, "eval": 0.1}}, r"evaluator\.split: 'test' is no split"),
+    ({"split": {"train": 0.9, "eval": 0.1}}, r"evaluator\.split: 'test' is not a split"),
     ({"split": {"by": "moon"}}, r"split\.by: 'moon' is not known"),
     ({"shards": {"count": 3, "records": 5}}, r"shards: count and records exclude each other"),
     ({"shards": {"count": 0}}, r"shards\.count: 0 is too small"),
-    ({"shards": {"target_size": "3 parsecs"}}, r"shards\.target_size: '3 parsecs' is no whole number"),
+    ({"shards": {"target_size": "3 parsecs"}}, r"shards\.target_size: '3 parsecs' is not a whole number"),
     ({"transform": {"size": [352]}}, r"transform\.size: \[352\] has 1 entries"),
-    ({"transform": {"size": "big"}}, r"transform\.size: 'big' is no list"),
+    ({"transform": {"size": "big"}}, r"transform\.size: 'big' is not a list"),
     ({"transform": {"size": [352, 2]}}, r"transform\.size: 2 is out of range"),
-    ({"transform": {"quality": True}}, r"transform\.quality: True is no whole number"),
+    ({"transform": {"quality": True}}, r"transform\.quality: True is not a whole number"),
     ({"loader": {"augment": ["spin"]}}, r"loader\.augment: 'spin' is not known"),
     ({"trainer": None, "trainre": 1}, r"trainre: unknown key"),
-    ({"trainer": 3}, r"trainer: 3 is no mapping"),
+    ({"trainer": 3}, r"trainer: 3 is not a mapping"),
     ({"trainer": {"model": "cnn"}}, r"trainer\.model: 'cnn' does not solve segmentation"),
     ({"trainer": {"epochs": None}}, r"trainer\.epochs: null"),
     ({"evaluator": {"min_dice": 1.5}}, r"evaluator\.min_dice: 1\.5 is out of range"),
     ({"gate": {"allow": ["no such kind"]}}, r"gate\.allow: 'no such kind'"),
     ({"task": "detection"}, r"task: 'detection' is not known"),
     ({"run": {"space": "ignore"}}, r"run\.space: 'ignore' is not known"),
-    ({"name": "Clouds!"}, r"name: 'Clouds!' is no pipeline name"),
+    ({"name": "Clouds!"}, r"name: 'Clouds!' is not a pipeline name"),
     ({"base": "/"}, r"base: not a key"),
 ]
 
@@ -167,7 +168,7 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"not valid YAML: .*line 1"):
         load_config(file)
     file.write_text("- a\n- b\n")
-    with pytest.raises(UsageError, match="holds list, not a mapping"):
+    with pytest.raises(UsageError, match="contains list, not a mapping"):
         load_config(file)
     for text in ("[" * 5000 + "]" * 5000, "{a: " * 5000 + "1" + "}" * 5000, "name: 2026-13-45", f"a: {'9' * 5000}"):
         file.write_text(f"{text}\n")

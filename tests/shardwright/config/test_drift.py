@@ -23,18 +23,18 @@ def test_defaults():
 
 
 @pytest.mark.parametrize(
-    ("drift", "said"),
+    ("drift", "message"),
     [
         ({}, r"gate\.drift\.reference: missing"),
-        ({"reference": ""}, r"gate\.drift\.reference: '' is no dataset"),
+        ({"reference": ""}, r"gate\.drift\.reference: '' is not a dataset"),
         ({"reference": "x", "images": 3}, r"gate\.drift\.images: 3 is too small"),
         ({"reference": "x", "alpha": 0}, r"gate\.drift\.alpha: 0.* is out of range"),
         ({"reference": "x", "ignore": ["shape"]}, r"gate\.drift\.ignore: 'shape' is not known"),
         ({"reference": "x", "wat": 1}, r"gate\.drift\.wat: unknown key"),
     ],
 )
-def test_what_is_refused(drift, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_refused(drift, message):
+    with pytest.raises(ConfigError, match=message):
         parsed(**drift)
 
 
@@ -50,7 +50,7 @@ def test_splits_are_compared_where_it_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("skew", "said"),
+    ("skew", "message"),
     [
         ({"images": 3}, r"gate\.skew\.images: 3 is too small"),
         ({"alpha": 0.9}, r"gate\.skew\.alpha: 0.9 is out of range"),
@@ -63,8 +63,8 @@ def test_splits_are_compared_where_it_is_asked_for():
         ({"reference": "x"}, r"gate\.skew\.reference: unknown key"),
     ],
 )
-def test_what_is_refused_of_splits(skew, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_refused_of_splits(skew, message):
+    with pytest.raises(ConfigError, match=message):
         skewed(skew)
 
 

@@ -31,14 +31,14 @@ def test_spans_are_numbers_dates_or_ranges(text, span):
 @pytest.mark.parametrize(
     ("text", "path", "problem"),
     [
-        ("span: latest", "input.span", "is no choice"),
-        ("span: [3]", "input.span", "is no text"),
+        ("span: latest", "input.span", "is not a known value"),
+        ("span: [3]", "input.span", "is not a text"),
         ("span: [9, 3]", "input.span", "ends before it begins"),
-        ("span: true", "input.span", "is no text"),
+        ("span: true", "input.span", "is not a text"),
         ("version: all", "input.version", "one version of a span"),
         ("version: [1, 2]", "input.version", "one version of a span"),
         ("on_conflict: oldest", "input.on_conflict", "newest, fail, with_span"),
-        ("images: 'photos/{VERSION}'", "input.images", "a version of no span"),
+        ("images: 'photos/{VERSION}'", "input.images", "a version without a span"),
         ("{images: photos, span: 3}", "input.span", "name no spans"),
         ("{images: photos, version: 3}", "input.version", "name no spans"),
     ],

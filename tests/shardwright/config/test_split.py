@@ -11,7 +11,7 @@ def split(**options):
     return parse_config(raw, base="/").split
 
 
-def test_shares_stand_beside_the_options():
+def test_shares_are_on_the_level_of_the_options():
     found = split(train=0.7, eval="20%", test=0.1, by="group", group={"pattern": "^([^/]+)/"}, salt="x")
     assert found.shares == {"train": 0.7, "eval": 0.2, "test": 0.1}
     assert (found.by, found.salt, found.group.pattern, found.group.column) == ("group", "x", "^([^/]+)/", None)
@@ -39,7 +39,7 @@ def test_lists_and_rest_name_the_splits():
         ({"by": "hash", "group": {"column": "a"}}, "split.group", "by: group or stratified or kfold"),
         ({"by": "group", "group": {}}, "split.group", "one of column and pattern"),
         ({"by": "group", "group": {"column": "a", "pattern": "(a)"}}, "split.group", "one of column and pattern"),
-        ({"by": "group", "group": {"pattern": "("}}, "split.group.pattern", "no regular expression"),
+        ({"by": "group", "group": {"pattern": "("}}, "split.group.pattern", "not a regular expression"),
         ({"by": "group", "group": {"pattern": "a"}}, "split.group.pattern", "has 0 groups"),
         ({"by": "group", "group": {"pattern": "(a)(b)"}}, "split.group.pattern", "has 2 groups"),
         ({"by": "kfold", "fold": 0}, "split.folds", "missing"),
@@ -54,7 +54,7 @@ def test_lists_and_rest_name_the_splits():
         ({"by": "hash", "rest": "train"}, "split.rest", "by: predefined"),
         ({"by": "predefined", "rest": "other"}, "split.rest", "Use one of: fail, train, eval, test"),
         ({"by": "predefined", "lists": {}}, "split.lists", "empty"),
-        ({"by": "predefined", "lists": {"train": "a"}, "column": "b"}, "split.lists", "exclude each other"),
+        ({"by": "predefined", "lists": {"train": "a"}, "column": "b"}, "split.lists", "is given, too"),
         ({"by": "predefined", "lists": {"Train": "a", "eval": "b"}}, "split.lists.Train", "not a split's name"),
         ({"by": "kfold", "folds": 2, "fold": 0, "stratify": True, "previous": "old"}, "split.previous", "not known"),
     ],
@@ -68,5 +68,5 @@ def test_what_makes_no_sense_is_refused_with_its_place(options, path, problem):
 
 def test_the_evaluated_split_must_be_one_that_lists_name():
     raw = {"input": {"images": "photos"}, "split": {"by": "predefined", "lists": {"train": "a", "eval": "b"}}}
-    with pytest.raises(ConfigError, match="evaluator.split: 'test' is no split"):
+    with pytest.raises(ConfigError, match="evaluator.split: 'test' is not a split"):
         parse_config(raw, base="/")

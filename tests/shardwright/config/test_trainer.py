@@ -49,7 +49,10 @@ def test_what_is_taken(options):
         ({"schedule": "steps"}, "trainer.schedule: 'steps' is not known"),
         ({"warm_up": 0.95}, "trainer.warm_up: 0.95 is out of range"),
         ({"weight_decay": 2}, "trainer.weight_decay: 2.0 is out of range"),
-        ({"optimizer": "adam", "weight_decay": 0.1}, "trainer.weight_decay: adam has none. Remove it, or use adamw."),
+        (
+            {"optimizer": "adam", "weight_decay": 0.1},
+            "trainer.weight_decay: adam has none. Remove trainer.weight_decay, or use optimizer: adamw.",
+        ),
         ({"patience": 0}, "trainer.patience: 0 is too small"),
         ({"precision": "float16"}, "trainer.precision: 'float16' is not known. Use one of: float32, bfloat16."),
         ({"ema": 1.0}, "trainer.ema: 1.0 is out of range"),

@@ -51,7 +51,7 @@ def test_an_unknown_split_names_the_known_ones(folder):
 
 def test_a_folder_without_a_manifest_is_no_dataset(folder):
     (folder / "manifest.json").unlink()
-    with pytest.raises(DatasetError, match="no finished dataset"):
+    with pytest.raises(DatasetError, match="not a finished dataset"):
         ImageDataset.open(folder)
 
 
@@ -63,7 +63,7 @@ def test_a_folder_without_a_manifest_is_no_dataset(folder):
 )  # fmt: skip
 def test_a_manifest_that_is_none_is_refused(folder, text):
     (folder / "manifest.json").write_text(text)
-    with pytest.raises(DatasetError, match="no readable manifest"):
+    with pytest.raises(DatasetError, match="not a readable manifest"):
         ImageDataset.open(folder)
 
 
@@ -72,14 +72,14 @@ def test_lists_within_lists_are_no_rows(folder, part):
     file = min((folder / part).iterdir())
     file.write_text("[" * 100_000 + "\n")
     dataset = ImageDataset.open(folder)
-    with pytest.raises(DatasetError, match="no readable (index|ledger)"):
+    with pytest.raises(DatasetError, match="not a readable (index|ledger)"):
         list(dataset.ledger() if part == "ledger" else dataset.records("train"))
 
 
 def test_a_changed_manifest_is_refused(folder):
     file = folder / "manifest.json"
     file.write_text(file.read_text().replace('"task":"classification"', '"task":"segmentation"'))
-    with pytest.raises(DatasetError, match="digest does not fit"):
+    with pytest.raises(DatasetError, match="digest does not match"):
         ImageDataset.open(folder)
 
 
@@ -94,7 +94,7 @@ def test_missing_and_short_shards_are_named(folder):
     shard = folder / "Split-train" / "data-00001-of-00002.tfrecord"
     data = shard.read_bytes()
     shard.write_bytes(data[:-1])
-    with pytest.raises(DatasetError, match=r"data-00001-of-00002.tfrecord: .* the manifest says"):
+    with pytest.raises(DatasetError, match=r"data-00001-of-00002.tfrecord: .* bytes instead of the manifest's"):
         ImageDataset.open(folder)
     shard.unlink()
     with pytest.raises(DatasetError, match=r"data-00001-of-00002.tfrecord: named by the manifest"):
@@ -119,7 +119,7 @@ def test_an_index_that_does_not_fit_is_refused(folder, text):
 
 def test_a_missing_ledger_is_named(folder):
     (folder / "ledger" / "part-00000-of-00001.jsonl").unlink()
-    with pytest.raises(DatasetError, match=r"part-00000-of-00001.jsonl: no readable ledger"):
+    with pytest.raises(DatasetError, match=r"part-00000-of-00001.jsonl: not a readable ledger"):
         list(ImageDataset.open(folder).ledger())
 
 
@@ -127,7 +127,7 @@ def test_the_manifest_is_canonical(folder):
     text = (folder / "manifest.json").read_text(encoding="utf-8")
     manifest = Manifest.from_json(text)
     assert manifest.to_json() == text
-    assert manifest.sealed() == manifest
+    assert manifest.with_digest() == manifest
 
 
 def test_the_check_of_a_recipe_takes_what_every_option_can_be():

@@ -75,7 +75,7 @@ def test_tfds_has_the_names_of_its_image_folders():
 
 
 @pytest.mark.parametrize(("labels", "name"), [("single", "label"), ("multi", "labels"), ("masks", "labels")])
-def test_tfds_says_labels_where_there_may_be_several(labels, name):
+def test_tfds_has_labels_where_there_may_be_several(labels, name):
     assert name in stored("tfds", labels=labels).kinds
 
 
@@ -167,8 +167,8 @@ def test_names_may_be_swapped():
 @pytest.mark.parametrize(
     ("preset", "renamed", "message"),
     [
-        ("tf_vision", {"image/nothing": "x"}, "features.map.image/nothing: no such feature"),
-        ("tf_vision", {"size": "x"}, "no such feature"),
+        ("tf_vision", {"image/nothing": "x"}, "features.map.image/nothing: .image/nothing. is not a feature"),
+        ("tf_vision", {"size": "x"}, "is not a feature"),
         ("tf_vision", {"image/key": "image/filename"}, "image/filename"),
         ("tfds", {"depth": "image"}, "both be stored as 'image'"),
         ("kaggle_flowers", {"size": "class"}, "both be stored as 'class'"),

@@ -1,4 +1,4 @@
-"""What pixels are stored as: read back by TensorFlow's ops; resized where masks go."""
+"""Stored pixels: read back by TensorFlow's ops; resized where masks go."""
 
 import io
 
@@ -28,7 +28,7 @@ def picture(mode="RGB", size=(40, 24)):
 @pytest.mark.parametrize("mode", ["L", "RGB"])
 @pytest.mark.parametrize("orientation", [1, 6])
 @pytest.mark.parametrize("encoding", ["jpeg", "png"])
-def test_a_file_says_what_its_header_says(encoding, orientation, mode):
+def test_a_file_has_the_returned_header(encoding, orientation, mode):
     data, header = encode_image(picture(mode), encoding, orientation=orientation)
     assert header == ImageHeader(encoding, 24, 40, 1 if mode == "L" else 3, orientation)
     assert read_header(data, max_pixels=MANY) == header
@@ -78,7 +78,7 @@ def test_tensor_and_raw_bytes_have_three_channels(mode):
     np.testing.assert_array_equal(tf.reshape(tf.io.decode_raw(data, tf.uint8), [24, 40, 3]), expected)
 
 
-def test_a_side_that_jpeg_cannot_say_is_refused():
+def test_a_side_too_long_for_jpeg_is_refused():
     with pytest.raises(ImageError, match="decoders take sides of at most 65500"):
         encode_image(Image.new("L", (65_501, 1)), "jpeg")
 
@@ -95,7 +95,7 @@ def test_drawn_shapes_and_their_masks_stay_together(policy, h, w, height, width,
     """A white shape on black and its mask go the same way."""
     random = np.random.default_rng(seed)
     g = plan(policy, h, w, height, width)
-    # Where sizes differ a lot a mask of single pixels has no area to speak of.
+    # If sizes differ a lot, a mask of single pixels has no area to speak of.
     smallest = min(g.crop_height, g.crop_width, g.resized_height, g.resized_width)
     image = Image.new("L", (w, h))
     x, y = g.crop_left + random.uniform(0.3, 0.7) * g.crop_width, g.crop_top + random.uniform(0.3, 0.7) * g.crop_height

@@ -1,4 +1,4 @@
-"""Records by their places: whatever the order, each with what it was wanted for; what cannot be read is `None`."""
+"""Records by location, in any order, each with its item; unreadable ones are `None`."""
 
 from pathlib import Path
 

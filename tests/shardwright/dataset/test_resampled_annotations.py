@@ -1,4 +1,4 @@
-"""What is said about an image goes where its pixels go: shapes, class ids, boxes, labels; all Exif turns, odd sizes."""
+"""Annotations move with the pixels: shapes, class ids, boxes, labels; all Exif turns, odd sizes."""
 
 import io
 
@@ -56,7 +56,7 @@ def png(image, orientation=1):
     st.sampled_from(POLICIES), st.integers(1, 8), st.sampled_from([10, 14, 25, 50]), st.floats(1, 3), st.integers(0, 99)
 )
 def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, seed):
-    """A disc of 10 output pixels' radius or more, turned by Exif, shrunk: its mask lies on it."""
+    """A disc of 10 output pixels' radius or more, turned by Exif, shrunk: its mask covers it."""
     from shardwright.images import tf_ops
 
     random = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def test_a_drawn_shape_stays_on_the_shape(policy, orientation, radius, shrink, s
 @settings(max_examples=60)
 @given(st.sampled_from(POLICIES), SIDES, SIDES, SIDES, SIDES, st.integers(0, 99))
 def test_masks_are_the_drawn_and_sampled_ones_and_no_class_appears(policy, h, w, height, width, seed):
-    """Of a picture of class ids every output pixel has the id of the very source pixel it shows, or none."""
+    """In a picture of class ids, every output pixel has the id of the very source pixel it shows, or none."""
     ids = np.random.default_rng(seed).integers(0, 4, (h, w))
     classes = ("a", "b", "c")
     plan = plan_geometry(policy, h, w, height, width)
@@ -147,6 +147,6 @@ def test_several_masks_are_checked_as_each_alone(masks):
 
 
 @pytest.mark.parametrize("runs", [[0, 2, 2, 1], [3, 1, 0, 1], [0, 0], [-1, 2]])
-def test_stored_runs_that_are_none_are_refused_beside_good_ones(runs):
+def test_invalid_runs_among_good_ones_are_refused(runs):
     with pytest.raises(rle.RleError, match="stored run"):
         stored_runs([np.array([0, 1, 5, 2]), np.array(runs)])

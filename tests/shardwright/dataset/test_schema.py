@@ -22,8 +22,8 @@ NAMES = st.lists(
 )
 
 
-def rendered(task, classes, **said):
-    survey = Survey(classes=tuple(classes), listed=bytearray(), **said)
+def rendered(task, classes, **options):
+    survey = Survey(classes=tuple(classes), listed=bytearray(), **options)
     return render_schema(task, classes, labels_kind(task, survey), example_features(task, survey))
 
 
@@ -80,5 +80,5 @@ def test_text_that_is_no_schema_names_file_and_line() -> None:
         parse_schema("feature {\n nonsense: 1\n}", "bad.pbtxt")
 
 
-def test_file_lies_beside_the_configuration() -> None:
+def test_file_is_next_to_the_configuration() -> None:
     assert schema_file_for("configs/clouds.yaml") == Path("configs/clouds.schema.pbtxt")

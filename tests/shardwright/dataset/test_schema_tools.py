@@ -1,4 +1,4 @@
-"""Curating a schema: inferred domains hold the values seen and no others far off; differences are told by feature."""
+"""Curating a schema: inferred domains hold the values seen and no others far off; differences are listed by feature."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_what_a_served_image_has(dataset):
     assert not [name for name in served if "class" in name or "segmentation" in name or "key" in name]
 
 
-def test_differences_are_told_by_feature(dataset):
+def test_differences_are_listed_by_feature(dataset):
     one, other = infer_schema(dataset, margin=0), infer_schema(dataset, margin=0.5)
     lines = schema_difference(one, other, "one", "other")
     assert "-image/quality/brightness float_domain.max: 0.5" in lines

@@ -51,7 +51,7 @@ def test_a_dataset_lists_its_splits_and_shows_four_images(dataset):
     assert (
         dataset.manifest._repr_html_() == page[: page.index('<div style="font:13px/1.45 system-ui,sans-serif;display')]
     )
-    assert repr(dataset) == f"Dataset({dataset.root!r}, segmentation, 17 images, splits eval, train)"
+    assert repr(dataset) == f"ImageDataset({dataset.root!r}, segmentation, 17 images, splits eval, train)"
 
 
 def test_a_damaged_dataset_shows_what_is_wrong(small_dataset, tmp_path):
@@ -131,7 +131,7 @@ def test_an_undecodable_image_is_reported(small_dataset, tmp_path):
 
     example = ImageDataset.open(small_dataset(tmp_path, change=cut)).examples()[0]
     assert "cannot be shown" in example._repr_html_()
-    with pytest.raises(DatasetError, match="no picture can be made"):
+    with pytest.raises(DatasetError, match="cannot be shown as a picture"):
         _ = example.image
 
 

@@ -1,4 +1,4 @@
-"""What is different between two datasets, where an index of one of them is wrong; else see the command's tests."""
+"""Differences of two datasets with a wrong index; for others see the tests of the command."""
 
 import json
 import shutil
@@ -28,6 +28,6 @@ def test_an_offset_that_is_none_is_named(pair, tmp_path, wrong):
     lines = shard.index_file.read_text().splitlines()
     row = {**json.loads(lines[1]), "offset": wrong}
     shard.index_file.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]) + "\n")
-    with pytest.raises(DatasetError, match=row["key"]) as told:
+    with pytest.raises(DatasetError, match=row["key"]) as caught:
         find_differences(dataset, ImageDataset.open(other))
-    assert str(shard.index_file) in str(told.value)
+    assert str(shard.index_file) in str(caught.value)

@@ -1,4 +1,4 @@
-"""What `export` writes comes back through the ingest without an option, whatever the layout: nothing is lost."""
+"""The ingest reads the files of `export` in any layout without an option, and nothing is lost."""
 
 import io
 import json
@@ -55,7 +55,7 @@ def further(number):
 
 
 def masks(number, names):
-    """Squares are square, so nothing but the layout tells rows from columns; image 2 has no mask."""
+    """Squares are square, so only the layout distinguishes rows from columns; image 2 has no mask."""
     found = {}
     for i, name in enumerate(names):
         mask = np.zeros((SIZE, SIZE), np.uint8)
@@ -131,17 +131,17 @@ def plain(found):
 
 def ingested(dataset, out, labels, options):
     """Exports a dataset and ingests what was written, with paths alone."""
-    told = export(dataset, str(out / "files"), ExportOptions(**options))
+    exported = export(dataset, str(out / "files"), ExportOptions(**options))
     given = {
         "images": str(out / "files/images"),
         **({"labels": {"path": str(out / "files" / labels)}} if labels else {}),
     }
     run({"task": dataset.manifest.task, "input": given}, out / "again", workers=1)
-    return told, ImageDataset.open(out / "again")
+    return exported, ImageDataset.open(out / "again")
 
 
 def check(dataset, out, labels="labels.csv", **options):
-    told, again = ingested(dataset, out, labels, options)
+    exported, again = ingested(dataset, out, labels, options)
     one, other = plain(examples(dataset.root)), plain(examples(again.root))
     if options.get("layout") == "classes":
         by_file = {example["image/sha256"][0]: key for key, example in other.items()}
@@ -155,7 +155,7 @@ def check(dataset, out, labels="labels.csv", **options):
     assert again.manifest.totals["rejected"] == 0
     if options.get("layout") != "classes":
         assert set(find_differences(dataset, again).counts) <= {"moved"}
-    return told
+    return exported
 
 
 DIALECTS = [
@@ -166,8 +166,8 @@ DIALECTS = [
 
 @pytest.mark.parametrize("options", DIALECTS, ids=lambda options: "-".join(map(str, options.values())))
 def test_every_dialect_of_a_table(masked, tmp_path, options):
-    told = check(masked, tmp_path, **options)
-    assert told["annotations"]["order"] == options["order"]
+    exported = check(masked, tmp_path, **options)
+    assert exported["annotations"]["order"] == options["order"]
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_names_of_classes_that_are_not_names_of_folders_or_hold_the_separator(tm
 @pytest.mark.parametrize(
     "options", DIALECTS[:3] + DIALECTS[4:5], ids=lambda options: "-".join(map(str, options.values()))
 )
-def test_the_table_alone_tells_its_dialect(masked, tmp_path, options):
-    """Who moves the table away from `export.json` gets no transposed masks."""
+def test_the_dialect_is_detected_from_the_table_alone(masked, tmp_path, options):
+    """A table that was moved away from `export.json` gives no transposed masks."""
     export(masked, str(tmp_path / "files"), ExportOptions(**options))
     (tmp_path / "files/export.json").unlink()
     given = {
@@ -249,7 +249,7 @@ def test_pictures_of_masks_are_found_without_the_record_too(one_class, tmp_path)
     assert areas[0] == areas[1]
 
 
-def test_what_export_json_says_is_part_of_the_input(one_class, tmp_path):
+def test_export_json_is_part_of_the_input(one_class, tmp_path):
     ingested(one_class, tmp_path, "labels.csv", {"order": "row"})
     first = ImageDataset.open(tmp_path / "again").manifest.fingerprint
     file = tmp_path / "files/export.json"
@@ -302,7 +302,7 @@ def test_rows_of_an_image_that_was_deleted_go_to_no_other_image(masked, tmp_path
         '{"annotations": {"version": 1, "x": 1}}',
     ],
 )
-def test_an_export_json_of_another_program_says_nothing(one_class, tmp_path, text):
+def test_an_export_json_of_another_program_is_ignored(one_class, tmp_path, text):
     export(one_class, str(tmp_path / "files"), ExportOptions())
     (tmp_path / "files/export.json").write_text(text)
     assert find_export(str(tmp_path / "files/labels.csv"), "", "segmentation") is None

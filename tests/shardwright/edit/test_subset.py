@@ -41,20 +41,23 @@ def copied(source, tmp_path):
 def whole(monkeypatch):
     """The files of which whole shards were read for their records."""
     files = []
-    read_through = edit_derive._whole
+    read_through = edit_derive._read_whole
 
     def noted(group):
         for one in group:
             files.append(one.shard.file)
             yield from read_through([one])
 
-    monkeypatch.setattr(edit_derive, "_whole", noted)
+    monkeypatch.setattr(edit_derive, "_read_whole", noted)
     return files
 
 
 def how(chosen, proofs=None):
     return Derived(
-        "subset", {}, lambda key: text_number(key) in chosen.numbers, proofs=chosen.proofs if proofs is None else proofs
+        "subset",
+        {},
+        lambda key: text_number(key) in chosen.numbers,
+        digests=chosen.digests if proofs is None else proofs,
     )
 
 
@@ -96,7 +99,7 @@ def test_what_few_records_are_is_known_without_reading_whole_shards_again(source
 
 def test_a_shard_is_read_whole_where_a_record_of_it_is_not_known(source, tmp_path, whole):
     chosen = stratified(source, 0.05)
-    file, known = next(iter(chosen.proofs.items()))
+    file, known = next(iter(chosen.digests.items()))
     known.pop(next(iter(known)))
     derive([source], tmp_path / "new", how(chosen), quiet=True)
     assert whole == [file]
@@ -116,7 +119,7 @@ def test_images_without_classes_are_chosen_by_their_keys(small_dataset, tmp_path
     bare = dataclasses.replace(made, manifest=dataclasses.replace(made.manifest, labels="none"))
     monkeypatch.delattr(ImageDataset, "placed_records")
     chosen = stratified(bare, 0.1)
-    assert not chosen.proofs
+    assert not chosen.digests
     of_split = {s: sum(text_number(key) in chosen.numbers for key in bare.keys(s)) for s in bare.splits}
     assert of_split == {"train": 4, "eval": 1}
 
@@ -135,7 +138,7 @@ def test_another_shard_of_sound_records_is_seen_before_anything_is_chosen(copied
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_record_that_is_replaced_after_the_choice_is_in_no_dataset(copied, tmp_path, damaged):
     chosen = stratified(copied, 0.05)
-    file, known = next(iter(chosen.proofs.items()))
+    file, known = next(iter(chosen.digests.items()))
     offset = next(iter(known))
     data = bytearray(Path(file).read_bytes())
     at = dict(read_records(file))
@@ -147,7 +150,7 @@ def test_a_record_that_is_replaced_after_the_choice_is_in_no_dataset(copied, tmp
         assert other is not None
         data[offset : offset + size] = data[other : other + size]
     Path(file).write_bytes(data)
-    with pytest.raises(DatasetError, match=f"{file}: is not what the manifest says"):
+    with pytest.raises(DatasetError, match=f"{file}: does not match its hash in the manifest"):
         derive([copied], tmp_path / "new", how(chosen), quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["ds"]
 
@@ -156,13 +159,13 @@ def test_a_record_that_is_replaced_after_the_choice_is_in_no_dataset(copied, tmp
 def test_a_stratum_knows_the_lowest_and_all_below_the_bound(numbers, below, part):
     stratum = _Stratum()
     for number in numbers:
-        stratum.add_proven(str(number), 0, below, number, 7 * number, b"%d" % number)
+        stratum.add_with_digest(str(number), 0, below, number, 7 * number, b"%d" % number)
     lots = [sampling_hash(str(number)) for number in numbers]
     taken = stratum.lowest(max(1, round(part * len(numbers))))
     assert [lots[i] for i in taken] == sorted(lots)[: len(taken)]
-    known = {shard for shard, _, _ in stratum.proofs(taken)}
+    known = {shard for shard, _, _ in stratum.digests(taken)}
     assert numbers[int(np.argmin(lots))] in known
     assert known <= {numbers[i] for i in taken}
     assert {numbers[i] for i in taken if lots[i] < below} <= known
-    for shard, offset, digest in stratum.proofs(taken):
+    for shard, offset, digest in stratum.digests(taken):
         assert (offset, digest) == (7 * shard, hashlib.sha256(b"%d" % shard).digest())

@@ -207,8 +207,8 @@ def test_images_alone_are_a_dataset(tmp_path, given_input):
 def test_images_alone_have_neither_classes_nor_masks(given_input):
     raw = given_input("x", classes=["a"])
     raw["input"]["labels"] = {"format": "none"}
-    with pytest.raises(ConfigError, match=r"input\.classes: none holds no classes"):
+    with pytest.raises(ConfigError, match=r"input\.classes: none contains no classes"):
         parse_config(raw, base="/")
     raw["input"]["classes"] = None
-    with pytest.raises(ConfigError, match="none holds no masks for the task segmentation"):
+    with pytest.raises(ConfigError, match="none contains no masks for the task segmentation"):
         parse_config({**raw, "task": "segmentation"}, base="/")

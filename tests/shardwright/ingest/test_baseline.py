@@ -82,7 +82,7 @@ def test_a_dataset_that_is_gone_is_reported(months, tmp_path):
     with pytest.raises(ConfigError, match=r"previous: the dataset of the blessed model .* is not in .*run"):
         resolve_baseline(config(root))
     (root / "pushed" / BLESSING_FILE).write_text("{")
-    with pytest.raises(DatasetError, match="no readable blessing"):
+    with pytest.raises(DatasetError, match="not a readable blessing"):
         resolve_baseline(config(root))
 
 

@@ -158,7 +158,7 @@ def test_a_dataset_that_is_not_there_is_reported_with_the_fix(months, tmp_path, 
 def test_a_damaged_blessing_is_reported(months, tmp_path):
     push = months.push(tmp_path, 1)
     (tmp_path / "BLESSED.json").write_text("{")
-    with pytest.raises(DatasetError, match="no readable blessing"):
+    with pytest.raises(DatasetError, match="not a readable blessing"):
         months.settled(push, 2)
 
 

@@ -328,13 +328,13 @@ def test_options_at_their_defaults_are_not_in_the_recipe(tmp_path, shapes):
 @pytest.mark.parametrize(
     ("images", "path", "problem"),
     [
-        ({"resize": "stretch"}, "images.size", "None is no size for stretch"),
-        ({"resize": "stretch", "size": 512}, "images.size", "512 is no size for stretch"),
-        ({"resize": "longest_side", "size": [5, 5]}, "images.size", "is no size for longest_side"),
-        ({"size": [5, 5]}, "images.size", "of no use without images.resize"),
+        ({"resize": "stretch"}, "images.size", "None is not a size for stretch"),
+        ({"resize": "stretch", "size": 512}, "images.size", "512 is not a size for stretch"),
+        ({"resize": "longest_side", "size": [5, 5]}, "images.size", "is not a size for longest_side"),
+        ({"size": [5, 5]}, "images.size", "has no effect without images.resize"),
         ({"resize": "stretch", "size": [5, 0]}, "images.size", "0 is out of range"),
         ({"resize": "stretch", "size": [5]}, "images.size", "has 1 entries"),
-        ({"resize": "stretch", "size": "big"}, "images.size", "no whole number"),
+        ({"resize": "stretch", "size": "big"}, "images.size", "not a whole number"),
         ({"resize": "squash"}, "images.resize", "'squash' is not known"),
         ({"chroma": 411}, "images.chroma", "411 is not known"),
         ({"quality": 0}, "images.quality", "0 is out of range"),

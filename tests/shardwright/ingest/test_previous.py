@@ -317,7 +317,7 @@ def test_rejected_images_are_read_again(months, tmp_path):
 
 def test_what_is_no_dataset_of_an_ingest_is_refused(months, tmp_path, small_dataset):
     raw = raw_of(months / "second")
-    with pytest.raises(UsageError, match="previous: .*no finished dataset"):
+    with pytest.raises(UsageError, match="previous: .*not a finished dataset"):
         run({**raw, "previous": str(months / "second")}, tmp_path / "out")
     with pytest.raises(DatasetError, match="damaged"):
         run({**raw, "previous": str(damaged_copy(months, tmp_path / "x", spoil_manifest))}, tmp_path / "out")

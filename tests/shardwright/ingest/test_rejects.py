@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_read_is_rejected(tmp_path, image_input, monkeypat
     ("change", "message"),
     [
         (lambda raw, root: changed(raw, images=str(root / "absent")), "absent does not exist"),
-        (lambda raw, root: changed(raw, images=str(root / "empty")), "holds no files"),
+        (lambda raw, root: changed(raw, images=str(root / "empty")), "contains no files"),
         (lambda raw, root: changed(raw, labels={"path": str(root / "absent.csv")}), "absent.csv does not exist"),
         (lambda raw, root: changed(raw, classes=["Fish"]), "row 3: the class 'Sugar' is not in input.classes"),
         (lambda raw, root: changed(raw, images="ftp://host/images"), "ftp:// is not known"),
@@ -168,7 +168,7 @@ def test_a_wrong_output_is_refused(tmp_path, image_input):
         run(raw, tmp_path / "out", workers=0)
     first = run(raw, tmp_path / "out")
     assert run(raw, tmp_path / "out") == first
-    with pytest.raises(UsageError, match="holds another dataset"):
+    with pytest.raises(UsageError, match="contains another dataset"):
         run({**raw, "shards": {"records": 3}}, tmp_path / "out")
 
 

@@ -342,7 +342,7 @@ def test_nothing_to_train_on_is_an_error_and_another_empty_split_is_logged(tmp_p
 def test_an_earlier_dataset_that_is_damaged_or_has_other_splits_is_refused(tmp_path):
     photos(tmp_path, range(30))
     run(raw(tmp_path), tmp_path / "first")
-    with pytest.raises(UsageError, match="split.previous: .*no finished dataset"):
+    with pytest.raises(UsageError, match="split.previous: .*there is no such folder"):
         run(raw(tmp_path, split={"previous": str(tmp_path / "none")}), tmp_path / "out")
     shares = {"train": 0.5, "eval": 0.2, "holdout": 0.3}
     with pytest.raises(UsageError, match="has a split 'test'; this configuration has eval, holdout, train"):

@@ -1,4 +1,4 @@
-"""BLESSED.json: which model is in force."""
+"""BLESSED.json: which model is the blessed one."""
 
 import os
 
@@ -56,16 +56,16 @@ def test_where_nothing_was_blessed_there_is_no_baseline(tmp_path, folder):
         "{",
     ],
 )
-def test_a_damaged_blessing_is_told_with_its_file(tmp_path, text):
+def test_a_damaged_blessing_is_reported_with_its_file(tmp_path, text):
     model(tmp_path / "1")
     (tmp_path / BLESSING_FILE).write_text(text)
     with pytest.raises(DatasetError, match=BLESSING_FILE):
         read_blessing(tmp_path)
 
 
-def test_a_blessed_model_that_is_gone_is_told(tmp_path):
+def test_a_missing_blessed_model_is_reported(tmp_path):
     write_blessing(tmp_path, Blessing("7", "d" * 64))
-    with pytest.raises(DatasetError, match="7, which is not there"):
+    with pytest.raises(DatasetError, match="7, which does not exist"):
         read_blessing(tmp_path)
 
 

@@ -202,7 +202,7 @@ def test_damaged_shards_are_named(clouds: Path, tmp_path: Path) -> None:
     shard = folder / "Split-train/data-00001-of-00003.tfrecord"
     data = bytearray(shard.read_bytes())
     shard.write_bytes(data[:-1])
-    with pytest.raises(DatasetError, match=r"data-00001-of-00003\.tfrecord: .* bytes, the manifest says"):
+    with pytest.raises(DatasetError, match=r"data-00001-of-00003\.tfrecord: .* bytes instead of the manifest's"):
         loader.load(folder, "train", 2)
     data[len(data) // 2] ^= 1
     shard.write_bytes(data)

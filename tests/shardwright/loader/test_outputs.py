@@ -60,7 +60,7 @@ def test_bits_hold_what_bytes_hold(clouds):
 def test_ignored_pixels_come_through_bits(small_dataset, tmp_path):
     root = small_dataset(tmp_path, classes=("Fish", "ignore"), counts={"train": [4]})
     manifest = ImageDataset.open(root).manifest
-    changed = manifest.__class__(**{**vars(manifest), "classes": ("Fish",)}).sealed()
+    changed = manifest.__class__(**{**vars(manifest), "classes": ("Fish",)}).with_digest()
     assert changed.ignores
     (root / "manifest.json").write_text(changed.to_json())
     masks, bits = (first(root, masks=kind)[1] for kind in ("bytes", "bits"))

@@ -66,7 +66,7 @@ def test_records_are_read_in_ranges(place, local, scheme, tmp_path):
     assert [len(part) for part in parts] == [4, 5]
     opened = ImageDataset.open(url)
     access = RandomAccess(opened.shards("train"))
-    assert access.read_stretch(2, 1, 2) == [payload for _, payload in opened.records("train")][6:8]
+    assert access.read_range(2, 1, 2) == [payload for _, payload in opened.records("train")][6:8]
 
 
 def test_copies_are_made_once_and_only_of_what_is_read(place, local, stores, tmp_path):

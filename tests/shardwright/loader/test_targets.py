@@ -174,7 +174,7 @@ def test_a_class_that_is_none_is_named(small_dataset, tmp_path):
 
     root = small_dataset(tmp_path, task="classification", counts={"train": [2]}, change=change)
     manifest = ImageDataset.open(root).manifest
-    changed = manifest.__class__(**{**vars(manifest), "labels": "multi"}).sealed()
+    changed = manifest.__class__(**{**vars(manifest), "labels": "multi"}).with_digest()
     (root / "manifest.json").write_text(changed.to_json())
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"key train/000.: has a class that is none of the 2"):
         list(loader.load(root, "train", 2))

@@ -68,7 +68,7 @@ def test_another_dataset_is_not_replaced(raw, out):
 def test_what_may_be_another_dataset_is_not_replaced(raw, out):
     change(out / "manifest.json", b"")
     change(out / "lineage.json", b"")
-    refused(raw, out, "nothing in it says which dataset it was")
+    refused(raw, out, "none of its files identifies the dataset")
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "Split-train/notes.txt", "more/notes.txt"])

@@ -1,4 +1,4 @@
-"""The folder beside an output: one run's at a time, and whoever comes after a killed one clears it."""
+"""The folder next to an output: only one run uses it, and the run after a killed one empties it."""
 
 import os
 
@@ -45,7 +45,7 @@ def test_a_living_run_is_let_alone_and_the_other_refused(tmp_path):
     with assembling(target, CONTENT) as folder:
         (folder / "a").write_text("a")
         with (
-            pytest.raises(UsageError, match="another run is publishing this very dataset"),
+            pytest.raises(UsageError, match="another run is publishing the same dataset"),
             assembling(target, CONTENT),
         ):
             raise AssertionError("entered")

@@ -40,7 +40,7 @@ def cut(tmp_path_factory, raw):
 
 
 def sound_staged(folder):
-    """How many shards a resumed run would take over; each is what its row says."""
+    """How many shards a resumed run would take over; each matches its row."""
     count = 0
     for file in sorted(folder.glob("made/.out.staging/*/done/[!.]*")):
         try:

@@ -16,7 +16,7 @@ from shardwright.dataset.reader import ImageDataset
 from shardwright.errors import CheckFailed, DatasetError, UsageError
 from shardwright.staging.commit import DatasetPlan, commit, open_if_committed
 from shardwright.staging.staging import PlannedShard, RecordResult, Staging
-from shardwright.storage.locks import is_locked
+from shardwright.storage.locks import lock_folder
 from shardwright.storage.whole_files import WholeFile
 
 SHARDS = (PlannedShard("eval", 0, 1), PlannedShard("train", 0, 2), PlannedShard("train", 1, 2))
@@ -81,7 +81,7 @@ def test_a_dataset_reads_back_what_was_staged(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"out", "staging"}
 
 
-def test_nothing_but_shards_lies_in_the_split_folders(tmp_path):
+def test_only_shards_are_in_the_split_folders(tmp_path):
     the_plan = plan()
     commit(staged(tmp_path / "staging", the_plan), the_plan, tmp_path / "out", {})
     assert {p.name for p in (tmp_path / "out").glob("Split-*/*")} == {
@@ -227,7 +227,7 @@ def test_the_same_dataset_again_is_nothing_to_do_and_another_is_refused(tmp_path
     assert open_if_committed(out, the_plan.fingerprint) == first
     assert commit(Staging.open(tmp_path / "s", the_plan.fingerprint), the_plan, out, {}) == first
     other = plan(recipe={"salt": "x"})
-    with pytest.raises(UsageError, match="holds another dataset"):
+    with pytest.raises(UsageError, match="contains another dataset"):
         commit(staged(tmp_path / "s", other), other, out, {})
     assert tree(out) == before
 
@@ -239,7 +239,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     with pytest.raises(UsageError, match=r"not empty \(thesis.txt\)"):
         commit(staged(tmp_path / "s", the_plan), the_plan, tmp_path / "out", {})
     (tmp_path / "file").write_text("x")
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         open_if_committed(tmp_path / "file", "f")
 
 
@@ -254,13 +254,13 @@ def test_one_run_at_a_time_writes_a_dataset(tmp_path):
         assert Path(again.root, ".lock").exists()
 
 
-def test_where_nothing_can_be_locked_that_is_said(tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch):
     def no_locks(file, how):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", no_locks)
     with pytest.raises(UsageError, match=r"cannot be locked \(No locks available\)"):
-        is_locked(tmp_path, waiting=lambda: None)
+        lock_folder(tmp_path, waiting=lambda: None)
 
 
 def test_many_row_files_are_merged_in_order_with_few_open_files(tmp_path, monkeypatch):
@@ -329,7 +329,7 @@ def test_a_kill_at_any_moment_shows_no_dataset_or_the_whole_one(tmp_path):
     assert survived
 
 
-def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
+def test_further_files_are_part_of_a_finished_shard(tmp_path):
     staging = Staging.open(tmp_path, "f" * 64)
 
     def written(data):
@@ -337,22 +337,22 @@ def test_files_beside_a_shard_are_part_of_what_is_finished(tmp_path):
             yield RecordResult("a", b"a")
             staging.write_file("figures/a", data)
 
-        return staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"])
+        return staging.write_shard(SHARDS[0], all_outcomes(), further=["figures/a"])
 
-    assert written(b"123").beside == {"figures/a": 3}
-    assert written(b"12345").beside == {"figures/a": 3}
+    assert written(b"123").further == {"figures/a": 3}
+    assert written(b"12345").further == {"figures/a": 3}
     assert staging.unfinished(SHARDS) == list(SHARDS[1:])
     assert Path(staging.location("figures/a")).read_bytes() == b"123"
     # As a power failure may leave it.
     staging.path("figures/a").write_bytes(b"1")
     assert staging.unfinished(SHARDS) == list(SHARDS)
-    assert written(b"1234").beside == {"figures/a": 4}
+    assert written(b"1234").further == {"figures/a": 4}
     staging.path("figures/a").unlink()
     assert not staging.is_shared("figures/a")
     assert staging.result(SHARDS[0]) is None
 
 
-def test_a_shard_that_was_finished_without_the_files_beside_it_is_written_anew(tmp_path):
+def test_a_shard_that_was_finished_without_further_files_is_rewritten(tmp_path):
     """As an earlier version left it, which kept other files or none."""
     staging = Staging.open(tmp_path, "f" * 64)
     staging.write_shard(SHARDS[0], [RecordResult("a", b"a")])
@@ -361,8 +361,8 @@ def test_a_shard_that_was_finished_without_the_files_beside_it_is_written_anew(t
         yield RecordResult("a", b"a")
         staging.write_file("figures/a", b"123")
 
-    assert staging.write_shard(SHARDS[0], all_outcomes(), beside=["figures/a"]).beside == {"figures/a": 3}
-    assert staging.result(SHARDS[0]).beside == {"figures/a": 3}
+    assert staging.write_shard(SHARDS[0], all_outcomes(), further=["figures/a"]).further == {"figures/a": 3}
+    assert staging.result(SHARDS[0]).further == {"figures/a": 3}
 
 
 def test_two_attempts_at_one_file_do_not_write_into_each_other(tmp_path):

@@ -16,7 +16,7 @@ LATER = 10_000_000_000
 
 
 def settled():
-    """A clock by which whatever was changed before this test has been so for long."""
+    """A clock that is ahead, so that no file of this test counts as just changed."""
     return time.time_ns() + LATER
 
 
@@ -26,7 +26,7 @@ def truth(data):
 
 @pytest.fixture
 def reads(monkeypatch):
-    """What `hash_file` has read and summed."""
+    """Records the files that `hash_file` reads."""
     seen = []
     real = google_crc32c.extend
 
@@ -45,7 +45,7 @@ def file(tmp_path):
     return path
 
 
-def test_a_file_is_read_once_within_the_block_and_anew_behind_it(file, reads):
+def test_a_file_is_read_once_within_the_block_and_again_after_it(file, reads):
     with cached_hashes(settled):
         assert hash_file(str(file)) == truth(b"first")
         del reads[:]

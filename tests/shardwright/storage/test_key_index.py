@@ -1,4 +1,4 @@
-"""Where keys stand in a listing: every key at its place, others at none."""
+"""Positions of keys in a listing: every key is found, and no other."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Several runs in one staging folder on a bucket: the last one clears up, whoever was killed keeps nobody waiting."""
+"""Several runs in one staging folder on a bucket: the last one deletes it, and killed runs do not block others."""
 
 import threading
 
@@ -88,7 +88,7 @@ def test_a_run_that_was_killed_keeps_nothing(stores, url, scheme, monkeypatch):
 
 
 @pytest.mark.parametrize("scheme", ["gs"])
-def test_whoever_begins_while_another_clears_up_waits_for_it(stores, url, scheme, monkeypatch):
+def test_a_run_that_begins_during_a_removal_waits_for_it(stores, url, scheme, monkeypatch):
     began, entered, delete = threading.Event(), threading.Event(), leases.buckets.delete
 
     def enter():
@@ -113,8 +113,8 @@ def test_whoever_begins_while_another_clears_up_waits_for_it(stores, url, scheme
 
 
 @pytest.mark.parametrize("scheme", ["gs"])
-def test_whoever_waited_is_known_to_the_next_that_removes(stores, url, scheme, monkeypatch):
-    """The first one may have deleted the lease of whoever waits for it, and a third may be waiting to remove, too."""
+def test_a_run_that_waited_is_known_to_the_next_removal(stores, url, scheme, monkeypatch):
+    """The first one may have deleted the lease of a waiting run, and a third may be waiting to remove, too."""
     monkeypatch.setenv(leases.SILENT_VARIABLE, "60")
     monkeypatch.setattr(leases, "_LONGEST_PAUSE", 0.01)
     stores.write(f"{url}/removing", b"of another")
@@ -150,19 +150,19 @@ def test_what_begins_between_looking_and_deleting_is_seen(stores, url, scheme, m
 @pytest.mark.parametrize("text", ["x", "-1", "nan", "inf"])
 def test_what_is_no_time_is_refused(monkeypatch, text):
     monkeypatch.setenv(leases.SILENT_VARIABLE, text)
-    with pytest.raises(UsageError, match="SHARDWRIGHT_SILENT_SECONDS: .* is no number of seconds"):
+    with pytest.raises(UsageError, match="SHARDWRIGHT_SILENT_SECONDS: .* is not a number of seconds"):
         leases.silent_seconds()
 
 
 @pytest.mark.parametrize("scheme", ["gs"])
 def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_input, tmp_path, monkeypatch):
-    """Two runs of the same data on two machines, as on Vertex AI: each has an output of its own, and one staging."""
+    """Two runs of the same data on two machines, as on Vertex AI: with separate outputs, and one staging folder."""
     monkeypatch.setenv(leases.SILENT_VARIABLE, "0.3")
     bucket = stores.bucket(scheme)
     raw = {**image_input(tmp_path / "in"), "run": {"staging": f"{bucket}/staging"}}
     commit, machines = staging_commit.commit, []
 
-    def beside(*given):
+    def meanwhile(*given):
         """When the first is about to publish, the second does all of it."""
         monkeypatch.setattr(ingest_run, "commit", commit)
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "other"))
@@ -174,7 +174,7 @@ def test_a_run_that_ends_leaves_another_one_its_shards(stores, scheme, image_inp
         return commit(*given)
 
     (tmp_path / "other").mkdir()
-    monkeypatch.setattr(ingest_run, "commit", beside)
+    monkeypatch.setattr(ingest_run, "commit", meanwhile)
     run(raw, f"{bucket}/first", workers=1)
     assert machines
     assert ImageDataset.open(f"{bucket}/first").manifest == ImageDataset.open(f"{bucket}/second").manifest

@@ -1,4 +1,4 @@
-"""Folders that one run at a time works in."""
+"""Folders that only one run may use."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shardwright.errors import UsageError
-from shardwright.storage.locks import LOCK_FILE, is_locked
+from shardwright.storage.locks import LOCK_FILE, lock_folder
 
 
 @pytest.mark.parametrize("target", ["victim", "no-such-folder/victim"])
@@ -18,14 +18,14 @@ def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path, target: str
     folder.mkdir()
     (folder / LOCK_FILE).symlink_to(tmp_path / target)
     with pytest.raises(UsageError, match=r"staging/\.lock: is a link, which no run of ours made"):
-        is_locked(folder)
+        lock_folder(folder)
     assert not (tmp_path / "victim").exists()
 
 
 def test_a_folder_is_held_until_its_file_is_closed(tmp_path: Path) -> None:
-    with is_locked(tmp_path / "new"), pytest.raises(UsageError, match="another run is at work there"):
-        is_locked(tmp_path / "new")
-    is_locked(tmp_path / "new").close()
+    with lock_folder(tmp_path / "new"), pytest.raises(UsageError, match="another run is at work there"):
+        lock_folder(tmp_path / "new")
+    lock_folder(tmp_path / "new").close()
 
 
 def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,12 +38,12 @@ def test_a_folder_that_goes_while_it_is_locked_is_made_again(tmp_path: Path, mon
         return open_file(path, *given, **named)
 
     monkeypatch.setattr("shardwright.storage.locks.os.open", gone)
-    is_locked(folder).close()
+    lock_folder(folder).close()
     assert removed == [folder / LOCK_FILE]
     assert folder.is_dir()
 
 
-def test_a_lock_on_a_folder_that_is_deleted_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_on_a_deleted_folder_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, lock, removed = tmp_path / "x", fcntl.flock, []
 
     def late(file: Any, how: int) -> None:
@@ -53,5 +53,5 @@ def test_a_lock_on_a_folder_that_is_deleted_is_taken_anew(tmp_path: Path, monkey
         lock(file, how)
 
     monkeypatch.setattr("shardwright.storage.locks.fcntl.flock", late)
-    with is_locked(folder) as file:
+    with lock_folder(folder) as file:
         assert os.path.samestat(os.fstat(file.fileno()), (folder / LOCK_FILE).stat())

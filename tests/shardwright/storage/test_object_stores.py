@@ -113,7 +113,7 @@ def test_a_listing_of_several_pages_is_whole(stores, scheme):
     stores.meddle = None
     stores.requests.clear()
     assert list_inputs(bucket).keys == names
-    # Each page is asked for once, and whoever only wants to know whether there is anything asks for one.
+    # Each page is asked for once, and a check for any object asks for one page only.
     assert len(stores.requests) == 2
     assert is_folder(bucket)
     assert len(stores.requests) == 3
@@ -140,7 +140,7 @@ def test_wrong_paths_are_named(stores, scheme, path, message):
 
 @both
 def test_an_empty_bucket_is_an_empty_folder(stores, scheme):
-    with pytest.raises(UsageError, match="holds no files"):
+    with pytest.raises(UsageError, match="contains no files"):
         list_inputs(stores.bucket(scheme))
 
 
@@ -302,7 +302,7 @@ def test_objects_are_uploaded_copied_and_deleted(stores, tmp_path, scheme):
     buckets.delete(f"{bucket}/x/y")
     buckets.delete(f"{bucket}/x/y")
     assert buckets.stat(f"{bucket}/x/y") is None
-    with pytest.raises(CheckFailed, match="x/y: is gone"):
+    with pytest.raises(CheckFailed, match="x/y: was deleted"):
         buckets.copy(f"{bucket}/x/y", f"{other}/z")
 
 

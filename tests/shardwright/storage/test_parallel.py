@@ -24,7 +24,7 @@ def test_what_weighs_much_is_not_held_together(monkeypatch):
         with lock:
             held[0] -= weight
     assert found == weights
-    # One item may weigh more than all may together; it goes alone, but for what was handed out and is not taken back.
+    # One item may weigh more than all may together; it goes alone, besides the results that are not released yet.
     assert most[0] <= 25 + 10
 
 

@@ -11,7 +11,7 @@ from shardwright.storage.paths import Part, split_part
 
 
 @given(st.text(st.characters(exclude_characters="\0")), st.integers(0, 2**40), st.integers(0, 2**40))
-def test_a_path_says_its_part(path, start, stop):
+def test_a_path_contains_its_part(path, start, stop):
     assert split_part(part_path(path, start, stop)) == (path, start, stop)
     assert split_part(path) == Part(path, 0, None)
     assert "\0" not in display_path(part_path(path, start, stop))

@@ -1,4 +1,4 @@
-"""Asking again: how often, after which pauses, and what is said in the end."""
+"""Retries: how often, after which pauses, and the message in the end."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ def test_pauses_grow_within_their_bounds_and_attempts_end(attempts, failures, fi
         assert whole / 2 <= pause <= whole
 
 
-def test_what_asking_again_cannot_mend_is_not_asked_again():
+def test_permanent_errors_are_not_retried():
     pauses = []
     with pytest.raises(UsageError, match="busy"):
         Retries(sleep=pauses.append).call("a", failing(1, UsageError))

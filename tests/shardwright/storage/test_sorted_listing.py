@@ -11,7 +11,7 @@ from shardwright.storage.listing import Found, SortedListing, make_listing
 texts = st.text(st.characters(), max_size=3)
 files = st.lists(
     st.builds(
-        lambda key, name, *told: Found(key, name is not None and key != name, key if name is None else name, *told),
+        lambda key, name, *rest: Found(key, name is not None and key != name, key if name is None else name, *rest),
         *(texts, st.none() | texts, st.integers(0, 9), texts, texts),
     )
 )

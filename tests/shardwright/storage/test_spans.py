@@ -39,7 +39,7 @@ def test_spans_and_versions_are_found_in_the_names_of_folders():
     assert found("in/{SPAN}/v{VERSION}/*.jpg", *tree) == [(7, 1), (7, 2), (12, 1)]
 
 
-def test_what_stands_below_the_marks_is_kept_and_the_names_are_told():
+def test_the_path_below_the_marks_is_kept_and_names_are_reported():
     path = SpanPath.parse("input.images", "/in/s{SPAN}/raw/v{VERSION:2}/images/**/*.jpg")
     (delivery,) = path.find(lister("in/s3/raw/v04/images/a.jpg"))
     assert delivery.path == "/in/s3/raw/v04/images/**/*.jpg"
@@ -67,14 +67,14 @@ def test_the_span_of_a_date_is_its_days_since_1970(date):
     assert found("in/{DD}/{MM}{YYYY}", f"in/{date.day:02}/{date.month:02}{date.year:04}/a.jpg") == [(days(date), 0)]
 
 
-def test_a_date_is_told_with_its_span():
+def test_a_date_is_reported_with_its_span():
     path = SpanPath.parse("input.images", "in/{YYYY}/{MM}/{DD}")
     (delivery,) = path.find(lister("in/2024/05/01/a.jpg"))
     assert path.called(delivery) == "span 19844 (2024-05-01)"
 
 
 def test_a_date_that_no_calendar_has_is_an_error():
-    with pytest.raises(UsageError, match="2024-02-30 is no date"):
+    with pytest.raises(UsageError, match="2024-02-30 is not a date"):
         found("in/{YYYY}-{MM}-{DD}", "in/2024-02-30/a.jpg")
 
 
@@ -87,17 +87,17 @@ def test_two_folders_of_one_span_are_an_error():
     ("path", "problem"),
     [
         ("in/{SPAN}/{YYYY}-{MM}-{DD}", "both a span and a date"),
-        ("in/{YYYY}-{MM}", "no whole date"),
-        ("in/{YYYY}-{MM}-{DD}-{DD}", "no whole date"),
+        ("in/{YYYY}-{MM}", "an incomplete date"),
+        ("in/{YYYY}-{MM}-{DD}-{DD}", "an incomplete date"),
         ("in/{SPAN}/{SPAN}", "more than once"),
         ("in/{SPAN}/{VERSION}-{VERSION}", "more than once"),
-        ("in/{VERSION}", "version of no span"),
+        ("in/{VERSION}", "version without a span"),
         ("in/{SPAN:x}", "no width"),
         ("in/{SPAN:0}", "no width"),
         ("in/{SPAN:}", "no width"),
         ("in/{YYYY:4}-{MM}-{DD}", "no width"),
         ("in/*/{SPAN}", "wildcard before"),
-        ("in/{SPAN}_*.jpg", "wildcard before or beside"),
+        ("in/{SPAN}_*.jpg", "wildcard before or next to"),
     ],
 )
 def test_malformed_paths_are_refused(path, problem):

@@ -32,8 +32,8 @@ def test_a_folder_is_listed_with_all_below_it_by_key(tmp_path):
     assert listing.refused == []
 
 
-def test_names_of_a_folder_are_told_beside_links_that_lead_nowhere(tmp_path):
-    """A link to a folder is none of it, as for every listing; one that leads to itself is a name like others."""
+def test_names_of_a_folder_are_listed_with_links_that_lead_nowhere(tmp_path):
+    """A link to a folder is left out, as in every listing; one that leads to itself is a name like others."""
     fill(tmp_path, "a.jpg", "b/c.jpg", ".hidden")
     os.symlink("loop", tmp_path / "loop")
     os.symlink("nothing", tmp_path / "broken")
@@ -144,7 +144,7 @@ def test_the_root_itself_may_be_a_link(tmp_path):
         ("gs://*/a", "Name one bucket"),
         ("{root}/absent", "does not exist"),
         ("{root}/absent/*.jpg", "the folder .*absent of .* does not exist"),
-        ("{root}/empty", "holds no files"),
+        ("{root}/empty", "contains no files"),
         ("{root}/full/*.gif", "matches no file"),
         ("{root}/full/a.jpg", "is a file"),
         ("{root}/*/../a", r"goes up by `\.\.`"),
@@ -159,7 +159,7 @@ def test_wrong_paths_are_named(tmp_path, images, message):
 
 def test_a_folder_with_only_hidden_files_is_empty(tmp_path):
     fill(tmp_path, ".gitkeep")
-    with pytest.raises(UsageError, match="holds no files"):
+    with pytest.raises(UsageError, match="contains no files"):
         list_inputs(str(tmp_path))
 
 

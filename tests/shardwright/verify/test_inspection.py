@@ -47,7 +47,7 @@ def test_a_dataset_is_described_by_its_manifest(dataset):
 
 def test_a_half_written_dataset_is_refused(dataset):
     (dataset / "manifest.json").unlink()
-    with pytest.raises(DatasetError, match=r"no manifest\.json, so no finished dataset"):
+    with pytest.raises(DatasetError, match=r"no manifest\.json, so it is not a finished dataset"):
         view_dataset(str(dataset))
 
 
@@ -193,7 +193,7 @@ def test_a_damaged_record_is_named(dataset):
 def test_a_damaged_index_is_named(dataset):
     index = next((dataset / "index" / "Split-eval").iterdir())
     index.write_text('{"key":"x","broken\n')
-    with pytest.raises(DatasetError, match="no readable index"):
+    with pytest.raises(DatasetError, match="not a readable index"):
         fetch(str(dataset), "x")
 
 
