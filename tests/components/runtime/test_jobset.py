@@ -119,7 +119,7 @@ def test_another_attempt_waits_for_the_set_that_runs(task, opened, capsys):
 
 def test_a_set_that_failed_is_left_for_its_logs(task, opened):
     kubernetes = FakeCluster(statuses=[FAILED])
-    with pytest.raises(CheckFailed, match=r"pipelines/shardwright-.* failed: no room\. `kubectl logs -n pipelines"):
+    with pytest.raises(CheckFailed, match=r"pipelines/shardwright-.* failed: no room\. See `kubectl logs -n pipelines"):
         run(task, opened, kubernetes)
     assert task.name in kubernetes.made
     # The copies are of no use to anyone.
