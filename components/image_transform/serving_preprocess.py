@@ -233,8 +233,8 @@ def ingest_image_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     if found.get("chroma") == _NOT_WRITTEN and encoded == "jpeg":
         raise ConfigError(
             "images.chroma",
-            f"serving repeats the encoding of the ingest, and TensorFlow's encode_jpeg cannot write {_NOT_WRITTEN}, "
-            "only 444 and 420",
+            f"{_NOT_WRITTEN} cannot be served: serving repeats the encoding of the ingest, and TensorFlow's "
+            "encode_jpeg writes 444 and 420 only",
             "Use one of these, or images.reencode: png; transform.chroma may be 422.",
         )
     return found

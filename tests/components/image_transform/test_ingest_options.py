@@ -35,5 +35,5 @@ def test_only_options_that_change_pixels_are_returned(images: dict[str, Any], wa
     ],
 )
 def test_a_chroma_that_no_op_writes_is_refused(step: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"images\.chroma: 422, .*encode_jpeg.*444 and 420"):
+    with pytest.raises(ConfigError, match=r"images\.chroma: 422 cannot be served.*encode_jpeg.*444 and 420"):
         ingest_image_options({"images": {**step, "chroma": 422}})
