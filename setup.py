@@ -45,6 +45,7 @@ setup(
         "jax>=0.8; python_version >= '3.11'",
         "keras>=3.10,<4",
         "kfp>=2.5,<2.17",
+        "kubernetes>=26,<27",
         "ml-metadata>=1.16,<2",
         "numpy>=1.26",
         "pillow>=11.3,<13",  # AvifImagePlugin came with 11.3; the arguments of decoders are not a public interface.

@@ -9,18 +9,16 @@ The copies are deleted when the set has ended or failed. A later task of the sam
 task, once they have not been used for a day; starting and waiting tasks mark their copies as used. Sets of other
 namespaces are not visible, so each namespace has a separate folder on the volume.
 
-`Cluster` is the Kubernetes API of a pod: it creates, reads and deletes one object with the pod's service account.
+`Cluster` creates, reads and deletes sets by the Kubernetes client, with the pod's service account.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
 import shutil
 import signal
-import ssl
 import sys
 import time
 import uuid
@@ -43,9 +41,10 @@ from shardwright.storage.mirror import put_folder
 # The address of `kubectl proxy`, outside a pod.
 PROXY_VARIABLE = "SHARDWRIGHT_KUBERNETES"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_JOBSETS = {"group": "jobset.x-k8s.io", "version": "v1alpha2", "plural": "jobsets"}
 _SECONDS = 60.0
-# About four minutes, the time to upgrade a control plane without a replica.
-_ATTEMPTS, _LONGEST_PAUSE = 16, 30.0
+# With a pause of a second about four minutes in all, the time to upgrade a control plane without a replica.
+_RETRIES = 8
 _BUSY = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -53,25 +52,26 @@ _BUSY = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
+_FIXES: dict[int, str] = {
+    HTTPStatus.FORBIDDEN: "Let the run's service account {verb} it: docs/kubeflow.md has the Role.",
+    HTTPStatus.UNAUTHORIZED: "Give the run a service account: docs/kubeflow.md.",
+    HTTPStatus.NOT_FOUND: "It does not exist: it was deleted, or JobSet is not installed in the cluster.",
+}
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The Kubernetes API.
+    """The JobSets of a namespace, through the Kubernetes API.
 
     Attributes:
-        host: its name.
-        port: its port.
         namespace: namespace of this pod.
-        account: folder with the pod's token and the authority's certificate; `None` connects without both.
-        pause: seconds before the first retry without an answer; later ones wait longer.
+        proxy: URL of `kubectl proxy`; empty connects with the pod's service account.
+        pause: seconds before the second retry of a request; each further one waits twice as long, up to two minutes.
     """
 
-    host: str
-    port: int
     namespace: str
-    account: Path | None
-    pause: float = 2.0
+    proxy: str = ""
+    pause: float = 1.0
 
     @staticmethod
     def of_this_pod(environment: Mapping[str, str]) -> Cluster:
@@ -83,93 +83,92 @@ class Cluster:
         proxy = environment.get(PROXY_VARIABLE)
         if proxy:
             parts = urlsplit(proxy)
-            return Cluster(parts.hostname or "127.0.0.1", parts.port or 8001, parts.path.strip("/") or "default", None)
+            return Cluster(parts.path.strip("/") or "default", f"{parts.scheme}://{parts.netloc}")
         try:
-            host, port = environment["KUBERNETES_SERVICE_HOST"], int(environment["KUBERNETES_SERVICE_PORT"])
-            namespace = (_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
-        except (KeyError, ValueError, OSError) as error:
+            return Cluster((_ACCOUNT / "namespace").read_text(encoding="utf-8").strip())
+        except OSError as error:
+            raise _no_account(error) from None
+
+    def create(self, manifest: Mapping[str, Any]) -> bool:
+        """Creates a set; returns `False` if one of that name exists."""
+        return self._ask("create", manifest["metadata"]["name"], HTTPStatus.CONFLICT, body=manifest) is not None
+
+    def get(self, name: str) -> dict[str, Any]:
+        """Returns a set."""
+        return self._ask("get", name) or {}
+
+    def find(self, name: str) -> dict[str, Any] | None:
+        """Returns a set; `None` if it does not exist."""
+        return self._ask("get", name, HTTPStatus.NOT_FOUND)
+
+    def delete(self, name: str) -> None:
+        """Deletes a set, if it exists, and all objects that it owns."""
+        self._ask("delete", name, HTTPStatus.NOT_FOUND, propagation_policy="Foreground")
+
+    def _ask(self, verb: str, name: str, expected: int = 0, **arguments: Any) -> dict[str, Any] | None:
+        """Sends a request; returns `None` for an error with the expected status."""
+        # The import takes seconds.
+        from kubernetes import client
+        from urllib3.exceptions import HTTPError
+
+        configuration = self._configuration()
+        api = client.CustomObjectsApi(client.ApiClient(configuration))
+        request = getattr(api, f"{verb}_namespaced_custom_object")
+        named = {} if verb == "create" else {"name": name}
+        try:
+            found = request(namespace=self.namespace, _request_timeout=_SECONDS, **_JOBSETS, **named, **arguments)
+        except client.ApiException as error:
+            if error.status == expected:
+                return None
+            fix = _FIXES.get(error.status, "Look at the manifest in the pipeline's document.").format(verb=verb)
             raise ShardwrightError(
-                f"This is not a pod with a service account ({error}). Give the run one that may create JobSets "
-                f"(docs/kubeflow.md), or set {PROXY_VARIABLE} to http://HOST:PORT/NAMESPACE of `kubectl proxy`."
+                f"Kubernetes refused to {verb} JobSet {self.namespace}/{name}: {_reason(error)}. {fix}"
             ) from None
-        return Cluster(host, port, namespace, _ACCOUNT)
+        except HTTPError as error:
+            raise ShardwrightError(f"Kubernetes at {configuration.host} does not answer: {error}.") from None
+        return dict(found)
 
-    def create(self, path: str, manifest: Mapping[str, Any]) -> bool:
-        """Creates an object; returns `False` if one of that name exists."""
-        status, answer = self._ask("POST", path, json.dumps(manifest))
-        if status == HTTPStatus.CONFLICT:
-            return False
-        self._check("create", path, status, answer)
-        return True
+    def _configuration(self) -> Any:
+        """Returns the settings of a request, with the current token: tokens are renewed while a pod runs."""
+        from kubernetes import client
+        from kubernetes.config import ConfigException
+        from kubernetes.config.incluster_config import InClusterConfigLoader
+        from urllib3 import Retry
 
-    def get(self, path: str) -> dict[str, Any]:
-        """Returns an object."""
-        status, answer = self._ask("GET", path)
-        self._check("get", path, status, answer)
-        return answer
-
-    def find(self, path: str) -> dict[str, Any] | None:
-        """Returns an object; `None` if it does not exist."""
-        status, answer = self._ask("GET", path)
-        if status == HTTPStatus.NOT_FOUND:
-            return None
-        self._check("get", path, status, answer)
-        return answer
-
-    def delete(self, path: str) -> None:
-        """Deletes an object, if it exists, and all objects that it owns."""
-        status, answer = self._ask("DELETE", f"{path}?propagationPolicy=Foreground")
-        if status != HTTPStatus.NOT_FOUND:
-            self._check("delete", path, status, answer)
-
-    def _check(self, verb: str, path: str, status: int, answer: dict[str, Any]) -> None:
-        if status < HTTPStatus.BAD_REQUEST:
-            return
-        fixes: dict[int, str] = {
-            HTTPStatus.FORBIDDEN: f"Let the run's service account {verb} it: docs/kubeflow.md has the Role.",
-            HTTPStatus.UNAUTHORIZED: "Give the run a service account: docs/kubeflow.md.",
-            HTTPStatus.NOT_FOUND: "It does not exist: it was deleted, or JobSet is not installed in the cluster.",
-        }
-        fix = fixes.get(status, "Look at the manifest in the pipeline's document.")
-        raise ShardwrightError(f"Kubernetes refused to {verb} {path}: {answer.get('message', status)}. {fix}")
-
-    def _ask(self, method: str, path: str, body: str | None = None) -> tuple[int, dict[str, Any]]:
-        """Sends a request, and repeats it without an answer: the API's servers are replaced now and then."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                status, answer = self._ask_once(method, path, body)
-                if status not in _BUSY or attempt == _ATTEMPTS:
-                    return status, answer
-            except (OSError, http.client.HTTPException) as error:
-                if attempt == _ATTEMPTS:
-                    raise ShardwrightError(f"Kubernetes at {self.host}:{self.port} does not answer: {error}.") from None
-            time.sleep(min(self.pause * attempt, _LONGEST_PAUSE))
-        raise AssertionError("unreachable")
-
-    def _ask_once(self, method: str, path: str, body: str | None) -> tuple[int, dict[str, Any]]:
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        connection: http.client.HTTPConnection
-        if self.account is None:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=_SECONDS)
+        configuration = client.Configuration()
+        if self.proxy:
+            configuration.host = self.proxy
         else:
-            # Read each time: tokens are renewed while a pod runs.
-            headers["Authorization"] = f"Bearer {(self.account / 'token').read_text(encoding='utf-8').strip()}"
-            context = ssl.create_default_context(cafile=os.fspath(self.account / "ca.crt"))
-            connection = http.client.HTTPSConnection(self.host, self.port, timeout=_SECONDS, context=context)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            text = response.read()
-        finally:
-            connection.close()
-        try:
-            answer = json.loads(text)
-        except ValueError:
-            answer = {}
-        return response.status, answer if isinstance(answer, dict) else {}
+            try:
+                InClusterConfigLoader(str(_ACCOUNT / "token"), str(_ACCOUNT / "ca.crt")).load_and_set(configuration)
+            except ConfigException as error:
+                raise _no_account(error) from None
+        # The API's servers are replaced now and then.
+        configuration.retries = Retry(
+            _RETRIES,
+            status_forcelist=_BUSY,
+            allowed_methods=None,
+            backoff_factor=self.pause,
+            raise_on_status=False,
+        )
+        return configuration
 
 
-_JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
+def _no_account(error: Exception) -> ShardwrightError:
+    return ShardwrightError(
+        f"This is not a pod with a service account ({error}). Give the run one that may create JobSets "
+        f"(docs/kubeflow.md), or set {PROXY_VARIABLE} to http://HOST:PORT/NAMESPACE of `kubectl proxy`."
+    )
+
+
+def _reason(error: Any) -> str:
+    """Returns the message in the body of an answer, or its status."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (ValueError, TypeError, KeyError):
+        return str(error.status)
+
+
 _PORT = 8476
 _FIRST_LOOK, _LAST_LOOK = 0.25, 30.0
 _NAME = re.compile(r"shardwright-[0-9a-f]{12}")
@@ -244,14 +243,13 @@ def run_as_jobset(task: JobSetTask, opened: dict[str, Any], cluster: Cluster) ->
     """
     pod_input = task.pod_input(opened)
     _mark_used(task)
-    sets = _JOBSETS.format(namespace=cluster.namespace)
-    _delete_unused_copies(cluster, sets, task)
+    _delete_unused_copies(cluster, task)
     for source, target in _places(opened, pod_input, "inputs"):
         _copy_once(Path(source), Path(target))
-    with _deleted_at_the_end(cluster, f"{sets}/{task.name}"):
-        created = _create(cluster, sets, task, opened)
+    with _deleted_at_the_end(cluster, task.name):
+        created = _create(cluster, task, opened)
         print(f"JobSet {cluster.namespace}/{task.name} {'started' if created else 'exists already'}", flush=True)
-        _wait(cluster, f"{sets}/{task.name}", task)
+        _wait(cluster, task)
         _copy_outputs(opened, pod_input)
     # Some files may stay, for example those that NFS keeps for an ending pod; a later task deletes them.
     shutil.rmtree(task.folder, ignore_errors=True)
@@ -270,21 +268,21 @@ def _copy_outputs(opened: dict[str, Any], pod_input: dict[str, Any]) -> None:
     output_file.write_text(json.dumps(report, sort_keys=True), encoding="utf-8")
 
 
-def _create(cluster: Cluster, sets: str, task: JobSetTask, opened: dict[str, Any]) -> bool:
+def _create(cluster: Cluster, task: JobSetTask, opened: dict[str, Any]) -> bool:
     """Creates the set, and replaces the failed one of an earlier attempt; returns `False` if one runs already."""
-    path, manifest = f"{sets}/{task.name}", task.manifest(opened)
-    if cluster.create(sets, manifest):
+    manifest = task.manifest(opened)
+    if cluster.create(manifest):
         return True
-    found = cluster.find(path)
+    found = cluster.find(task.name)
     if found is not None and "Failed" not in _conditions(found):
         return False
-    cluster.delete(path)
-    while cluster.find(path) is not None:
+    cluster.delete(task.name)
+    while cluster.find(task.name) is not None:
         time.sleep(_FIRST_LOOK)
-    return cluster.create(sets, manifest)
+    return cluster.create(manifest)
 
 
-def _delete_unused_copies(cluster: Cluster, sets: str, task: JobSetTask) -> None:
+def _delete_unused_copies(cluster: Cluster, task: JobSetTask) -> None:
     """Deletes the copies of killed tasks whose sets have ended, too."""
     for folder in sorted(task.shared.glob("shardwright-*")):
         if not _NAME.fullmatch(folder.name) or folder == task.folder or not folder.is_dir():
@@ -296,7 +294,7 @@ def _delete_unused_copies(cluster: Cluster, sets: str, task: JobSetTask) -> None
             continue
         if time.time() - touched < _SECONDS_LEFT_ALONE:
             continue
-        found = cluster.find(f"{sets}/{folder.name}")
+        found = cluster.find(folder.name)
         if found is None or {"Completed", "Failed"} & _conditions(found).keys():
             # A task that starts right now finds all of the folder, or nothing.
             with suppress(FileNotFoundError):
@@ -336,11 +334,11 @@ def _copy_once(source: Path, target: Path) -> None:
     durable.rename_folder(part, target)
 
 
-def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:
+def _wait(cluster: Cluster, task: JobSetTask) -> None:
     pause, shown = _FIRST_LOOK, ""
     while True:
         _mark_used(task)
-        found = cluster.get(path)
+        found = cluster.get(task.name)
         status, conditions = found.get("status", {}), _conditions(found)
         if "Completed" in conditions:
             return
@@ -363,12 +361,12 @@ def _wait(cluster: Cluster, path: str, task: JobSetTask) -> None:
 
 
 @contextmanager
-def _deleted_at_the_end(cluster: Cluster, path: str) -> Iterator[None]:
+def _deleted_at_the_end(cluster: Cluster, name: str) -> Iterator[None]:
     """Deletes the set at the end and on SIGTERM; a failed set is kept for its logs."""
 
     def end(number: int, frame: object) -> None:
         del frame
-        cluster.delete(path)
+        cluster.delete(name)
         sys.exit(128 + number)
 
     before = signal.signal(signal.SIGTERM, end)
@@ -376,4 +374,4 @@ def _deleted_at_the_end(cluster: Cluster, path: str) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-    cluster.delete(path)
+    cluster.delete(name)

@@ -263,7 +263,7 @@ def test_what_goes_while_a_task_looks_at_it_is_left_to_others(task, opened):
         ),
         ({"POST": (404, {"message": "not found"})}, r"JobSet is not installed in the cluster"),
         ({"POST": (422, {"message": "bad"})}, r"create .*: bad\. Look at the manifest"),
-        ({"GET": (403, {"message": "no right"})}, r"refused to get .*/jobsets/shardwright-.*: no right"),
+        ({"GET": (403, {"message": "no right"})}, r"refused to get JobSet pipelines/shardwright-.*: no right"),
     ],
 )
 def test_refusals_of_kubernetes_are_reported_with_the_fix(task, opened, refuses, message):
@@ -277,11 +277,11 @@ def test_a_busy_cluster_is_asked_again():
     answer, busy = kubernetes.answer, [503, 429, 500]
     kubernetes.answer = lambda *asked: (busy.pop(), {}) if busy else answer(*asked)
     with kubernetes.serving() as url:
-        assert replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("/jobsets/x")["n"] == 1
+        assert replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("x")["n"] == 1
     assert busy == []
     kubernetes.answer = lambda *_: (503, {"message": "overloaded"})
-    with kubernetes.serving() as url, pytest.raises(ShardwrightError, match="get /x: overloaded"):
-        replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("/x")
+    with kubernetes.serving() as url, pytest.raises(ShardwrightError, match="get JobSet pipelines/x: overloaded"):
+        replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0).get("x")
 
 
 def test_no_pod_and_no_answer():
@@ -290,7 +290,7 @@ def test_no_pod_and_no_answer():
     with FakeCluster().serving() as url:
         gone = replace(Cluster.of_this_pod({PROXY_VARIABLE: url}), pause=0)
     with pytest.raises(ShardwrightError, match="does not answer"):
-        gone.get("/x")
+        gone.get("x")
 
 
 def test_a_task_that_receives_sigterm_deletes_its_set(task, opened, tmp_path):
