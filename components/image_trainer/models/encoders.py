@@ -41,7 +41,7 @@ def build_encoder(name: str, height: int, width: int) -> keras.Model:
     """Returns an encoder with random weights.
 
     Args:
-        name: one of `config.learning.ENCODERS` but `compact`.
+        name: one of `config.trainer.ENCODERS` but `compact`.
         height: rows of its images, a multiple of 32.
         width: columns of its images, a multiple of 32.
 
