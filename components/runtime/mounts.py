@@ -31,12 +31,12 @@ MOUNTS_VARIABLE = "SHARDWRIGHT_MOUNTS"
 _VALUES = re.compile(r"\btfx\.(String|Integer|Float|Boolean|JsonValue)\b")
 _EXAMPLES = re.compile(r"\btfx\.Examples\b")
 _FOLDERS = {"gs": "gcs", "s3": "s3", "minio": "minio"}
-# Settings of another machine that this one starts, and that reads buckets itself.
+# Settings of another machine, which this one starts. That machine reads buckets itself.
 _FOR_ANOTHER_MACHINE = ("ai_platform_training_args",)
 
 
 def folder_of(url: str, root: str = "/") -> str:
-    """Returns the folder below `root` for a URL of a bucket; any other text unchanged."""
+    """The folder below `root` that stands for a URL of a bucket; any other text as it is."""
     for scheme, folder in _FOLDERS.items():
         if url.startswith(f"{scheme}://"):
             return str(Path(root, folder, url[len(scheme) + 3 :]))
@@ -44,7 +44,7 @@ def folder_of(url: str, root: str = "/") -> str:
 
 
 def url_of(folder: str, root: str = "/") -> str:
-    """Returns the URL for a folder below `root`; any other text unchanged."""
+    """The URL that a folder below `root` stands for; any other text as it is."""
     for scheme, name in _FOLDERS.items():
         start = str(Path(root, name)) + "/"
         if folder.startswith(start):
