@@ -25,7 +25,7 @@ at, number = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 
 def work(spec):
     # As the trainer does, before Keras is imported below.
-    where = placement.place(spec.running.accelerator, spec.running.hosts, placement.Machine.look(os.environ))
+    where = placement.choose_placement(spec.running.accelerator, spec.running.hosts, placement.Machine.look(os.environ))
     os.environ.update(where.to_environment(os.environ))
     from shardwright.components.image_trainer.training import loop
     step = loop.Loop._step
