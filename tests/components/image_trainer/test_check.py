@@ -83,7 +83,7 @@ def test_weights_of_another_encoder_are_refused_with_the_name_of_both(tmp_path, 
     check_model(config_of(tmp_path, encoder="efficientnetv2-b0", weights=str(file)), CLASSES, multi=False)
     with pytest.raises(
         UsageError,
-        match=r"weights: b1_notop.weights.h5 holds weights of efficientnetv2-b1, not of efficientnetv2-b0: .* here, "
+        match=r"weights: b1_notop.weights.h5 has weights of efficientnetv2-b1, not of efficientnetv2-b0: .* here, "
         r".* there.*set trainer.encoder: efficientnetv2-b1",
     ):
         check(asked[0][1])
